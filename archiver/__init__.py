@@ -1,0 +1,1 @@
+"""Brings Kafka topics into Iceberg tables and gives the same records back."""

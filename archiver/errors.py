@@ -1,0 +1,66 @@
+"""The error tree of `archiver`.
+
+    ArchiverError
+    ├── ConfigError              configuration that cannot work; nothing has been started
+    ├── SourceError              Kafka
+    │   ├── BrokerUnavailable    (retryable) no broker answers
+    │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
+    │   └── DataLoss             the log no longer holds, or contradicts, what comes next
+    ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
+    ├── StorageError             the object store or a data file
+    ├── EngineError              Spark
+    ├── ReplayError              the read path
+    └── LocalStackError          the embedded stack
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from schema_mapping.errors import ContextError
+
+
+class ArchiverError(ContextError):
+    """Root of what `archiver` raises."""
+
+
+class ConfigError(ArchiverError):
+    """Configuration that cannot work; raised before any work starts, naming the key and what to do."""
+
+
+class SourceError(ArchiverError):
+    """Kafka did not give what was asked of it."""
+
+
+class BrokerUnavailable(SourceError):
+    """No broker answers at the addresses given."""
+
+    retryable: ClassVar[bool] = True
+
+
+class AccessDenied(SourceError):
+    """The principal lacks a right, or its credentials are wrong; names the resource."""
+
+
+class DataLoss(SourceError):
+    """The log no longer holds, or contradicts, what comes next; names the lost or diverging range."""
+
+
+class CorruptBatch(ArchiverError):
+    """Bytes of a record batch that contradict their own header or checksum."""
+
+
+class StorageError(ArchiverError):
+    """The object store or a data file did not do what was asked of it."""
+
+
+class EngineError(ArchiverError):
+    """Spark could not run a list of tasks."""
+
+
+class ReplayError(ArchiverError):
+    """A replay that cannot be exact; names the file or range."""
+
+
+class LocalStackError(ArchiverError):
+    """A part of the embedded stack did not start or stop."""

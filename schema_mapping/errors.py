@@ -1,0 +1,56 @@
+"""The error tree of `schema_mapping`, and the base that every package's tree grows from.
+
+    ContextError
+    └── SchemaMappingError
+        ├── DescriptorError      a schema that cannot be read or does not hold the message asked for
+        ├── EvolutionError       a schema change that the ledger cannot take
+        └── KernelError          rows handed to the kernel do not have the mapping's type
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ContextError(Exception):
+    """An error for the person who reads it: what went wrong, where, and what to do.
+
+    `context` holds the places (topic, partition, offset, file, key) as keywords; they are printed after the message.
+    `retryable` says whether the same call may succeed later without anybody changing anything.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, /, **context: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = context
+
+    def __str__(self) -> str:
+        if not self.context:
+            return self.message
+        where = ", ".join(f"{name}={value!r}" for name, value in self.context.items())
+        return f"{self.message} [{where}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.context)
+
+
+def _rebuild(kind: type[ContextError], message: str, context: dict[str, Any]) -> ContextError:
+    return kind(message, **context)
+
+
+class SchemaMappingError(ContextError):
+    """Root of what `schema_mapping` raises. Bad payloads never raise: they end in `__err__` (DESIGN of the table)."""
+
+
+class DescriptorError(SchemaMappingError):
+    """A schema that cannot be read, or does not hold the message asked for."""
+
+
+class EvolutionError(SchemaMappingError):
+    """A schema change that the field-id ledger cannot take."""
+
+
+class KernelError(SchemaMappingError):
+    """Rows handed to the kernel do not have the mapping's type."""
