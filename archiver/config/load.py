@@ -1,0 +1,148 @@
+"""From `archiver.toml` and the environment to one frozen `Config`; every mistake is a ConfigError naming its key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from archiver.config.model import ArchiveSection, ConfigFile, RegistrySection, TopicConfig, TopicSection
+from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
+from archiver.config.topics import default_table, is_pattern, refuse_shared_tables, section_for
+from archiver.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration, validated. Options of Kafka, the catalog and Spark are kept under their own names."""
+
+    _file: ConfigFile
+    _folder: Path
+
+    @property
+    def kafka(self) -> Mapping[str, str]:
+        """Options of librdkafka, under its names."""
+        return self._file.kafka
+
+    @property
+    def catalog(self) -> Mapping[str, str]:
+        """Catalog properties, as pyiceberg takes them."""
+        return self._file.catalog
+
+    @property
+    def registry(self) -> RegistrySection:
+        """Where the Postgres registry is."""
+        return self._file.registry
+
+    @property
+    def spark(self) -> Mapping[str, str]:
+        """Spark's options, and `master` or `remote`."""
+        return self._file.spark
+
+    @property
+    def archive(self) -> ArchiveSection:
+        """The job's own settings."""
+        return self._file.archive
+
+    def topic(self, name: str) -> TopicConfig:
+        """The settings of one topic: its own section, or the longest matching pattern, over `[defaults]`."""
+        section = section_for(name, self._file.topics)
+        if section is None:
+            raise ConfigError(
+                f"No section of the configuration speaks for this topic; add [topics.{name!r}]",
+                topic=name,
+                sections=sorted(self._file.topics),
+            )
+        settings = {**self._file.defaults, **self._file.topics[section]}
+        if is_pattern(section) and "table" in self._file.topics[section]:
+            raise ConfigError("A pattern can't name one table for many topics", key=f"topics.{section}.table")
+        settings = {**settings, "name": name, "table": settings.get("table") or default_table(name)}
+        parsed = _validate(TopicConfig, settings, f"topics.{section}")
+        return parsed.model_copy(
+            update={"key": _anchored(parsed.key, self._folder), "value": _anchored(parsed.value, self._folder)}
+        )
+
+    def select(self, existing: Iterable[str], wanted: Iterable[str] = ()) -> tuple[TopicConfig, ...]:
+        """The topics to archive: `wanted`, else those named in the file and the existing ones that a pattern matches.
+
+        ConfigError where two of them share a table, or none is left.
+        """
+        names = list(dict.fromkeys(wanted))
+        if not names:
+            named = {section for section in self._file.topics if not is_pattern(section)}
+            patterned = {topic for topic in existing if section_for(topic, self._file.topics)}
+            names = sorted(named | patterned)
+        if not names:
+            raise ConfigError("There is no topic to archive; add a [topics.NAME] section or name one as an argument")
+        topics = tuple(self.topic(name) for name in names)
+        refuse_shared_tables({topic.name: topic.table for topic in topics})
+        return topics
+
+
+def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration in `path`, overridden by `ARCHIVER__…` variables of `environment` (default: our own).
+
+    Raises ConfigError, naming file and key, for anything that can't be right. Relative paths mean files beside it.
+    """
+    path = Path(path)
+    tables = overlay_environment(read_toml(path), os.environ if environment is None else environment)
+    file = _validate(ConfigFile, flatten_borrowed(tables), "", file=path)
+    config = Config(file, path.parent.resolve())
+    _validate(TopicSection, dict(file.defaults), "defaults", file=path)
+    for section in file.topics:
+        config.topic(section)
+    refuse_shared_tables({name: config.topic(name).table for name in file.topics if not is_pattern(name)})
+    return config
+
+
+def _anchored(format_: Any, folder: Path) -> Any:
+    """Relative paths of a format mean files beside the configuration."""
+    paths: dict[str, Any] = {
+        key: folder / value
+        for key in ("descriptors", "proto")
+        if isinstance(value := getattr(format_, key, None), Path) and not value.is_absolute()
+    }
+    if getattr(format_, "imports", ()):
+        paths["imports"] = tuple(folder / value for value in format_.imports)
+    return format_.model_copy(update=paths) if paths else format_
+
+
+def _validate(kind: type[Model], values: Mapping[str, Any], prefix: str, **where: Any) -> Model:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(
+            _explain(error, kind, prefix), **{name: str(value) for name, value in where.items()}
+        ) from None
+
+
+def _explain(error: ValidationError, kind: type[BaseModel], prefix: str) -> str:
+    """Every mistake on a line of its own: the dotted key, and what is wrong with it."""
+    lines = []
+    for mistake in error.errors(include_url=False, include_input=False, include_context=False):
+        key = ".".join(str(part) for part in (prefix, *mistake["loc"]) if part != "")
+        text = mistake["msg"].removeprefix("Value error, ")
+        if mistake["type"] == "extra_forbidden":
+            text = f"there is no such key{_nearest(mistake['loc'], kind)}"
+        elif mistake["type"] == "missing":
+            text = "this key is required"
+        lines.append(f"{key or 'configuration'}: {text}")
+    return "; ".join(lines)
+
+
+def _nearest(location: tuple[int | str, ...], kind: type[BaseModel]) -> str:
+    """A hint from the keys known where the mistake stands."""
+    for part in location[:-1]:
+        field = kind.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):
+            return ""
+        kind = field.annotation
+    near = get_close_matches(str(location[-1]), kind.model_fields, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(sorted(kind.model_fields))}"

@@ -1,0 +1,127 @@
+"""The configuration as frozen, validated values (keys: docs/configuration.md)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from archiver.config.quantities import Bytes, Seconds
+
+MAX_DEPTH = 28
+MAX_COLUMNS = 10_000
+MIN_FILE_SIZE = 1 << 20
+TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
+
+
+def _start_from(value: object) -> object:
+    if isinstance(value, str) and value not in ("earliest", "latest"):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(
+                f"{value!r} is not a start: write 'earliest', 'latest' or a time such as 2026-01-31T00:00:00Z"
+            ) from None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise ValueError(f"{value.isoformat()} has no time zone: end it with Z or an offset such as +02:00")
+    return value
+
+
+StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(_start_from)]
+
+
+class Section(BaseModel):
+    """Base of every section: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class RawFormat(Section):
+    """Keys or values kept as they are: one binary column."""
+
+    format: Literal["raw"] = "raw"
+
+
+class ProtobufFormat(Section):
+    """Keys or values that are Protobuf messages of one type, from a descriptor set or from `.proto` files."""
+
+    format: Literal["protobuf"]
+    message: str = Field(min_length=1)
+    descriptors: Path | None = None
+    proto: Path | None = None
+    imports: tuple[Path, ...] = ()
+    wire_format: Literal["plain"] = "plain"
+    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
+    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.descriptors is None) == (self.proto is None):
+            raise ValueError(
+                "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
+                "or `proto` (a .proto file), and not both"
+            )
+        if self.imports and self.proto is None:
+            raise ValueError("`imports` goes with `proto`: a descriptor set holds its imports already")
+        return self
+
+
+FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
+
+
+class TopicSection(Section):
+    """What a `[topics.NAME]` section resolves to, defaults merged in."""
+
+    table: str | None = Field(default=None, pattern=TABLE_NAME)
+    partition_by: Literal["hour", "day", "month"] = "day"
+    partition_source: Literal["nested", "flat"] = "nested"
+    key: FormatConfig = RawFormat()
+    value: FormatConfig = RawFormat()
+    on_parse_error: Literal["pass_through", "halt"] = "pass_through"
+    target_file_size: Bytes = Field(default=256 << 20, ge=MIN_FILE_SIZE, le=4 << 30)
+    start_from: StartFrom = "earliest"
+
+
+class TopicConfig(TopicSection):
+    """One topic's settings, its table's name included."""
+
+    name: str
+    table: str = Field(pattern=TABLE_NAME)
+
+
+class RegistrySection(Section):
+    """Where the Postgres registry is."""
+
+    dsn: str = Field(repr=False)
+
+
+class ArchiveSection(Section):
+    """The job's own settings: where files wait before upload, and how long a wave may take."""
+
+    spool: Path = Path(tempfile.gettempdir()) / "archiver-spool"
+    spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
+    max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
+
+
+class ConfigFile(Section):
+    """Everything an `archiver.toml` may hold, before topics are resolved."""
+
+    kafka: Mapping[str, str] = Field(repr=False)
+    catalog: Mapping[str, str] = Field(repr=False)
+    registry: RegistrySection
+    spark: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    archive: ArchiveSection = ArchiveSection()
+    defaults: Mapping[str, object] = Field(default_factory=dict)
+    topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _required_options(self) -> Self:
+        if not self.kafka.get("bootstrap.servers"):
+            raise ValueError('kafka: "bootstrap.servers" is missing: name at least one broker, host:port')
+        if not self.catalog.get("uri"):
+            raise ValueError("catalog: `uri` is missing: give the address of the Iceberg REST catalog")
+        return self

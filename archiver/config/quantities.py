@@ -1,0 +1,47 @@
+"""Sizes and durations as people write them: `256MiB`, `5m`; bytes and seconds inside."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+_BYTES = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def _parse(text: object, units: dict[str, float] | dict[str, int], what: str, example: str) -> float:
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[2].lower() not in units:
+        known = ", ".join(unit for unit in units if unit)
+        raise ValueError(f"{text!r} is not a {what}: write for example {example!r} (units: {known})")
+    return float(match[1]) * units[match[2].lower()]
+
+
+def parse_bytes(text: object) -> int:
+    """A size in bytes from `256MiB`, `1GB` or a plain number of bytes; ValueError where it is none."""
+    return int(_parse(text, _BYTES, "size", "256MiB"))
+
+
+def parse_seconds(text: object) -> float:
+    """A duration in seconds from `500ms`, `60s`, `5m`, `24h`, `7d` or plain seconds; ValueError where it is none."""
+    return _parse(text, _SECONDS, "duration", "5m")
+
+
+Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+Seconds = Annotated[float, BeforeValidator(parse_seconds)]

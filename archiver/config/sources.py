@@ -1,0 +1,122 @@
+"""Raw settings from an `archiver.toml` and the environment, merged; nothing is validated here.
+
+`ARCHIVER__SECTION__KEY` overrides a key. In sections whose keys belong to others the rest of the name becomes theirs:
+`ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`, `ARCHIVER__CATALOG__S3__REGION` is `s3.region`
+(pyiceberg's own rule). A value `{ file = "…" }` or `{ env = "…" }` is read from there.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from archiver.errors import ConfigError
+
+PREFIX = "ARCHIVER__"
+_BORROWED = ("kafka", "catalog", "spark")
+_REFERENCES = ("kafka", "catalog", "registry")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file's tables; ConfigError where it is missing or not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError("There is no configuration file here; name one with --config", file=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The configuration file cannot be read: {error}", file=str(path)) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"The configuration file is not valid TOML: {error}", file=str(path)) from error
+
+
+def overlay_environment(tables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """`tables` with every `ARCHIVER__…` variable laid over them."""
+    merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    for variable, value in sorted(environment.items()):
+        if not variable.startswith(PREFIX):
+            continue
+        section, _, rest = variable.removeprefix(PREFIX).partition("__")
+        if not section or not rest:
+            raise ConfigError("An override is named ARCHIVER__SECTION__KEY", variable=variable)
+        table = merged.setdefault(section.lower(), {})
+        if not isinstance(table, dict):
+            raise ConfigError("The override's section is not a table in the file", variable=variable)
+        _set(table, section.lower(), rest, value)
+    return merged
+
+
+def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
+    match section:
+        case "kafka":
+            table[rest.replace("__", ".").replace("_", ".").lower()] = value
+        case "catalog":
+            table[rest.replace("__", ".").replace("_", "-").lower()] = value
+        case "spark":
+            table[_spark_key(table, rest)] = value
+        case _:
+            *parents, leaf = rest.split("__")
+            for parent in parents:
+                table = table.setdefault(_existing(table, parent), {})
+            table[_existing(table, leaf)] = value
+
+
+def _spark_key(table: Mapping[str, Any], rest: str) -> str:
+    """Spark's keys have capitals: the file's spelling where it names the key, else the variable's own."""
+    wanted = rest.replace("__", ".")
+    return next((key for key in table if key.lower() == wanted.lower()), wanted)
+
+
+def _existing(table: Mapping[str, Any], name: str) -> str:
+    return next((key for key in table if key.lower() == name.lower()), name.lower())
+
+
+def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of borrowed options with dotted keys and text values, references resolved."""
+    flat = dict(tables)
+    for section in _BORROWED:
+        if isinstance(flat.get(section), dict):
+            flat[section] = dict(_options(flat[section], section, ""))
+    registry = flat.get("registry")
+    if isinstance(registry, dict):
+        flat["registry"] = {key: _resolve(value, "registry", key) for key, value in registry.items()}
+    return flat
+
+
+def _options(table: Mapping[str, Any], section: str, prefix: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        resolved = _resolve(value, section, name)
+        if isinstance(resolved, dict):
+            found += _options(resolved, section, f"{name}.")
+        elif isinstance(resolved, bool):
+            found.append((name, str(resolved).lower()))
+        elif isinstance(resolved, str | int | float):
+            found.append((name, str(resolved)))
+        else:
+            raise ConfigError("An option is text, a number or true/false", key=f"{section}.{name}")
+    return found
+
+
+def _resolve(value: Any, section: str, key: str) -> Any:
+    if section not in _REFERENCES or not isinstance(value, dict) or len(value) != 1:
+        return value
+    match value:
+        case {"file": str(path)}:
+            return _secret_file(Path(path), f"{section}.{key}")
+        case {"env": str(variable)}:
+            if variable not in os.environ:
+                raise ConfigError(f"The environment variable {variable} is not set", key=f"{section}.{key}")
+            return os.environ[variable]
+        case _:
+            return value
+
+
+def _secret_file(path: Path, key: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The file that holds this value cannot be read: {error}", key=key, file=str(path)) from error

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from archiver.config import Config, load_config
+from archiver.config.quantities import parse_bytes, parse_seconds
+from archiver.errors import ConfigError
+
+MINIMAL = """
+[kafka]
+"bootstrap.servers" = "127.0.0.1:9092"
+[catalog]
+uri = "http://127.0.0.1:8181"
+[registry]
+dsn = "postgresql://archiver:hunter2@127.0.0.1/archiver"
+"""
+
+
+def load(tmp_path: Path, text: str = "", environment: Mapping[str, str] | None = None) -> Config:
+    file = tmp_path / "archiver.toml"
+    file.write_text(MINIMAL + text)
+    return load_config(file, environment or {})
+
+
+def test_a_topic_takes_its_own_section_over_the_defaults(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        [defaults]
+        partition_by = "month"
+        target_file_size = "64MiB"
+        [topics.orders]
+        partition_by = "hour"
+        value = { format = "protobuf", message = "shop.Order", descriptors = "shop.binpb" }
+        """,
+    )
+    orders = config.topic("orders")
+    assert (orders.table, orders.partition_by, orders.target_file_size) == ("kafka.orders", "hour", 64 << 20)
+    assert orders.value.format == "protobuf"
+    assert orders.value.descriptors == tmp_path / "shop.binpb"
+    assert orders.key.format == "raw"
+
+
+def test_the_longest_matching_pattern_speaks_for_a_topic(tmp_path: Path) -> None:
+    config = load(
+        tmp_path, '[topics."orders.*"]\npartition_by = "month"\n[topics."orders.eu.*"]\npartition_by = "hour"'
+    )
+    assert config.topic("orders.us.web").partition_by == "month"
+    assert config.topic("orders.eu.web").partition_by == "hour"
+    assert config.topic("orders.eu.web").table == "kafka.orders_eu_web"
+
+
+def test_all_topics_are_the_named_ones_and_the_existing_ones_that_a_pattern_matches(tmp_path: Path) -> None:
+    config = load(tmp_path, '[topics.payments]\n[topics."orders.*"]')
+    chosen = config.select(existing=["orders.eu", "orders.us", "unrelated"])
+    assert [topic.name for topic in chosen] == ["orders.eu", "orders.us", "payments"]
+
+
+def test_a_topic_that_no_section_speaks_for_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"add \[topics\.'stray'\]"):
+        load(tmp_path, "[topics.orders]").select(existing=["stray"], wanted=["stray"])
+
+
+def test_two_topics_with_one_table_stop_at_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="share one table"):
+        load(tmp_path, '[topics."Orders-EU"]\n[topics."orders.eu"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[topics.orders]\ntabel = "x.y"', r"topics\.orders\.tabel: there is no such key; did you mean 'table'"),
+        ('[topics.orders]\nvalue = { format = "json" }', r"topics\.orders\.value: .*'raw', 'protobuf'"),
+        ('[topics.orders]\nvalue = { format = "protobuf" }', r"value\.protobuf\.message: this key is required"),
+        (
+            '[topics.orders]\nvalue = { format = "protobuf", message = "m" }',
+            "either `descriptors`",
+        ),
+        ('[topics.orders]\ntarget_file_size = "huge"', "is not a size"),
+        ('[topics.orders]\nstart_from = "yesterday"', "is not a start"),
+        ('[topics.orders]\nstart_from = "2026-01-01T00:00:00"', "no time zone"),
+        ('[topics.orders]\ntable = "Bad Name"', r"topics\.orders\.table"),
+        ('[topics."a*"]\ntable = "x.y"', "pattern can't name one table"),
+        ("[defaults]\nfoo = 1", r"defaults\.foo: there is no such key"),
+        ("[archive]\nspoool_size = 1", "did you mean 'spool_size'"),
+        ("[somewhere]\na = 1", r"somewhere: there is no such key"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(tmp_path, text)
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--config"):
+        load_config(tmp_path / "nowhere.toml", {})
+
+
+def test_broken_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(tmp_path, "[topics")
+
+
+def test_the_environment_overrides_and_borrowed_names_are_turned_into_theirs(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        '[spark]\n"spark.sql.shuffle.partitions" = 4\n[topics.orders]',
+        {
+            "ARCHIVER__KAFKA__BOOTSTRAP_SERVERS": "broker:9092",
+            "ARCHIVER__CATALOG__S3__ACCESS_KEY_ID": "key",
+            "ARCHIVER__SPARK__SPARK__SQL__SHUFFLE__PARTITIONS": "2",
+            "ARCHIVER__TOPICS__ORDERS__PARTITION_BY": "hour",
+            "ARCHIVER__ARCHIVE__MAX_COMMIT_INTERVAL": "30s",
+        },
+    )
+    assert config.kafka["bootstrap.servers"] == "broker:9092"
+    assert config.catalog["s3.access-key-id"] == "key"
+    assert config.spark["spark.sql.shuffle.partitions"] == "2"
+    assert config.topic("orders").partition_by == "hour"
+    assert config.archive.max_commit_interval == 30
+
+
+def test_unquoted_dotted_keys_mean_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(MINIMAL.replace('"bootstrap.servers"', "bootstrap.servers"))
+    assert load_config(file, {}).kafka["bootstrap.servers"] == "127.0.0.1:9092"
+
+
+def test_secrets_come_from_files_and_are_not_printed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    config = load(tmp_path, "", {"ARCHIVER__CATALOG__CREDENTIAL": "from-env"})
+    assert config.catalog["credential"] == "from-env"
+    with_file = tmp_path / "with-file.toml"
+    with_file.write_text(MINIMAL.replace("[catalog]", f'"sasl.password" = {{ file = "{tmp_path}/secret" }}\n[catalog]'))
+    config = load_config(with_file, {})
+    assert config.kafka["sasl.password"] == "s3cret"
+    assert "s3cret" not in repr(config)
+    assert "hunter2" not in repr(config)
+
+
+def test_a_start_time_keeps_its_zone(tmp_path: Path) -> None:
+    config = load(tmp_path, "[topics.orders]\nstart_from = 2026-01-02T03:04:05Z")
+    assert config.topic("orders").start_from == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_quantities() -> None:
+    assert [parse_bytes(text) for text in ("256MiB", "1 GB", 17, "2kib")] == [256 << 20, 10**9, 17, 2048]
+    assert [parse_seconds(text) for text in ("500ms", "5m", 3, "1.5h")] == [0.5, 300, 3, 5400]
