@@ -1,0 +1,49 @@
+# Everything runs in .venv, which `make setup` makes; each target below calls it first.
+SHELL := /bin/bash
+PY := .venv/bin/python
+UNITS := $(PY) -m pytest -m "not integration and not slow"
+REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
+LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --no-emit-index-url
+
+.PHONY: help setup demo test unit integration test-slow check format bench lock clean
+
+help:  ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup:  ## Make .venv with all that is needed, compile the kernel
+	@scripts/setup
+
+demo: setup  ## Real flights from Kafka to Iceberg to Spark SQL and back, byte for byte, on embedded parts
+	@.venv/bin/archiver demo
+
+test: unit integration  ## All tests but the slow ones, on the real stack
+
+unit: setup  ## The tests that need no server
+	$(UNITS)
+
+integration: setup  ## The tests on real Kafka, Postgres, S3, catalog and Spark
+	$(REAL)
+
+test-slow: setup  ## The tests that take minutes each
+	$(PY) -m pytest -m slow --timeout 1800
+
+check: setup  ## Lint, format, types, import contracts
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: setup  ## Put the code in the house format
+	.venv/bin/ruff check --fix --exit-zero
+	.venv/bin/ruff format
+
+bench: setup  ## Ratios beside the best peers, in one run
+	@for file in bench/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
+
+lock: setup  ## Resolve requirements/*.in into the hashed *.txt again
+	for name in run test compiler; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+
+clean:  ## Remove .venv, built kernels and caches
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find schema_mapping archiver -name '*.so' -delete -o -name '*.c' -delete
