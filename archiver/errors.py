@@ -8,6 +8,10 @@
     │   └── DataLoss             the log no longer holds, or contradicts, what comes next
     ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
     ├── StorageError             the object store or a data file
+    │   ├── ObjectMissing        no object at this path
+    │   ├── StorageDenied        the credentials may not do this
+    │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
+    │   └── BadSegment           a data file whose bytes or version can't be read
     ├── EngineError              Spark
     ├── ReplayError              the read path
     └── LocalStackError          the embedded stack
@@ -52,6 +56,24 @@ class CorruptBatch(ArchiverError):
 
 class StorageError(ArchiverError):
     """The object store or a data file did not do what was asked of it."""
+
+
+class ObjectMissing(StorageError):
+    """No object at this path."""
+
+
+class StorageDenied(StorageError):
+    """The credentials may not do this; names the object, and the local file that was kept."""
+
+
+class StorageUnavailable(StorageError):
+    """The object store doesn't answer, or asks to slow down."""
+
+    retryable: ClassVar[bool] = True
+
+
+class BadSegment(StorageError):
+    """A data file whose bytes contradict themselves, or whose format version is newer than this software's."""
 
 
 class EngineError(ArchiverError):

@@ -1,0 +1,52 @@
+"""What an object store's failure means: missing, denied, passing, or anything else.
+
+Clients behind FileIO report most failures as OSError with the store's code in the text; this is the only place that
+reads such texts. Everything above asks the error's class.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Any
+
+from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
+
+_DENIED = re.compile(
+    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch"
+    r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|EXPIRED_TOKEN|ExpiredToken"
+    r"|HTTP response code: 40[13]|Forbidden|AWS Error \[code 15\]"
+)
+_MISSING = re.compile(r"NO_SUCH_KEY|NoSuchKey|NO_SUCH_BUCKET|NoSuchBucket|RESOURCE_NOT_FOUND|Path does not exist")
+_PASSING = re.compile(
+    r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
+    r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP response code: (?:429|50[0234])"
+)
+_PASSING_ERRNO = frozenset(
+    (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
+)
+
+
+def classified(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
+    """Make the leaf of StorageError that says what happened to `path` while trying to `verb` it."""
+    if isinstance(error, StorageError):
+        return error
+    text = str(error)
+    kind, advice = _verdict(error, text)
+    return kind(f"can't {verb} the object: {advice}", file=path, **context, cause=text)
+
+
+def _verdict(error: Exception, text: str) -> tuple[type[StorageError], str]:
+    if isinstance(error, PermissionError) or _DENIED.search(text):
+        return StorageDenied, (
+            "access denied. Grant these credentials the right on this path, or correct them in the catalog's section"
+        )
+    if isinstance(error, FileNotFoundError) or _MISSING.search(text):
+        return ObjectMissing, "it, or its bucket, isn't there"
+    if isinstance(error, (ConnectionError, TimeoutError)) or _is_passing(error) or _PASSING.search(text):
+        return StorageUnavailable, "the store doesn't answer. Check its address and that it runs; trying again may help"
+    return StorageError, "the client gave up; see the cause"
+
+
+def _is_passing(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in _PASSING_ERRNO

@@ -1,0 +1,131 @@
+"""The object store: whole files up, open files down, through pyiceberg's FileIO.
+
+An `ObjectStore` is a value (FileIO properties as given to the catalog), so it travels to Spark's Python workers; the
+client behind it is made once per process. Errors are leaves of StorageError, each naming the file and what to do.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from pyiceberg.io import FileIO, InputStream, load_file_io
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from archiver.errors import StorageError
+from archiver.storage.failures import classified
+
+UPLOAD_CHUNK = 8 << 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """Files by URI (`s3://…`, `file:///…`), with one set of FileIO properties.
+
+    `attempts` bounds how often a call is tried on errors that say they may pass (with back-off and jitter).
+    """
+
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    attempts: int = 5
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
+        """Make a store from FileIO properties: the catalog's section of the configuration, or a table's `io`."""
+        texts = {name: str(value) for name, value in properties.items() if value is not None}
+        return cls(tuple(sorted(texts.items())), attempts)
+
+    def upload(self, source: Path, path: str) -> int:
+        """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
+
+        Calling again with the same file is harmless: the object is replaced. The local file is kept, and named by
+        the error where the upload fails.
+        """
+        return self._attempt(lambda: self._upload_once(source, path), "upload", path, spooled=str(source))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make a small object that holds exactly `data`, replacing one that is there."""
+
+        def put() -> None:
+            with self._io(path).new_output(path).create(overwrite=True) as stream:
+                stream.write(data)
+
+        self._attempt(put, "write", path)
+
+    def read(self, path: str) -> bytes:
+        """Return a small object whole."""
+
+        def get() -> bytes:
+            with self.input(path) as stream:
+                return bytes(stream.read())
+
+        return self._attempt(get, "read", path)
+
+    def open(self, path: str) -> InputStream:
+        """Open an object for reads at any position. The caller closes it, and classifies errors of its reads."""
+        return self._attempt(lambda: self.input(path), "open", path)
+
+    def input(self, path: str) -> InputStream:
+        """Open once, with the client's own errors."""
+        return self._io(path).new_input(path).open()
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at `path`."""
+        return self._attempt(lambda: self._io(path).new_input(path).exists(), "look at", path)
+
+    def size(self, path: str) -> int:
+        """Return the object's size in bytes; raises ObjectMissing where there is none."""
+        return self._attempt(lambda: len(self._io(path).new_input(path)), "look at", path)
+
+    def delete(self, path: str) -> None:
+        """Remove the object; an object that isn't there is removed already."""
+
+        def remove() -> None:
+            io = self._io(path)
+            if io.new_input(path).exists():
+                io.delete(path)
+
+        self._attempt(remove, "delete", path)
+
+    def _upload_once(self, source: Path, path: str) -> int:
+        expected = source.stat().st_size
+        with source.open("rb") as local, self._io(path).new_output(path).create(overwrite=True) as remote:
+            shutil.copyfileobj(local, remote, UPLOAD_CHUNK)
+        arrived = len(self._io(path).new_input(path))
+        if arrived != expected:
+            raise StorageError(
+                "the object's size differs from the local file's: something else writes or cuts it; "
+                "remove the object and run again",
+                file=path,
+                local_bytes=expected,
+                object_bytes=arrived,
+            )
+        return arrived
+
+    def _attempt(self, call: Callable[[], T], verb: str, path: str, **context: Any) -> T:
+        def tried() -> T:
+            try:
+                return call()
+            except (OSError, ValueError) as error:
+                raise classified(error, verb=verb, path=path, **context) from error
+
+        retrying = Retrying(
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_random_exponential(multiplier=0.2, max=5.0),
+            retry=retry_if_exception(lambda error: bool(getattr(error, "retryable", False))),
+            reraise=True,
+        )
+        return retrying(tried)
+
+    def _io(self, path: str) -> FileIO:
+        return _file_io(self.properties, path.partition("://")[0])
+
+
+@lru_cache(maxsize=16)
+def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
+    return load_file_io(dict(properties), f"{scheme}://")

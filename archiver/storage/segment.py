@@ -1,0 +1,156 @@
+"""The seam behind which a file format stands: writers and readers of one stable file of archived rows.
+
+Ingest and replay see rows as Arrow batches in the columns of the topic's table, and never name a format. A file holds
+rows sorted by (partition, offset), in blocks that can be ruled out one by one. Pruning is conservative: unsure means
+keep. Section 7 of the design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from archiver.storage.objects import ObjectStore
+from catalog.model import DataFileInfo
+
+FORMAT_VERSION = 1
+"""`archiver.format-version` of the files written here; readers refuse a newer one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentOrigin:
+    """Which part of which log a file holds.
+
+    `topic_id` is the UUID as text, empty where the cluster has none. `start_offset` is inclusive, `end_offset`
+    exclusive; together they are a range of offsets covered, not a count of rows (compaction and transactions leave
+    gaps).
+    """
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentLayout:
+    """What every row of a file has in common.
+
+    `schema` is `RowMapping.arrow_schema` (field ids in the metadata of every field); `mapping` is the text of
+    `RowMapping.to_json()`, kept in the file so that a replay needs nothing else; `table_properties` are the Iceberg
+    table's, of which the metrics modes are honoured.
+    """
+
+    schema: pa.Schema
+    mapping: str
+    schema_version: int
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentMetadata:
+    """What a file says about itself. Everything but `rows` is None in files that others have rewritten."""
+
+    rows: int
+    origin: SegmentOrigin | None
+    mapping: str | None
+    schema_version: int | None
+    format_version: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRange:
+    """Rows a reader asks for: one partition, offsets from `start_offset` up to and without `end_offset`.
+
+    `min_timestamp` (ms) keeps only what may hold a record with this timestamp or a later one; None asks for all.
+    """
+
+    partition: int
+    start_offset: int = 0
+    end_offset: int = 2**63 - 1
+    min_timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A part of a file that is read or ruled out as a whole: `first_row` is its first row's position in the file."""
+
+    index: int
+    first_row: int
+    rows: int
+    size_bytes: int
+
+
+class SegmentWriter(Protocol):
+    """One file being written to the local spool. Memory is bounded by one block, whatever the file's size."""
+
+    @property
+    def rows(self) -> int:
+        """Rows handed over so far."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the file so far, with an estimate for rows not written yet; never falls. For rotation."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows of the layout's schema, in ascending order of offset.
+
+        Raises StorageError if the spool refuses the bytes or the batch isn't of the layout's schema.
+        """
+
+    def close(self, *, origin: SegmentOrigin, path: str, partition_value: int) -> DataFileInfo:
+        """Finish the local file and describe it as the data file it becomes at `path` once uploaded.
+
+        `partition_value` is the time partition's ordinal (hours, days or months since 1970).
+        """
+
+    def abort(self) -> None:
+        """Drop the file and what is buffered; harmless after `close` (the file then stays) and when called twice."""
+
+
+class SegmentReader(Protocol):
+    """One open file. Use as a context manager."""
+
+    @property
+    def metadata(self) -> SegmentMetadata:
+        """What the file says about itself."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The file's columns in its own order and under its own names, with field ids in each field's metadata."""
+
+    def blocks(self, rows: RowRange) -> tuple[Block, ...]:
+        """Blocks that may hold such rows, in file order."""
+
+    def read(self, block: Block, columns: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows of one block in file order, in batches of bounded bytes; of top-level `columns` only, if given.
+
+        A column may be named by a path (`kafka.offset`). Raises StorageError naming the file.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class SegmentFormat(Protocol):
+    """A way to keep rows in a file. Values of this type are picklable: Spark's Python workers get them."""
+
+    @property
+    def extension(self) -> str:
+        """End of the file name, without a dot."""
+
+    def start(self, spool_file: Path, layout: SegmentLayout) -> SegmentWriter:
+        """Start a file in the local spool; it must not exist yet."""
+
+    def open(self, objects: ObjectStore, path: str) -> SegmentReader:
+        """Open a file of the object store; raises the leaves of StorageError, each naming the file."""
