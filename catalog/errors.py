@@ -1,7 +1,7 @@
 """The error tree of `catalog`: the registry in Postgres and the Iceberg tables.
 
-    CatalogError
-    └── (leaves are added beside the modules that raise them)
+CatalogError
+└── (leaves are added beside the modules that raise them)
 """
 
 from __future__ import annotations

@@ -1,0 +1,191 @@
+"""The values that cross between ingest, the registry and the tables (DESIGN §6, §8).
+
+All are frozen and picklable; `to_json` gives a dict of plain JSON values where one is stored, `from_json` takes it back.
+A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID
+
+from ulid import ULID
+
+FORMAT_VERSION = 1
+"""`archiver.format-version` of the tables and files that this code writes; a newer one is refused."""
+
+
+def new_id() -> str:
+    """A fresh ULID: 26 characters that sort by the time they were made. Names files, ranges and commits."""
+    return str(ULID())
+
+
+class FileState(StrEnum):
+    """Where a range stands between the spool and the table (DESIGN §6)."""
+
+    UPLOADED = "uploaded"
+    """Accepted by the fence; its file lies in the object store and waits for a commit."""
+    COMMITTED = "committed"
+    """In the table."""
+    REJECTED = "rejected"
+    """Never to be committed: another range covers these offsets, or the file is not as described."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRow:
+    """A topic the registry knows, and the one table that holds it.
+
+    `id` is the registry's own number; `topic_id` is Kafka's, None where the brokers give none; `table` is dotted.
+    """
+
+    id: int
+    cluster_id: str
+    topic: str
+    topic_id: UUID | None
+    table: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"topic_id": str(self.topic_id) if self.topic_id else None}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        topic_id = value["topic_id"]
+        return cls(**{**value, "topic_id": UUID(topic_id) if topic_id else None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOffset:
+    """How far a partition has come: the next offset to archive, and the leader epoch last seen (-1: none)."""
+
+    next_offset: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileInfo:
+    """A finished Parquet file as Iceberg's manifests want it; the maps go from field id to value.
+
+    `partition_value` counts hours, days or months since 1970, as the table's partition transform says. `raw_values` is
+    the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in Iceberg's
+    single-value serialization. Timestamps are Kafka's, in milliseconds; None where no record has one.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int
+    partition_value: int
+    raw_values: int = 0
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_value_counts: Mapping[int, int] = field(default_factory=dict)
+    nan_value_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    split_offsets: tuple[int, ...] = ()
+    min_timestamp: int | None = None
+    max_timestamp: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; field ids become strings, bounds base64."""
+        return {
+            "path": self.path,
+            "size_bytes": self.size_bytes,
+            "rows": self.rows,
+            "partition_value": self.partition_value,
+            "raw_values": self.raw_values,
+            **{name: {str(key): count for key, count in getattr(self, name).items()} for name in _COUNTS},
+            **{name: {str(key): _text(bound) for key, bound in getattr(self, name).items()} for name in _BOUNDS},
+            "split_offsets": list(self.split_offsets),
+            "min_timestamp": self.min_timestamp,
+            "max_timestamp": self.max_timestamp,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
+        bounds = {name: {int(key): b64decode(text) for key, text in value[name].items()} for name in _BOUNDS}
+        return cls(**{**value, **counts, **bounds, "split_offsets": tuple(value["split_offsets"])})
+
+
+_COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_BOUNDS = ("lower_bounds", "upper_bounds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedRange:
+    """Offsets of one partition that have been translated: the one value that crosses from translation to commit.
+
+    `id` is a ULID. `file` is None where nothing in the range survived (control batches, aborted transactions, compacted
+    away): such a range still moves the offsets. `leader_epoch` is the last one seen in the range, -1 for none.
+    """
+
+    id: str
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    schema_version: int
+    leader_epoch: int
+    file: DataFileInfo | None
+    created_ms: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_offset < self.end_offset:
+            msg = f"a range of {self.topic}/{self.partition} must hold at least one offset: {self.span}"
+            raise ValueError(msg)
+
+    @property
+    def span(self) -> str:
+        """The offsets as people write them: `[start, end)`."""
+        return f"[{self.start_offset}, {self.end_offset})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return plain | {"file": self.file.to_json() if self.file else None}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        file = value["file"]
+        return cls(**{**value, "file": DataFileInfo.from_json(file) if file else None})
+
+
+_PLAIN = (
+    "id",
+    "topic",
+    "partition",
+    "start_offset",
+    "end_offset",
+    "schema_version",
+    "leader_epoch",
+    "created_ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What the fence said: the ranges taken, and those refused because another covers or must precede their offsets."""
+
+    accepted: tuple[TranslatedRange, ...]
+    rejected: tuple[TranslatedRange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateCount:
+    """The ranges of a topic in one state: how many, and the rows and bytes of their files."""
+
+    ranges: int
+    rows: int
+    size_bytes: int
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
