@@ -1,0 +1,1 @@
+"""The demo: a year of real flights from Kafka to Iceberg to Spark SQL and back, compared byte for byte."""
