@@ -13,6 +13,8 @@
     │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
     │   └── BadSegment           a data file whose bytes or version can't be read
     ├── EngineError              Spark
+    │   ├── WorkerLost           (retryable) the process that ran a task went away
+    │   └── TaskInterrupted      (retryable) a task was stopped on request
     ├── ReplayError              the read path
     └── LocalStackError          the embedded stack
 """
@@ -78,6 +80,18 @@ class BadSegment(StorageError):
 
 class EngineError(ArchiverError):
     """Spark could not run a list of tasks."""
+
+
+class WorkerLost(EngineError):
+    """The process that ran a task went away, or could not be started."""
+
+    retryable: ClassVar[bool] = True
+
+
+class TaskInterrupted(EngineError):
+    """A task was stopped on request before it finished."""
+
+    retryable: ClassVar[bool] = True
 
 
 class ReplayError(ArchiverError):
