@@ -56,7 +56,7 @@ def read_flights() -> pa.Table:
 
 
 def events(table: pa.Table, message: type[Any]) -> Iterator[Event]:
-    """`table`'s flights as events of `message` (either version of `flights.Flight`), some tombstones and garbage between."""
+    """`table`'s flights as events of `message`, either `flights.Flight`, with some tombstones and garbage."""
     noise = random.Random(2013)  # noqa: S311
     for number, row in enumerate(_rows(table)):
         key = row["carrier"].encode()
