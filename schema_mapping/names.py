@@ -1,0 +1,62 @@
+"""Names of the columns that the table adds to a message's own, and the reserved steps of column paths.
+
+A name of `RESERVED` never belongs to a message field. Table layout: DESIGN section 3; paths: section 4.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KEY: Final = "key"
+VAL: Final = "val"
+HEADERS: Final = "headers"
+KAFKA: Final = "kafka"
+
+RAW: Final = "__raw__"
+ERR: Final = "__err__"
+PREFIX: Final = "__prefix__"
+UNRECOGNIZED: Final = "__unrecognized__"
+RAW_KEY: Final = "__raw_key__"
+
+HEADER_KEY: Final = "key"
+HEADER_VALUE: Final = "value"
+
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+EVENT_TIMESTAMP: Final = "event_timestamp"
+INGEST_TIMESTAMP: Final = "ingest_timestamp"
+BATCH_START: Final = "batch_start"
+BATCH_END: Final = "batch_end"
+TIMESTAMP_TYPE: Final = "timestamp_type"
+APPEND_TIMESTAMP: Final = "append_timestamp"
+RAW_TIMESTAMP: Final = "raw_timestamp"
+LEADER_EPOCH: Final = "leader_epoch"
+PRODUCER_ID: Final = "producer_id"
+PRODUCER_EPOCH: Final = "producer_epoch"
+BASE_SEQUENCE: Final = "base_sequence"
+ATTRIBUTES: Final = "attributes"
+SCHEMA_VERSION: Final = "schema_version"
+
+ELEMENT_NAME: Final = "element"
+MAP_KEY_NAME: Final = "key"
+MAP_VALUE_NAME: Final = "value"
+
+RESERVED: Final = frozenset({RAW, ERR, PREFIX, UNRECOGNIZED})
+
+ELEMENT_STEP: Final = -1
+MAP_KEY_STEP: Final = -2
+MAP_VALUE_STEP: Final = -3
+RAW_STEP: Final = -4
+PREFIX_STEP: Final = -5
+ERR_STEP: Final = -6
+UNRECOGNIZED_STEP: Final = -7
+
+STEP_NAMES: Final = {
+    ELEMENT_STEP: ELEMENT_NAME,
+    MAP_KEY_STEP: MAP_KEY_NAME,
+    MAP_VALUE_STEP: MAP_VALUE_NAME,
+    RAW_STEP: RAW,
+    PREFIX_STEP: PREFIX,
+    ERR_STEP: ERR,
+    UNRECOGNIZED_STEP: UNRECOGNIZED,
+}
