@@ -1,0 +1,179 @@
+"""Records that archives trip over, produced to a real broker by two clients that are not ours.
+
+librdkafka writes what it can express (five codecs, transactions, large values); kafka-python writes the rest (header keys
+that aren't UTF-8, timestamps at the ends of int64). `set_append_times` then rewrites a log segment in place, since no
+client can make a broker's clock go backwards.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import google_crc32c
+from confluent_kafka import Producer
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+INT64_MAX = (1 << 63) - 1
+MEBIBYTE = 1 << 20
+ODD_PAYLOADS: tuple[tuple[bytes | None, bytes | None], ...] = (
+    (None, None),
+    (b"", b""),
+    (None, b""),
+    (b"", None),
+    (b"key", None),
+    (None, b"value"),
+    (b"\x00\xff\xfe", b"\xff" * 9),
+)
+ODD_HEADERS: tuple[list[tuple[str, bytes | None]] | None, ...] = (
+    None,
+    [],
+    [("a", b"1"), ("a", b"1"), ("b", None), ("a", b"")],
+    [("", b"empty name"), ("", None)],
+    [("naïve-☃", b"\xff\x00")],
+    [(f"h{number}", str(number).encode()) for number in range(200)],
+)
+
+
+class RawHeaderName(str):
+    """A header's name whose bytes on the wire are given, UTF-8 or not."""
+
+    __slots__ = ("wire",)
+
+    def __new__(cls, wire: bytes) -> RawHeaderName:
+        made = super().__new__(cls, wire.decode("utf-8", "replace"))
+        made.wire = wire
+        return made
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        return self.wire
+
+
+def rdkafka(bootstrap: str, **options: object) -> Producer:
+    """A librdkafka producer that takes records of many MiB."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "message.max.bytes": 64 * MEBIBYTE,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "linger.ms": 5,
+            **options,
+        }
+    )
+
+
+def produce_odd_records(bootstrap: str, topic: str, partitions: int) -> None:
+    """Every codec with null, empty and odd keys, values and headers, in every partition."""
+    for codec in CODECS:
+        producer = rdkafka(bootstrap, **{"compression.type": codec})
+        for partition in range(partitions):
+            for number, (key, value) in enumerate(ODD_PAYLOADS):
+                headers = ODD_HEADERS[number % len(ODD_HEADERS)]
+                producer.produce(topic, key=key, value=value, headers=headers, partition=partition)
+        producer.flush()
+
+
+def produce_batch_sizes(bootstrap: str, topic: str, partitions: int, values: Sequence[bytes], seed: int) -> None:
+    """Batches of one record, and of thousands."""
+    noise = random.Random(seed)
+    for codec in CODECS:
+        single = rdkafka(bootstrap, **{"compression.type": codec, "batch.num.messages": 1})
+        for number in range(20):
+            single.produce(topic, key=b"one", value=noise.choice(values), partition=number % partitions)
+        single.flush()
+        many = rdkafka(bootstrap, **{"compression.type": codec, "linger.ms": 200, "batch.size": 4 * MEBIBYTE})
+        for number in range(8_000):
+            many.produce(
+                topic,
+                key=str(number % 97).encode(),
+                value=noise.choice(values),
+                partition=number % partitions,
+                timestamp=1_600_000_000_000 + noise.randrange(-10_000_000, 10_000_000),
+                headers=[("n", str(number).encode())] if number % 3 else None,
+            )
+        many.flush()
+
+
+def produce_transactions(bootstrap: str, topic: str, partitions: int) -> None:
+    """Committed and aborted transactions of two producers, interleaved with each other and with plain records."""
+    plain = rdkafka(bootstrap)
+    writers = [rdkafka(bootstrap, **{"transactional.id": f"{topic}-{name}"}) for name in ("first", "second")]
+    for writer in writers:
+        writer.init_transactions(30)
+    for turn in range(8):
+        for writer in writers:
+            writer.begin_transaction()
+        for number in range(40):
+            for which, writer in enumerate(writers):
+                writer.produce(topic, value=f"txn {turn} {which} {number}".encode(), partition=number % partitions)
+            plain.produce(topic, value=f"plain {turn} {number}".encode(), partition=number % partitions)
+            if number % 10 == 0:
+                plain.flush()
+                for writer in writers:
+                    writer.flush()
+        for which, writer in enumerate(writers):
+            if (turn + which) % 2:
+                writer.abort_transaction(30)
+            else:
+                writer.commit_transaction(30)
+    plain.flush()
+
+
+def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed: int) -> None:
+    """`count` records of 5 MB that no codec makes smaller, every codec in turn."""
+    payload = random.Random(seed).randbytes(5_000_000)
+    producers = [rdkafka(bootstrap, **{"compression.type": codec}) for codec in CODECS]
+    for number in range(count):
+        producer = producers[number % len(CODECS)]
+        mark = number.to_bytes(8, "big")
+        producer.produce(topic, key=mark, value=mark + payload[number:], partition=number % partitions)
+        producer.flush()
+
+
+def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
+    """Timestamps at the ends of int64, negative ones, and header names that are not UTF-8."""
+    from kafka import KafkaProducer
+
+    times = (1, -2, -(10**6), INT64_MAX, -INT64_MAX, 253_402_300_799_999, 253_402_300_800_000, -62_135_596_800_000)
+    times = (*times, -62_135_596_800_001, 1_700_000_000_123)
+    names = (b"\xff\xfe", b"\xc3\x28", b"ok", b"\xed\xa0\x80")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=0)
+        for partition in range(partitions):
+            for number, timestamp in enumerate(times):
+                name = RawHeaderName(names[number % len(names)])
+                producer.send(
+                    topic,
+                    key=b"t",
+                    value=str(timestamp).encode(),
+                    partition=partition,
+                    timestamp_ms=timestamp,
+                    headers=[(name, b"v"), (name, b"")],
+                ).get(timeout=30)
+        producer.close()
+
+
+def set_append_times(segment: Path, times: Sequence[int]) -> int:
+    """Write `times` (ms), in turn, as the append times of a segment's log-append batches; the number of batches.
+
+    The batch header's layout is that of the record batch in Kafka's protocol guide: the checksum covers all from the
+    attributes on, and the largest timestamp is where the broker keeps the append time.
+    """
+    log = bytearray(segment.read_bytes())
+    position = count = 0
+    while position + 61 <= len(log):
+        (length,) = struct.unpack_from(">i", log, position + 8)
+        end = position + 12 + length
+        (attributes,) = struct.unpack_from(">h", log, position + 21)
+        if attributes & 0x08:
+            struct.pack_into(">q", log, position + 35, times[count % len(times)])
+            struct.pack_into(">I", log, position + 17, google_crc32c.value(bytes(log[position + 21 : end])))
+            count += 1
+        position = end
+    with segment.open("r+b") as file:
+        file.write(log)
+    return count
