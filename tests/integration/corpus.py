@@ -1,8 +1,8 @@
 """Records that archives trip over, produced to a real broker by two clients that are not ours.
 
-librdkafka writes what it can express (five codecs, transactions, large values); kafka-python writes the rest (header keys
-that aren't UTF-8, timestamps at the ends of int64). `set_append_times` then rewrites a log segment in place, since no
-client can make a broker's clock go backwards.
+librdkafka writes what it can express (five codecs, transactions, large values); kafka-python writes the rest (header
+keys that aren't UTF-8, timestamps at the ends of int64). `set_append_times` then rewrites a log segment in place, since
+no client can make a broker's clock go backwards.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import struct
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import google_crc32c
 from confluent_kafka import Producer
@@ -43,7 +44,7 @@ class RawHeaderName(str):
 
     __slots__ = ("wire",)
 
-    def __new__(cls, wire: bytes) -> RawHeaderName:
+    def __new__(cls, wire: bytes) -> Self:
         made = super().__new__(cls, wire.decode("utf-8", "replace"))
         made.wire = wire
         return made

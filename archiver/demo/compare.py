@@ -1,0 +1,98 @@
+"""The judge: what `confluent_kafka` reads from the broker beside what `ReplayConsumer` reads from the table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Protocol
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from archiver.errors import ReplayError
+
+_BATCH = 5_000
+_POLL_S = 0.5
+_PATIENCE_S = 20.0
+
+
+class Reads(Protocol):
+    """What the two consumers share."""
+
+    def assign(self, partitions: list[Any], /) -> Any:
+        """Read from these partitions and offsets."""
+
+    def consume(self, num_messages: int, timeout: float, /) -> list[Any]:
+        """Up to so many messages, waiting at most so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record as a consumer sees it."""
+
+    partition: int
+    offset: int
+    timestamp: tuple[int, int]
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def broker_consumer(bootstrap: str) -> Consumer:
+    """A plain consumer of committed records that says where a partition ends."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "archiver-demo",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+
+
+def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress: Callable[[int], None]) -> int:
+    """Read every partition from both, record by record, and count them; ReplayError at the first that differs."""
+    total = 0
+    for partition in range(partitions):
+        pairs = zip_longest(_read(kafka, topic, partition), _read(archive, topic, partition))
+        for number, (expected, got) in enumerate(pairs, start=1):
+            if expected != got:
+                raise ReplayError(
+                    f"The archive and Kafka differ: Kafka has {expected}, the archive has {got}",
+                    topic=topic,
+                    partition=partition,
+                )
+            total += 1
+            if number % 1_000 == 0:
+                progress(1_000)
+    return total
+
+
+def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:
+    """Every record of a partition, up to the end that the consumer announces."""
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        for message in consumer.consume(_BATCH, _POLL_S):
+            error = message.error()
+            if error is None:
+                yield _seen(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                return
+            else:
+                raise ReplayError(f"A consumer failed: {error}", topic=topic, partition=partition)
+            deadline = time.monotonic() + _PATIENCE_S
+    raise ReplayError("A consumer gave neither a record nor the end of the partition", topic=topic, partition=partition)
+
+
+def _seen(message: Any) -> Seen:
+    return Seen(
+        message.partition(),
+        message.offset(),
+        message.timestamp(),
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )
