@@ -136,6 +136,9 @@ def _properties(seat: Seat) -> str:
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "group.initial.rebalance.delay.ms": 0,
+        # After a kill the new broker waits for the old one's session to end.
+        "broker.session.timeout.ms": 6_000,
+        "broker.heartbeat.interval.ms": 1_000,
         "message.max.bytes": MAX_MESSAGE_BYTES,
         "replica.fetch.max.bytes": MAX_MESSAGE_BYTES,
         "socket.request.max.bytes": 2 * MAX_MESSAGE_BYTES,

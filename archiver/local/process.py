@@ -1,7 +1,7 @@
 """Detached server processes: started in a session of their own, recognised later, stopped by pid.
 
-A pid alone proves nothing, since systems reuse them: a process is ours only if its start time and program are those that
-were recorded when it was launched.
+A pid alone proves nothing, since systems reuse them: a process is ours only if its start time and program are those
+that were recorded when it was launched.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""`archiver local`: brings the embedded stack up and down, and tells how it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from archiver.local.progress import followed
+from archiver.local.stack import LocalStack
+from archiver.local.status import StackStatus
+from archiver.local.view import endpoints_table, parts_table
+
+local_app = typer.Typer(
+    help="The embedded stack: Postgres, Kafka, S3 and an Iceberg catalog on this machine.", no_args_is_help=True
+)
+
+NOT_READY = 1
+
+Directory = Annotated[Path, typer.Option("--dir", "-D", help="The folder that holds the stack: data, logs, settings.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@local_app.command()
+def up(directory: Directory, as_json: AsJson = False) -> None:
+    """Start what does not run yet and write DIR/archiver.toml; the servers stay up after this command."""
+    stack = LocalStack(directory)
+    with followed(Console(stderr=True)) as progress:
+        done = stack.ensure(progress)
+    if as_json:
+        typer.echo(_document({"started": list(done.started), "endpoints": done.endpoints.public()}))
+        return
+    console = Console()
+    console.print("The stack is up." if done.started else "The stack was up already.")
+    console.print(endpoints_table(done.endpoints))
+
+
+@local_app.command()
+def down(directory: Directory, as_json: AsJson = False) -> None:
+    """Stop the servers; the data stays, and `up` goes on with it."""
+    with followed(Console(stderr=True)) as progress:
+        stopped = LocalStack(directory).down(progress)
+    if as_json:
+        typer.echo(_document({"stopped": list(stopped)}))
+    else:
+        Console().print("The stack is down." if stopped else "Nothing was running.")
+
+
+@local_app.command()
+def status(
+    directory: Directory,
+    as_json: AsJson = False,
+    secrets: Annotated[bool, typer.Option("--secrets", help="With passwords and keys.")] = False,
+) -> None:
+    """Show every server and endpoint; exit code 0 only if all are ready."""
+    found = LocalStack(directory).status()
+    if as_json:
+        typer.echo(_document(found.to_json(with_secrets=secrets)))
+    else:
+        _show(found, secrets=secrets)
+    if not found.ready:
+        raise typer.Exit(NOT_READY)
+
+
+def _show(found: StackStatus, *, secrets: bool) -> None:
+    console = Console()
+    if not found.parts:
+        console.print(f"There is no stack in {found.directory}. Start one with: archiver local up --dir DIR")
+        return
+    console.print(parts_table(found))
+    if found.endpoints is not None:
+        console.print(endpoints_table(found.endpoints, secrets=secrets))
+
+
+def _document(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

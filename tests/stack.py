@@ -1,0 +1,174 @@
+"""The real stack as tests see it: endpoints, and factories for topics, databases, configurations and clients."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from psycopg import sql
+
+from archiver.local import Endpoints
+from archiver.local.config_file import render
+
+_NUMBERS = itertools.count()
+_ADMIN_TIMEOUT = 30.0
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test, worker or run uses: lower-case letters, digits and `_`."""
+    return f"{prefix}_{os.getpid()}_{next(_NUMBERS)}_{secrets.token_hex(3)}"
+
+
+class Stack:
+    """What the `stack` fixture yields; everything it makes is fresh, nothing needs cleaning up."""
+
+    def __init__(self, endpoints: Endpoints, scratch: Path) -> None:
+        self.endpoints = endpoints
+        self.scratch = scratch
+        self._admin: AdminClient | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.endpoints.bootstrap_servers
+
+    @property
+    def s3_endpoint(self) -> str:
+        return self.endpoints.s3_endpoint
+
+    @property
+    def access_key(self) -> str:
+        return self.endpoints.access_key
+
+    @property
+    def secret_key(self) -> str:
+        return self.endpoints.secret_key
+
+    @property
+    def bucket(self) -> str:
+        return self.endpoints.bucket
+
+    @property
+    def catalog_properties(self) -> dict[str, str]:
+        """For pyiceberg's `load_catalog("name", **properties)`."""
+        return dict(self.endpoints.catalog_properties)
+
+    @property
+    def postgres_dsn(self) -> str:
+        return self.endpoints.postgres_dsn
+
+    @property
+    def config_path(self) -> Path:
+        """The archiver.toml that the stack wrote for itself, without topics."""
+        return self.endpoints.config_path
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        return self._admin
+
+    def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
+        """Create a topic and return its name."""
+        name = name or unique("topic")
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        self.admin.create_topics([new], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        self.admin.delete_topics([name], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
+
+    def database(self) -> str:
+        """Create an empty Postgres database and return its dsn."""
+        name = unique("db")
+        with psycopg.connect(self.postgres_dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        return urlunsplit(urlsplit(self.postgres_dsn)._replace(path=f"/{name}"))
+
+    def config(self, topics: Mapping[str, Mapping[str, Any]] | None = None, **overrides: Mapping[str, Any]) -> Path:
+        """Write an archiver.toml with a database, a spool and table names of its own, and return its path.
+
+        `topics` holds a `[topics.NAME]` section for each name; `overrides` are merged into the sections they name.
+        """
+        folder = self.scratch / unique("config")
+        folder.mkdir(parents=True)
+        document: dict[str, dict[str, Any]] = tomllib.loads(render(self.endpoints))
+        document["registry"]["dsn"] = self.database()
+        document["archive"]["spool"] = str(folder / "spool")
+        document["topics"] = {name: {"table": f"kafka.{unique('t')}", **keys} for name, keys in (topics or {}).items()}
+        for section, values in overrides.items():
+            document.setdefault(section, {}).update(values)
+        path = folder / "archiver.toml"
+        path.write_text(to_toml(document), encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    def producer(self, **options: Any) -> Producer:
+        """A confluent_kafka Producer; option names with `_` for `.`."""
+        return Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, **_dotted(options)})
+
+    def consumer(self, **options: Any) -> Consumer:
+        """A confluent_kafka Consumer that reads committed records from the start; close it after use."""
+        defaults = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": unique("group"),
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+        return Consumer({**defaults, **_dotted(options)})
+
+    def produce(self, topic: str, *messages: Mapping[str, Any], **options: Any) -> None:
+        """Produce `messages` (keyword arguments of Producer.produce) and wait until the broker has them all."""
+        failures: list[Any] = []
+        producer = self.producer(**options)
+        for message in messages:
+            while True:
+                try:
+                    producer.produce(topic, **message, on_delivery=lambda error, _: error and failures.append(error))
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        if left := producer.flush(60):
+            raise TimeoutError(f"{left} records of {topic} were not delivered")
+        if failures:
+            raise KafkaException(failures[0])
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """A TOML text of sections whose values are JSON-like."""
+    lines: list[str] = []
+    for section, values in document.items():
+        for name, table in values.items() if section == "topics" else ((None, values),):
+            lines.append(f"[{section}.{_quoted(name)}]" if name else f"[{section}]")
+            lines += [f"{_quoted(key)} = {_value(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Mapping():
+            return "{ " + ", ".join(f"{_quoted(key)} = {_value(inner)}" for key, inner in value.items()) + " }"
+        case list() | tuple():
+            return "[" + ", ".join(map(_value, value)) + "]"
+        case Path():
+            return _quoted(str(value))
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _dotted(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "."): value for name, value in options.items()}
