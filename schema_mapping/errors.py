@@ -1,10 +1,11 @@
 """The error tree of `schema_mapping`, and the base that every package's tree grows from.
 
-    ContextError
-    └── SchemaMappingError
-        ├── DescriptorError      a schema that cannot be read or does not hold the message asked for
-        ├── EvolutionError       a schema change that the ledger cannot take
-        └── KernelError          rows handed to the kernel do not have the mapping's type
+ContextError
+└── SchemaMappingError
+    ├── DescriptorError      a schema that cannot be read or does not hold the message asked for
+    ├── MappingOptionsError  limits that no mapping can have
+    ├── EvolutionError       a schema change that the ledger cannot take
+    └── KernelError          rows handed to the kernel do not have the mapping's type
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ class SchemaMappingError(ContextError):
 
 class DescriptorError(SchemaMappingError):
     """A schema that cannot be read, or does not hold the message asked for."""
+
+
+class MappingOptionsError(SchemaMappingError):
+    """Limits that no mapping can have."""
 
 
 class EvolutionError(SchemaMappingError):

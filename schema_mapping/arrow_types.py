@@ -1,0 +1,93 @@
+"""Arrow types of mapped columns; every field carries its id as Parquet reads it.
+
+All columns are nullable but map keys and list elements (DESIGN section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from schema_mapping import names
+from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds, WireKind
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+DOC_KEY = b"doc"
+
+SCALARS: dict[WireKind, pa.DataType] = {
+    WireKind.DOUBLE: pa.float64(),
+    WireKind.FLOAT: pa.float32(),
+    WireKind.INT64: pa.int64(),
+    WireKind.UINT64: pa.int64(),
+    WireKind.INT32: pa.int32(),
+    WireKind.FIXED64: pa.int64(),
+    WireKind.FIXED32: pa.int32(),
+    WireKind.BOOL: pa.bool_(),
+    WireKind.STRING: pa.string(),
+    WireKind.BYTES: pa.binary(),
+    WireKind.UINT32: pa.int32(),
+    WireKind.ENUM: pa.string(),
+    WireKind.SFIXED32: pa.int32(),
+    WireKind.SFIXED64: pa.int64(),
+    WireKind.SINT32: pa.int32(),
+    WireKind.SINT64: pa.int64(),
+}
+
+
+def arrow_field(
+    name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True, doc: str | None = None
+) -> pa.Field:
+    """An Arrow field with its id, and the text that tables show for it."""
+    metadata = {FIELD_ID_KEY: str(field_id).encode()}
+    if doc is not None:
+        metadata[DOC_KEY] = doc.encode()
+    return pa.field(name, kind, nullable=nullable, metadata=metadata)
+
+
+def field_id_of(field: pa.Field) -> int:
+    """The id that `arrow_field` gave."""
+    return int(field.metadata[FIELD_ID_KEY])
+
+
+def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
+    """The struct of a key or value: fields, `__prefix__`, `__raw__`, `__err__`, `__unrecognized__`."""
+    specials = (
+        arrow_field(names.PREFIX, pa.binary(), ids.prefix),
+        arrow_field(names.RAW, pa.binary(), ids.raw),
+        arrow_field(names.ERR, pa.string(), ids.err),
+    )
+    return _struct(message, specials)
+
+
+def _struct(message: MappedMessage, specials: Iterable[pa.Field] = ()) -> pa.StructType:
+    fields = (column(field) for field in message.fields)
+    return pa.struct([*fields, *specials, arrow_field(names.UNRECOGNIZED, pa.binary(), message.unrecognized_id)])
+
+
+def column(field: MappedField) -> pa.Field:
+    """The Arrow field of a mapped field."""
+    return arrow_field(field.name, _type(field), field.field_id)
+
+
+def _type(field: MappedField) -> pa.DataType:
+    match field.cardinality:
+        case Cardinality.SINGULAR:
+            return _value_type(field)
+        case Cardinality.REPEATED:
+            assert field.element_id is not None
+            return pa.list_(arrow_field(names.ELEMENT_NAME, _value_type(field), field.element_id, nullable=False))
+        case Cardinality.MAP:
+            assert field.key is not None
+            assert field.value is not None
+            key = arrow_field(names.MAP_KEY_NAME, _value_type(field.key), field.key.field_id, nullable=False)
+            return pa.map_(key, arrow_field(names.MAP_VALUE_NAME, _value_type(field.value), field.value.field_id))
+
+
+def _value_type(field: MappedField) -> pa.DataType:
+    if field.message is not None:
+        return _struct(field.message)
+    if field.is_cut:
+        assert field.unrecognized_id is not None
+        return pa.struct([arrow_field(names.UNRECOGNIZED, pa.binary(), field.unrecognized_id)])
+    return SCALARS[field.kind]

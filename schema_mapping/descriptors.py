@@ -1,0 +1,147 @@
+"""Protobuf schemas in and out of `google.protobuf`: descriptor sets, their closures, and the messages in them.
+
+A `SourceSchema` is how a schema travels: it holds every file that its message needs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+
+from schema_mapping.errors import DescriptorError
+
+WELL_KNOWN = "google/protobuf/"
+NEAR_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSchema:
+    """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports."""
+
+    descriptor_set: bytes
+    message: str
+
+
+def closure(descriptor: Descriptor) -> SourceSchema:
+    """The message with the files it needs, imports first, ordered by name otherwise; comments are left behind."""
+    files: dict[str, FileDescriptor] = {}
+    _add_imports_first(descriptor.file, files)
+    result = FileDescriptorSet()
+    for file in files.values():
+        proto = FileDescriptorProto.FromString(file.serialized_pb)
+        proto.ClearField("source_code_info")
+        result.file.append(proto)
+    return SourceSchema(descriptor_set=result.SerializeToString(deterministic=True), message=descriptor.full_name)
+
+
+def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
+    if file.name in files:
+        return
+    for dependency in sorted(file.dependencies, key=lambda each: each.name):
+        _add_imports_first(dependency, files)
+    files[file.name] = file
+
+
+def find_descriptor(source: SourceSchema) -> Descriptor:
+    """The message's descriptor in a pool of its own.
+
+    Raises DescriptorError when the bytes are no descriptor set, an import is missing, a file contradicts itself, or the
+    message isn't there; near names are listed.
+    """
+    files = _parse(source)
+    pool = DescriptorPool()
+    _fill(pool, files, source.message)
+    try:
+        return pool.FindMessageTypeByName(source.message)
+    except KeyError:
+        names = tuple(name for file in files.values() for name in message_names(file))
+        raise DescriptorError(f"{missing_message(source.message, names)}", message=source.message) from None
+
+
+def missing_message(message: str, names: tuple[str, ...]) -> str:
+    """What to tell when `message` is none of `names`: the nearest ones, those of the same short name first."""
+    if not names:
+        return f"message {message!r} isn't in the schema, which holds no message at all"
+    short = message.rpartition(".")[2].lower()
+    same = [name for name in names if name.rpartition(".")[2].lower() == short]
+    near = difflib.get_close_matches(message, names, n=NEAR_NAMES, cutoff=0.5)
+    shown = tuple(dict.fromkeys([*same, *near]))[:NEAR_NAMES]
+    if shown:
+        return f"message {message!r} isn't in the schema; did you mean {' or '.join(shown)}?"
+    more = f" and {len(names) - NEAR_NAMES} more" if len(names) > NEAR_NAMES else ""
+    return f"message {message!r} isn't in the schema, which holds {', '.join(names[:NEAR_NAMES])}{more}"
+
+
+def message_names(file: FileDescriptorProto) -> Iterator[str]:
+    """Full names of the file's messages, nested ones after their parent; map entries are left out."""
+    prefix = f"{file.package}." if file.package else ""
+    stack = [(prefix, each) for each in reversed(file.message_type)]
+    while stack:
+        scope, message = stack.pop()
+        if message.options.map_entry:
+            continue
+        yield f"{scope}{message.name}"
+        stack.extend((f"{scope}{message.name}.", each) for each in reversed(message.nested_type))
+
+
+def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
+    """A descriptor set from its bytes, or DescriptorError when they are none or hold no file."""
+    try:
+        parsed = FileDescriptorSet.FromString(data)
+    except DecodeError as error:
+        raise DescriptorError(
+            "these bytes are no FileDescriptorSet; make one with `protoc --include_imports --descriptor_set_out=FILE`"
+        ) from error
+    if not parsed.file:
+        raise DescriptorError("the FileDescriptorSet holds no file")
+    return parsed
+
+
+def _parse(source: SourceSchema) -> dict[str, FileDescriptorProto]:
+    return {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
+
+
+def _fill(pool: DescriptorPool, files: dict[str, FileDescriptorProto], message: str) -> None:
+    added: set[str] = set()
+
+    def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:
+        if name in added:
+            return
+        if name in trail:
+            raise DescriptorError("files import each other in a circle", files=(*trail, name), message=message)
+        file = files.get(name) or _well_known(name)
+        if file is None:
+            raise DescriptorError(
+                "an import is missing from the descriptor set; make it with `protoc --include_imports`",
+                file=name,
+                imported_by=wanted_by,
+                message=message,
+            )
+        for dependency in sorted(file.dependency):
+            add(dependency, name, (*trail, name))
+        added.add(name)
+        try:
+            pool.Add(file)
+        except TypeError as error:
+            raise DescriptorError(f"protobuf refuses a file of the schema: {error}", file=name) from error
+
+    for name in sorted(files):
+        add(name, "", ())
+
+
+def _well_known(name: str) -> FileDescriptorProto | None:
+    if not name.startswith(WELL_KNOWN):
+        return None
+    module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
+    try:
+        generated = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None
+    return FileDescriptorProto.FromString(generated.DESCRIPTOR.serialized_pb)

@@ -1,0 +1,206 @@
+"""What a change of a message does to its columns: the rules of the change table in DESIGN section 4.
+
+A shape settles on the column that can hold it or makes a new one; columns that nothing settles on are marked deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schema_mapping import names
+from schema_mapping.expansion import Place, plan
+from schema_mapping.ids import AssignedColumn, IdAssignment
+from schema_mapping.ledger import ColumnType, LedgerState, Path, Root
+from schema_mapping.ledger_tree import STRUCTS, Ledger, Node, merged_type
+from schema_mapping.naming import name_columns
+from schema_mapping.options import MappingOptions
+from schema_mapping.shape import Shape, field_shape, root_shape
+from schema_mapping.type_graph import TypeGraph
+
+INNER_STEPS = (names.ELEMENT_STEP, names.MAP_VALUE_STEP)
+LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
+
+
+class ChangeKind(StrEnum):
+    """What happened to a column."""
+
+    ADDED = "added"
+    RENAMED = "renamed"
+    REMOVED = "removed"
+    RESTORED = "restored"
+    PROMOTED = "promoted"
+    REPLACED = "replaced"
+    EXPANDED = "expanded"
+    CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a table's columns; those below an added, removed, restored or replaced column aren't listed.
+
+    `column` is the dotted name after the change. `before` and `after` are names where it is RENAMED, else types.
+    """
+
+    kind: ChangeKind
+    root: Root
+    path: Path
+    field_id: int
+    column: str
+    before: str | None = None
+    after: str | None = None
+
+
+class Evolution:
+    """One step of a ledger to a new schema version; `settle` each root, then read `changes`, once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._names = {node.field_id: node.name for root in ledger.roots.values() for node in root.walk()}
+        self._found: list[tuple[ChangeKind, Node, str | None, str | None]] = []
+
+    def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
+        """Makes the columns of a root those of `shapes`, and names them."""
+        top = self._ledger.roots[root]
+        self._settle_children(top, shapes, silent=False)
+        name_columns(top)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What has changed, by root and path."""
+        renamed = (
+            (ChangeKind.RENAMED, node, self._names[node.field_id], node.name)
+            for root in self._ledger.roots.values()
+            for node in root.walk()
+            if self._names.get(node.field_id, node.name) != node.name
+        )
+        found = (_change(*each) for each in (*self._found, *renamed))
+        return tuple(sorted(found, key=lambda change: (change.root, change.path, change.field_id, change.kind)))
+
+    def _settle_children(self, parent: Node, shapes: Iterable[Shape], *, silent: bool) -> None:
+        chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
+        for child in parent.children:
+            if child.live and id(child) not in chosen:
+                replaced = any(
+                    other.live and other.step == child.step for other in parent.children if other is not child
+                )
+                self._retire(child)
+                if not silent and not replaced:
+                    self._found.append((ChangeKind.REMOVED, child, child.type, None))
+
+    def _settle(self, parent: Node, shape: Shape, *, silent: bool) -> Node:
+        node = self._ledger.choose(parent, shape)
+        if node is None:
+            rival = next((each for each in parent.children if each.live and each.step == shape.step), None)
+            node = self._ledger.create(parent, shape)
+            if not silent:
+                kind = ChangeKind.ADDED if rival is None else ChangeKind.REPLACED
+                self._found.append((kind, node, None if rival is None else rival.type, shape.type))
+            self._settle_children(node, shape.children, silent=True)
+            return node
+        silent = self._revive(node, shape, silent=silent)
+        self._retype(node, shape.type, silent=silent)
+        self._settle_children(node, shape.children, silent=silent)
+        return node
+
+    def _revive(self, node: Node, shape: Shape, *, silent: bool) -> bool:
+        """Marks a column live; tells whether the changes below go without saying."""
+        node.keeps_name = node.live and node.source_name == shape.name
+        node.source_name = shape.name
+        if node.live:
+            return silent
+        node.live, node.deleted = True, None
+        if not silent:
+            self._found.append((ChangeKind.RESTORED, node, None, shape.type))
+        return True
+
+    def _retype(self, node: Node, wanted: ColumnType, *, silent: bool) -> None:
+        merged = merged_type(node.type, wanted)
+        before, node.type = node.type, merged or wanted
+        if silent or before is node.type:
+            return
+        if merged is None:
+            self._found.append((ChangeKind.PROMOTED, node, before, wanted))
+        elif wanted in STRUCTS:
+            kind = ChangeKind.EXPANDED if wanted is ColumnType.STRUCT else ChangeKind.CUT
+            self._found.append((kind, node, before, wanted))
+
+    def _retire(self, node: Node) -> None:
+        for each in node.walk():
+            if each.live:
+                each.live, each.deleted = False, self._ledger.version
+
+
+def _change(kind: ChangeKind, node: Node, before: str | None, after: str | None) -> Change:
+    return Change(
+        kind=kind,
+        root=node.root,
+        path=node.path,
+        field_id=node.field_id,
+        column=node.dotted(),
+        before=before,
+        after=after,
+    )
+
+
+def expand(
+    ledger: Ledger, graphs: Mapping[Root, TypeGraph], options: MappingOptions, fixed_leaves: int
+) -> frozenset[Place]:
+    """Places of the messages to expand, given what the ledger has decided before."""
+    decided: dict[Place, bool] = {}
+    standing: set[int] = set()
+    for root, graph in graphs.items():
+        for node, place in _standing(ledger, graph, graph.root, ledger.roots[root]):
+            standing.add(node.field_id)
+            if place is not None:
+                decided[place] = node.type is ColumnType.STRUCT
+    used = fixed_leaves
+    if options.keep_removed:
+        used += sum(_gone_leaves(root, standing) for root in ledger.roots.values())
+    return plan(graphs, options, decided=decided, used=used)
+
+
+def _standing(ledger: Ledger, graph: TypeGraph, message: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
+    """Columns that the message's fields will settle on; with a place where the column is a message."""
+    yield from ((child, None) for child in struct.children if child.step == names.UNRECOGNIZED_STEP)
+    for field in graph.types[message].fields:
+        node = ledger.choose(struct, field_shape(graph, field, (), ()))
+        if node is None:
+            continue
+        yield from ((child, None) for child in node.children if child.step in (names.MAP_KEY_STEP, *INNER_STEPS))
+        inner = next((child for child in node.children if child.step in INNER_STEPS), node)
+        target = field.value.message if field.value is not None else field.message
+        if target is None:
+            yield inner, None
+            continue
+        yield inner, (inner.root, inner.path)
+        if inner.type is ColumnType.STRUCT:
+            yield from _standing(ledger, graph, target, inner)
+
+
+def _gone_leaves(root: Node, standing: set[int]) -> int:
+    nodes = (node for child in root.children if child.step > 0 for node in child.walk())
+    return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in standing)
+
+
+def assigned_ids(ledger: Ledger, root: Root) -> IdAssignment:
+    """Ids and names of a root's live columns."""
+    nodes = (node for child in ledger.roots[root].children for node in child.walk() if node.live)
+    columns = (
+        AssignedColumn(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
+        for node in nodes
+    )
+    return IdAssignment(columns=tuple(sorted(columns, key=lambda column: column.path)))
+
+
+def first_ids(graph: TypeGraph, options: MappingOptions) -> IdAssignment:
+    """Ids from 1 upward for a message that no ledger knows."""
+    ledger = Ledger(LedgerState(last_id=0), version=1)
+    places = expand(ledger, {"val": graph}, options, fixed_leaves=0)
+    Evolution(ledger).settle("val", root_shape(graph, paths_of(places, "val")))
+    return assigned_ids(ledger, "val")
+
+
+def paths_of(places: Iterable[Place], root: Root) -> frozenset[Path]:
+    """The paths of one root's places."""
+    return frozenset(path for each, path in places if each == root)

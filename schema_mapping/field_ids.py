@@ -1,0 +1,129 @@
+"""Gives field ids: from what a table's ledger remembers and a topic's schemas to the next state, mapping and schema.
+
+Pure and deterministic; the catalog persists the state under a row lock. DESIGN section 4, "Field ids".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import Descriptor
+from pyiceberg.schema import Schema
+
+from schema_mapping import names
+from schema_mapping.descriptors import SourceSchema, find_descriptor
+from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
+from schema_mapping.fixed_columns import FIXED_LEAVES
+from schema_mapping.iceberg_types import ledger_field
+from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
+from schema_mapping.ledger_tree import ROOTS, Ledger
+from schema_mapping.mapping import Mapping, RawMapping, compile_mapping
+from schema_mapping.options import MappingOptions
+from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json, table_schema
+from schema_mapping.shape import raw_shape, root_shape
+from schema_mapping.type_graph import TypeGraph, type_graph
+
+__all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a topic's schemas come to: the ledger after them, the rows' mapping, and the table's schema.
+
+    `iceberg_schema` is the whole table's, whatever the version: for a fingerprint seen before it is the newest one's,
+    and `state` is unchanged, `changes` empty, `version` and `row` the old ones.
+    """
+
+    state: LedgerState
+    row: RowMapping
+    iceberg_schema: Schema
+    changes: tuple[Change, ...]
+    version: int
+    fingerprint: str
+
+
+def assign(
+    state: LedgerState,
+    *,
+    key: SourceSchema | None = None,
+    value: SourceSchema | None = None,
+    options: MappingOptions | None = None,
+    partition_source: PartitionSource = "nested",
+) -> Assignment:
+    """Assigns columns to a topic's key and value; None is a format without a schema.
+
+    New ids start above `state.last_id` (see `LedgerState.at_least`). Raises DescriptorError for a schema that can't be
+    read or has more fields than a table takes.
+    """
+    options = options or MappingOptions()
+    schemas: dict[Root, SourceSchema | None] = {"key": key, "val": value}
+    descriptors = {root: find_descriptor(source) for root, source in schemas.items() if source is not None}
+    graphs = {root: type_graph(descriptor) for root, descriptor in descriptors.items()}
+    fingerprint = row_fingerprint(graphs, options, partition_source)
+    seen = state.version_of(fingerprint)
+    if seen is not None:
+        return Assignment(
+            state=state,
+            row=row_mapping_from_json(json.loads(seen.mapping)),
+            iceberg_schema=ledger_schema(state.entries, row_mapping_from_json(json.loads(state.versions[-1].mapping))),
+            changes=(),
+            version=seen.version,
+            fingerprint=fingerprint,
+        )
+    version = 1 + max((each.version for each in state.versions), default=0)
+    ledger = Ledger(state, version)
+    changes = _evolve(ledger, graphs, options)
+    row = RowMapping(
+        key=_mapping(ledger, "key", descriptors, options),
+        value=_mapping(ledger, "val", descriptors, options),
+        schema_version=version,
+        partition_source=partition_source,
+    )
+    newest = SchemaVersion(version=version, fingerprint=fingerprint, mapping=json.dumps(row.to_json()))
+    entries = ledger.entries()
+    return Assignment(
+        state=LedgerState(entries=entries, versions=(*state.versions, newest), last_id=ledger.last_id),
+        row=row,
+        iceberg_schema=ledger_schema(entries, row),
+        changes=changes,
+        version=version,
+        fingerprint=fingerprint,
+    )
+
+
+def row_fingerprint(
+    graphs: MappingOf[Root, TypeGraph], options: MappingOptions, partition_source: PartitionSource
+) -> str:
+    """SHA-256, in hex, over the facts of both schemas and the options."""
+    facts = {root: graph.fingerprint() for root, graph in graphs.items()}
+    text = json.dumps([facts, options.to_json(), partition_source], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping) -> Schema:
+    """The table's schema: all that the ledger keeps, under the options of the newest version."""
+    keep = newest.options.keep_removed
+    key, val = (ledger_field(root, entries, keep_removed=keep) for root in ROOTS)
+    return table_schema(key, val, newest.partition_source)
+
+
+def _evolve(ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: MappingOptions) -> tuple[Change, ...]:
+    places = expand(ledger, graphs, options, FIXED_LEAVES)
+    evolution = Evolution(ledger)
+    for root in ROOTS:
+        graph = graphs.get(root)
+        evolution.settle(root, raw_shape() if graph is None else root_shape(graph, paths_of(places, root)))
+    return evolution.changes()
+
+
+def _mapping(
+    ledger: Ledger, root: Root, descriptors: MappingOf[Root, Descriptor], options: MappingOptions
+) -> Mapping | RawMapping:
+    ids = assigned_ids(ledger, root)
+    descriptor = descriptors.get(root)
+    if descriptor is None:
+        return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)
+    return compile_mapping(descriptor, ids=ids, keep_raw=root == names.KEY, options=options)

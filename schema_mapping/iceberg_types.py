@@ -1,0 +1,169 @@
+"""Iceberg types of columns, made from Arrow types that carry field ids; and the ledger's view of a whole table.
+
+A table's schema holds the live columns and those the ledger keeps as deleted, and never drops what others added.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestamptzType,
+)
+
+from schema_mapping import names
+from schema_mapping.arrow_types import DOC_KEY, arrow_field, field_id_of
+from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, Root
+from schema_mapping.ledger_tree import ROOT_IDS
+
+PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
+    pa.bool_(): BooleanType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.float32(): FloatType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.timestamp("us", tz="UTC"): TimestamptzType(),
+}
+
+LEDGER_SCALARS: dict[ColumnType, pa.DataType] = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.UINT: pa.int32(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.FLOAT: pa.float32(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.STRING: pa.string(),
+    ColumnType.BINARY: pa.binary(),
+}
+
+# Specials stand behind the fields of their struct, in this order.
+SPECIAL_ORDER = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.UNRECOGNIZED_STEP)
+
+
+def iceberg_struct(struct: pa.StructType) -> StructType:
+    """The Iceberg struct of an Arrow struct whose fields carry ids."""
+    return StructType(*(iceberg_field(field) for field in struct))
+
+
+def iceberg_field(field: pa.Field) -> NestedField:
+    """The Iceberg field of an Arrow field that carries its id."""
+    doc = field.metadata.get(DOC_KEY)
+    return NestedField(
+        field_id=field_id_of(field),
+        name=field.name,
+        field_type=_type(field.type),
+        required=not field.nullable,
+        doc=None if doc is None else doc.decode(),
+    )
+
+
+def _type(kind: pa.DataType) -> IcebergType:
+    if pa.types.is_struct(kind):
+        return iceberg_struct(kind)
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return ListType(
+            element_id=field_id_of(element), element=_type(element.type), element_required=not element.nullable
+        )
+    if pa.types.is_map(kind):
+        return MapType(
+            key_id=field_id_of(kind.key_field),
+            key_type=_type(kind.key_type),
+            value_id=field_id_of(kind.item_field),
+            value_type=_type(kind.item_type),
+            value_required=not kind.item_field.nullable,
+        )
+    return PRIMITIVES[kind]
+
+
+def ledger_field(root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool) -> pa.Field:
+    """The top-level column of a root as the table has it: every column of the ledger, deleted ones if kept."""
+    below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE):
+            below[entry.parent_id].append(entry)
+    for children in below.values():
+        children.sort(key=_column_order)
+    top = ROOT_IDS[root]
+    return arrow_field(root, pa.struct([_ledger_field(entry, below) for entry in below[top]]), top)
+
+
+def _column_order(entry: LedgerEntry) -> tuple[int, int, int]:
+    step = entry.path[-1]
+    return (
+        (0, step, entry.generation) if step > 0 else (1, SPECIAL_ORDER.index(step) if step in SPECIAL_ORDER else 0, 0)
+    )
+
+
+def _ledger_field(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.Field:
+    nullable = entry.path[-1] not in (names.ELEMENT_STEP, names.MAP_KEY_STEP)
+    gone = entry.deleted_version is not None and entry.path[-1] > 0
+    doc = f"removed in schema version {entry.deleted_version}" if gone else None
+    return arrow_field(entry.name, _ledger_type(entry, below), entry.field_id, nullable=nullable, doc=doc)
+
+
+def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.DataType:
+    children = {child.path[-1]: _ledger_field(child, below) for child in below.get(entry.field_id, ())}
+    match entry.type:
+        case ColumnType.STRUCT | ColumnType.CUT:
+            return pa.struct([_ledger_field(child, below) for child in below[entry.field_id]])
+        case ColumnType.LIST:
+            return pa.list_(children[names.ELEMENT_STEP])
+        case ColumnType.MAP:
+            return pa.map_(children[names.MAP_KEY_STEP], children[names.MAP_VALUE_STEP])
+        case scalar:
+            return LEDGER_SCALARS[scalar]
+
+
+def keep_foreign_columns(ours: Schema, table: Schema, entries: Iterable[LedgerEntry]) -> Schema:
+    """`ours` with the columns of `table` that are neither in it nor in the ledger: others added them.
+
+    They stand at the end of their struct, at any depth; `schema_id` is that of `ours`.
+    """
+    known = {entry.field_id for entry in entries} | set(ours._lazy_id_to_field)  # noqa: SLF001
+    merged = _merge_struct(ours.as_struct(), table.as_struct(), known)
+    return Schema(*merged.fields, schema_id=ours.schema_id)
+
+
+def _merge_struct(ours: StructType, theirs: StructType, known: set[int]) -> StructType:
+    before = {field.field_id: field for field in theirs.fields}
+    kept = [_merge_field(field, before.get(field.field_id), known) for field in ours.fields]
+    return StructType(*kept, *(field for field in theirs.fields if field.field_id not in known))
+
+
+def _merge_field(ours: NestedField, theirs: NestedField | None, known: set[int]) -> NestedField:
+    if theirs is None:
+        return ours
+    return ours.model_copy(update={"field_type": _merge_type(ours.field_type, theirs.field_type, known)})
+
+
+def _merge_type(ours: IcebergType, theirs: IcebergType, known: set[int]) -> IcebergType:
+    match ours, theirs:
+        case StructType(), StructType():
+            return _merge_struct(ours, theirs, known)
+        case ListType(), ListType():
+            merged = _merge_type(ours.element_type, theirs.element_type, known)
+            return ours.model_copy(update={"element_type": merged})
+        case MapType(), MapType():
+            merged = _merge_type(ours.value_type, theirs.value_type, known)
+            return ours.model_copy(update={"value_type": merged})
+        case _:
+            return ours

@@ -1,0 +1,92 @@
+"""The field-id ledger: which id each column path got, once and for ever (DESIGN section 4).
+
+A path is made of Protobuf field numbers and the reserved steps of `names`; an entry is known by its root, path and
+generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign` makes new ones, the catalog keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Literal, Self, TypeAlias
+
+Root: TypeAlias = Literal["key", "val"]
+Path: TypeAlias = tuple[int, ...]
+
+LAST_FIXED_ID: Final = 99
+
+
+class ColumnType(StrEnum):
+    """What a column holds, as far as evolution cares.
+
+    UINT is an Iceberg int that has held unsigned values, so it can't widen: its -1 may mean 4294967295. CUT is a struct
+    with only `__unrecognized__`.
+    """
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    UINT = "uint"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    BINARY = "binary"
+    STRUCT = "struct"
+    CUT = "cut"
+    LIST = "list"
+    MAP = "map"
+
+
+class ColumnState(StrEnum):
+    """Whether the newest schema version writes the column."""
+
+    LIVE = "live"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One column that ever was. `field_id` is unique in the table; `(root, path, generation)` is too.
+
+    `parent_id` is the enclosing struct's, list's or map's id, at the top the fixed id of `key` or `val`. `name` is the
+    column's name now, `source_name` the field's in the .proto. `since_version` and `deleted_version` are schema
+    versions.
+    """
+
+    root: Root
+    path: Path
+    generation: int
+    parent_id: int
+    field_id: int
+    name: str
+    source_name: str
+    type: ColumnType
+    state: ColumnState
+    since_version: int
+    deleted_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaVersion:
+    """A version the table has been written with: its fingerprint, and its `RowMapping` as JSON text."""
+
+    version: int
+    fingerprint: str
+    mapping: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerState:
+    """All that is remembered of a table's columns: entries by ascending id, versions ascending, the last id given."""
+
+    entries: tuple[LedgerEntry, ...] = ()
+    versions: tuple[SchemaVersion, ...] = ()
+    last_id: int = LAST_FIXED_ID
+
+    def at_least(self, last_column_id: int) -> Self:
+        """The same ledger, giving only ids above `last_column_id` (the table's own) from now on."""
+        return replace(self, last_id=max(self.last_id, last_column_id))
+
+    def version_of(self, fingerprint: str) -> SchemaVersion | None:
+        """The version with this fingerprint, if the table has ever been written with it."""
+        return next((each for each in self.versions if each.fingerprint == fingerprint), None)

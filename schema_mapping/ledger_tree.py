@@ -1,0 +1,183 @@
+"""The ledger as a tree that evolution works on: one node for each column, generations of a field side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from schema_mapping import names
+from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, Path, Root
+from schema_mapping.shape import Shape
+
+ROOT_IDS: dict[Root, int] = {"key": 1, "val": 2}
+ROOTS: tuple[Root, ...] = ("key", "val")
+STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
+WIDENS_TO = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnType.DOUBLE}
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """A column being worked on; `keeps_name` where it stays live under an unchanged source name."""
+
+    root: Root
+    path: Path
+    generation: int
+    parent: Node | None
+    field_id: int
+    name: str
+    source_name: str
+    type: ColumnType
+    live: bool
+    since: int
+    deleted: int | None
+    keeps_name: bool = False
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        """The last step of the path."""
+        return self.path[-1]
+
+    def entry(self) -> LedgerEntry:
+        """The node as the ledger keeps it."""
+        assert self.parent is not None
+        return LedgerEntry(
+            root=self.root,
+            path=self.path,
+            generation=self.generation,
+            parent_id=self.parent.field_id,
+            field_id=self.field_id,
+            name=self.name,
+            source_name=self.source_name,
+            type=self.type,
+            state=ColumnState.LIVE if self.live else ColumnState.DELETED,
+            since_version=self.since,
+            deleted_version=self.deleted,
+        )
+
+    def walk(self) -> Iterator[Node]:
+        """The node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def dotted(self) -> str:
+        """The column's name with those above it, as SQL would write it."""
+        return self.name if self.parent is None else f"{self.parent.dotted()}.{self.name}"
+
+
+class Ledger:
+    """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one."""
+
+    def __init__(self, state: LedgerState, version: int) -> None:
+        self.version = version
+        self.last_id = state.last_id
+        self.roots = {root: _root(root) for root in ROOTS}
+        self._generations: dict[tuple[Root, Path], int] = {}
+        nodes = {node.field_id: node for node in self.roots.values()}
+        for entry in sorted(state.entries, key=lambda each: len(each.path)):
+            node = _node(entry, nodes[entry.parent_id])
+            nodes[entry.field_id] = node
+            self._count(node)
+
+    def _count(self, node: Node) -> None:
+        place = (node.root, node.path)
+        self._generations[place] = max(self._generations.get(place, -1), node.generation)
+
+    def choose(self, parent: Node, shape: Shape) -> Node | None:
+        """The column that can hold the shape: the live one if it can, else the oldest generation that can."""
+        fitting = (node for node in parent.children if node.step == shape.step and holds(node, shape))
+        return min(fitting, key=lambda node: (not node.live, node.generation), default=None)
+
+    def create(self, parent: Node, shape: Shape) -> Node:
+        """A new column below `parent` with the next id, in the next generation of its path."""
+        path = (*parent.path, shape.step)
+        self.last_id += 1
+        node = Node(
+            root=parent.root,
+            path=path,
+            generation=self._generations.get((parent.root, path), -1) + 1,
+            parent=parent,
+            field_id=self.last_id,
+            name="",
+            source_name=shape.name,
+            type=shape.type,
+            live=True,
+            since=self.version,
+            deleted=None,
+        )
+        parent.children.append(node)
+        self._count(node)
+        return node
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """All columns by ascending id."""
+        nodes = (node for root in self.roots.values() for child in root.children for node in child.walk())
+        return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
+
+
+def holds(node: Node, shape: Shape) -> bool:
+    """Whether the column can hold the shape's values in place, widened where Iceberg can widen."""
+    if node.type in STRUCTS:
+        return shape.type in STRUCTS
+    if node.type is ColumnType.LIST and shape.type is ColumnType.LIST:
+        return _child_holds(node, shape, names.ELEMENT_STEP)
+    if node.type is ColumnType.MAP and shape.type is ColumnType.MAP:
+        same_key = merged_type(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP))
+        return same_key is not None and _child_holds(node, shape, names.MAP_VALUE_STEP)
+    return merged_type(node.type, shape.type) is not None or WIDENS_TO.get(node.type) is shape.type
+
+
+def merged_type(column: ColumnType, wanted: ColumnType) -> ColumnType | None:
+    """The type of a column after values of `wanted` go into it without any change of its Iceberg type."""
+    ints = (ColumnType.INT, ColumnType.UINT)
+    if column in ints and wanted in ints:
+        return column if column is wanted else ColumnType.UINT
+    return wanted if column is wanted or (column in STRUCTS and wanted in STRUCTS) else None
+
+
+def _child(node: Node, step: int) -> ColumnType:
+    return next(child.type for child in node.children if child.step == step)
+
+
+def _part(shape: Shape, step: int) -> ColumnType:
+    return next(child.type for child in shape.children if child.step == step)
+
+
+def _child_holds(node: Node, shape: Shape, step: int) -> bool:
+    inner = next(child for child in node.children if child.step == step)
+    return holds(inner, next(child for child in shape.children if child.step == step))
+
+
+def _root(root: Root) -> Node:
+    return Node(
+        root=root,
+        path=(),
+        generation=0,
+        parent=None,
+        field_id=ROOT_IDS[root],
+        name=root,
+        source_name=root,
+        type=ColumnType.STRUCT,
+        live=True,
+        since=1,
+        deleted=None,
+    )
+
+
+def _node(entry: LedgerEntry, parent: Node) -> Node:
+    node = Node(
+        root=entry.root,
+        path=entry.path,
+        generation=entry.generation,
+        parent=parent,
+        field_id=entry.field_id,
+        name=entry.name,
+        source_name=entry.source_name,
+        type=entry.type,
+        live=entry.state is ColumnState.LIVE,
+        since=entry.since_version,
+        deleted=entry.deleted_version,
+    )
+    parent.children.append(node)
+    return node

@@ -1,0 +1,217 @@
+"""A compiled mapping: the columns of one message type, and the codec between them and its bytes.
+
+Mappings are values: they pickle, hash and compare by what they were compiled from. DESIGN sections 4, 5 and 11.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
+
+from schema_mapping import names
+from schema_mapping.arrow_types import arrow_field, root_type
+from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from schema_mapping.evolution import first_ids
+from schema_mapping.ids import IdAssignment
+from schema_mapping.options import MappingOptions
+from schema_mapping.tree import build_tree
+from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.types import MappedMessage, RootIds
+
+if TYPE_CHECKING:
+    from pyiceberg.types import StructType
+
+    from schema_mapping.program import Program
+
+RAW_FINGERPRINT = "raw"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Mapping:
+    """The columns of a message type. Make one with `compile_mapping`.
+
+    `descriptor_set` and `message` are the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root`
+    and `root_ids` are the mapping tree. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
+    """
+
+    descriptor_set: bytes
+    message: str
+    ids: IdAssignment
+    keep_raw: bool
+    options: MappingOptions
+    fingerprint: str
+    root: MappedMessage
+    root_ids: RootIds
+
+    @cached_property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow struct of decoded rows, with field ids."""
+        return root_type(self.root, self.root_ids)
+
+    @cached_property
+    def iceberg_type(self) -> StructType:
+        """The Iceberg struct of the column, with field ids."""
+        from schema_mapping.iceberg_types import iceberg_struct
+
+        return iceberg_struct(self.arrow_type)
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel's tables, compiled once in a process."""
+        from schema_mapping.program import compile_program
+
+        return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw)
+
+    def decode(self, values: pa.Array | pa.ChunkedArray) -> pa.StructArray:
+        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are."""
+        from schema_mapping.decode import decode
+
+        return _by_chunk(values, lambda chunk: decode(chunk, self.program), self.arrow_type)
+
+    def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
+        """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""
+        from schema_mapping.encode import encode
+
+        return _by_chunk(rows, lambda chunk: encode(chunk, self.program), pa.binary())
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `mapping_from_json` makes an equal mapping."""
+        return {
+            "format": "protobuf",
+            "message": self.message,
+            "descriptors": base64.b64encode(self.descriptor_set).decode(),
+            "keep_raw": self.keep_raw,
+            "options": self.options.to_json(),
+            "columns": self.ids.to_json(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
+
+    def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
+        return _rebuild, (self.descriptor_set, self.message, self.ids, self.keep_raw, self.options)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return self.fingerprint, self.keep_raw, self.ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawMapping:
+    """A key or value without a schema: a struct with only `__raw__`, always set."""
+
+    raw_id: int
+    fingerprint: str = field(default=RAW_FINGERPRINT, init=False)
+    keep_raw: bool = field(default=True, init=False)
+
+    @property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow struct of decoded rows, with its field id."""
+        return pa.struct([arrow_field(names.RAW, pa.binary(), self.raw_id)])
+
+    @property
+    def iceberg_type(self) -> StructType:
+        """The Iceberg struct of the column, with its field id."""
+        from schema_mapping.iceberg_types import iceberg_struct
+
+        return iceberg_struct(self.arrow_type)
+
+    def decode(self, values: pa.Array | pa.ChunkedArray) -> pa.StructArray:
+        """Values as rows; a null value is a null row."""
+        return _by_chunk(values, self._wrap, self.arrow_type)
+
+    def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
+        """The values that `rows` were decoded from."""
+        return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `mapping_from_json` makes an equal mapping."""
+        return {"format": "raw", "raw_id": self.raw_id}
+
+    def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
+        fields = list(self.arrow_type)
+        return pa.StructArray.from_arrays([values], fields=fields, mask=values.is_null())
+
+
+def compile_mapping(
+    descriptor: Descriptor,
+    *,
+    ids: IdAssignment | None = None,
+    keep_raw: bool = False,
+    options: MappingOptions | None = None,
+) -> Mapping:
+    """The mapping of a message type; without `ids` from a ledger, ids are given from 1 upward.
+
+    Raises DescriptorError when the ids belong to another message, or the message has more fields than a table takes.
+    """
+    options = options or MappingOptions()
+    graph = type_graph(descriptor)
+    source = closure(descriptor)
+    ids = ids or first_ids(graph, options)
+    root, root_ids = build_tree(graph, ids)
+    return Mapping(
+        descriptor_set=source.descriptor_set,
+        message=source.message,
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options,
+        fingerprint=mapping_fingerprint(graph, options),
+        root=root,
+        root_ids=root_ids,
+    )
+
+
+def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
+    """SHA-256, in hex, over a schema's facts and the options."""
+    text = json.dumps([graph.fingerprint(), options.to_json()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
+    """The mapping that `to_json` described."""
+    if data["format"] == "raw":
+        return RawMapping(raw_id=data["raw_id"])
+    return _rebuild(
+        base64.b64decode(data["descriptors"]),
+        data["message"],
+        IdAssignment.from_json(data["columns"]),
+        data["keep_raw"],
+        MappingOptions.from_json(data["options"]),
+    )
+
+
+@lru_cache(maxsize=64)
+def _rebuild(
+    descriptor_set: bytes,
+    message: str,
+    ids: IdAssignment,
+    keep_raw: bool,
+    options: MappingOptions,
+) -> Mapping:
+    descriptor = find_descriptor(SourceSchema(descriptor_set=descriptor_set, message=message))
+    return compile_mapping(descriptor, ids=ids, keep_raw=keep_raw, options=options)
+
+
+def _by_chunk(
+    values: pa.Array | pa.ChunkedArray, convert: Callable[[pa.Array], pa.Array], result: pa.DataType
+) -> pa.Array:
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    plain = (chunk.cast(pa.binary()) if pa.types.is_large_binary(chunk.type) else chunk for chunk in chunks)
+    converted = [convert(chunk) for chunk in plain]
+    return converted[0] if len(converted) == 1 else pa.concat_arrays(converted) if converted else pa.array([], result)

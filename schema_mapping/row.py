@@ -1,0 +1,87 @@
+"""The columns of a data file: what one schema version writes, and what replay needs to read it back.
+
+`to_json` goes into the file's footer, the registry and the journal, so evolution never breaks a replay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+
+from schema_mapping import names
+from schema_mapping.arrow_types import arrow_field
+from schema_mapping.errors import DescriptorError
+from schema_mapping.fixed_columns import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA_FIELD, KEY_ID, VAL_ID
+from schema_mapping.iceberg_types import iceberg_field
+from schema_mapping.mapping import Mapping, RawMapping, mapping_from_json
+from schema_mapping.options import MappingOptions
+
+PartitionSource: TypeAlias = Literal["nested", "flat"]
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowMapping:
+    """How a record becomes a row: the mappings of key and value, and the schema version they make up.
+
+    `partition_source` is "flat" where the table has a top-level copy of `kafka.ingest_timestamp`.
+    """
+
+    key: Mapping | RawMapping
+    value: Mapping | RawMapping
+    schema_version: int
+    partition_source: PartitionSource = "nested"
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of a data file, every field with its id."""
+        return pa.schema(
+            table_fields(
+                arrow_field(names.KEY, self.key.arrow_type, KEY_ID),
+                arrow_field(names.VAL, self.value.arrow_type, VAL_ID),
+                self.partition_source,
+            )
+        )
+
+    @property
+    def options(self) -> MappingOptions:
+        """The options that key and value were mapped with."""
+        mapped = (each.options for each in (self.value, self.key) if isinstance(each, Mapping))
+        return next(mapped, MappingOptions())
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of all that makes the mapping: descriptors, ids, options, version."""
+        return {
+            "format": FORMAT,
+            "schema_version": self.schema_version,
+            "partition_source": self.partition_source,
+            "key": self.key.to_json(),
+            "value": self.value.to_json(),
+        }
+
+
+def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
+    """The mapping of the version that wrote `data`. Raises DescriptorError for a format newer than this code."""
+    if data.get("format") != FORMAT:
+        raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
+    return RowMapping(
+        key=mapping_from_json(data["key"]),
+        value=mapping_from_json(data["value"]),
+        schema_version=data["schema_version"],
+        partition_source=data["partition_source"],
+    )
+
+
+def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:
+    """The columns of a table or file, in their order."""
+    flat = [FLAT_INGEST_FIELD] if partition_source == "flat" else []
+    return [key, val, HEADERS_FIELD, KAFKA_FIELD, *flat]
+
+
+def table_schema(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> Schema:
+    """The Iceberg schema of a table with these columns."""
+    return Schema(*(iceberg_field(field) for field in table_fields(key, val, partition_source)))

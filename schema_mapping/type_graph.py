@@ -1,0 +1,165 @@
+"""The message types that a root reaches, as plain values: resolved once from descriptors, shared by every use.
+
+Presence, packing, UTF-8 checks and closedness are what the syntax or the edition's features resolve to. The
+fingerprint is over these facts, so neither comments, file names nor a protoc release change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
+
+from schema_mapping.types import Cardinality, EnumType, WireKind
+
+UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldType:
+    """A field as its type declares it; `message` is the full name of a message type, also of a cut one."""
+
+    number: int
+    name: str
+    kind: WireKind
+    cardinality: Cardinality
+    explicit_presence: bool
+    packed: bool
+    validate_utf8: bool
+    required: bool
+    oneof: int | None
+    enum: EnumType | None
+    message: str | None
+    key: FieldType | None
+    value: FieldType | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageType:
+    """A message type: its fields in ascending number."""
+
+    full_name: str
+    fields: tuple[FieldType, ...]
+    message_set: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeGraph:
+    """A root message type and, by full name, all the message types it reaches."""
+
+    root: str
+    types: Mapping[str, MessageType]
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of the facts in canonical order."""
+        facts = [asdict(self.types[name]) for name in sorted(self.types)]
+        text = json.dumps([self.root, facts], default=_enum_name, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _enum_name(value: object) -> str:
+    assert isinstance(value, Enum)
+    return value.name
+
+
+def type_graph(descriptor: Descriptor) -> TypeGraph:
+    """Reads a descriptor and every message type it reaches."""
+    types: dict[str, MessageType] = {}
+    pending = [descriptor]
+    while pending:
+        current = pending.pop()
+        if current.full_name not in types:
+            types[current.full_name] = _message_type(current)
+            pending.extend(filter(None, map(_referenced, current.fields)))
+    return TypeGraph(root=descriptor.full_name, types=types)
+
+
+def _referenced(field: FieldDescriptor) -> Descriptor | None:
+    entry = _map_entry(field)
+    return entry.fields_by_name["value"].message_type if entry is not None else field.message_type
+
+
+def _map_entry(field: FieldDescriptor) -> Descriptor | None:
+    message = field.message_type
+    return message if message is not None and message.GetOptions().map_entry else None
+
+
+def _message_type(descriptor: Descriptor) -> MessageType:
+    proto = DescriptorProto()
+    descriptor.CopyToProto(proto)
+    oneofs = {
+        field.number: field.oneof_index
+        for field in proto.field
+        if field.HasField("oneof_index") and not field.proto3_optional
+    }
+    fields = sorted(descriptor.fields, key=lambda field: field.number)
+    return MessageType(
+        full_name=descriptor.full_name,
+        fields=tuple(_field_type(field, oneofs.get(field.number)) for field in fields),
+        message_set=bool(descriptor.GetOptions().message_set_wire_format),
+    )
+
+
+def _field_type(field: FieldDescriptor, oneof: int | None) -> FieldType:
+    entry = _map_entry(field)
+    if entry is not None:
+        return _facts(
+            field,
+            kind=WireKind.MESSAGE,
+            cardinality=Cardinality.MAP,
+            key=_entry_field(entry.fields_by_name["key"]),
+            value=_entry_field(entry.fields_by_name["value"]),
+        )
+    cardinality = Cardinality.REPEATED if field.is_repeated else Cardinality.SINGULAR
+    return _facts(field, cardinality=cardinality, presence=field.has_presence, oneof=oneof, message=field.message_type)
+
+
+def _entry_field(field: FieldDescriptor) -> FieldType:
+    return _facts(field, message=field.message_type)
+
+
+def _facts(
+    field: FieldDescriptor,
+    *,
+    kind: WireKind | None = None,
+    cardinality: Cardinality = Cardinality.SINGULAR,
+    presence: bool = False,
+    oneof: int | None = None,
+    message: Descriptor | None = None,
+    key: FieldType | None = None,
+    value: FieldType | None = None,
+) -> FieldType:
+    kind = kind or WireKind(field.type)
+    return FieldType(
+        number=field.number,
+        name=field.name,
+        kind=kind,
+        cardinality=cardinality,
+        explicit_presence=presence,
+        packed=cardinality is Cardinality.REPEATED and kind not in UNPACKABLE and field.is_packed,
+        validate_utf8=kind is WireKind.STRING and _validates_utf8(field),
+        required=field.is_required,
+        oneof=oneof,
+        enum=_enum_type(field.enum_type) if field.enum_type is not None else None,
+        message=message.full_name if message is not None else None,
+        key=key,
+        value=value,
+    )
+
+
+def _validates_utf8(field: FieldDescriptor) -> bool:
+    # The resolved features have no public accessor; without it an edition would have to be resolved by hand.
+    features: FeatureSet = field._GetFeatures()  # type: ignore[attr-defined]  # noqa: SLF001
+    return features.utf8_validation == FeatureSet.Utf8Validation.VERIFY
+
+
+def _enum_type(enum: EnumDescriptor) -> EnumType:
+    names: dict[int, str] = {}
+    for value in enum.values:
+        names.setdefault(value.number, value.name)
+    return EnumType(full_name=enum.full_name, closed=enum.is_closed, names=tuple(sorted(names.items())))
