@@ -1,0 +1,62 @@
+"""The seam between jobs and what runs their tasks: a list of independent tasks in, outcomes out as they come.
+
+Jobs know this seam and never Spark; a test's engine runs tasks in its own process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from archiver.errors import EngineError
+from schema_mapping.errors import ContextError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Generic[Result]):
+    """What became of the task at `index`: its result, or the error that ended it."""
+
+    index: int
+    result: Result | None = None
+    error: ContextError | None = None
+
+
+class Engine(Protocol):
+    """Runs lists of independent tasks somewhere."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at the same time."""
+
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        """Run `run` on each task and give outcomes as they come. Tasks, results and errors are pickled."""
+
+    def interrupt(self) -> None:
+        """Stop running tasks; each comes back with an Interrupted error. May be called from any thread."""
+
+
+def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
+    """Run one task where it is, and pickle its result or the error that ended it."""
+    try:
+        return pickle.dumps((run(task), None), protocol=5)
+    except ContextError as error:
+        return pickle.dumps((None, error), protocol=5)
+    except Exception as error:  # noqa: BLE001 - a task's failure is a value, whatever it is
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        unexpected = EngineError(
+            f"A task ended in an error nobody foresaw: {type(error).__name__}: {error}",
+            at=f"{where.filename}:{where.lineno} {where.name}",
+        )
+        return pickle.dumps((None, unexpected), protocol=5)
+
+
+def outcome_of(index: int, pickled: bytes) -> Outcome[Result]:
+    """The outcome that `run_captured` pickled."""
+    result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
+    return Outcome(index=index, result=result, error=error)

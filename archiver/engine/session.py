@@ -1,0 +1,109 @@
+"""From the configuration's `[spark]` to a Spark session, with defaults that suit a job without shuffles.
+
+`remote = "sc://…"` joins Spark Connect; anything else starts classic Spark in this process, on Java 17 or 21. Options
+given always win over the defaults here.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+
+from pyspark.sql import SparkSession
+
+from archiver.engine.java import require_java
+from archiver.engine.quiet import filtered_children
+from archiver.errors import ConfigError, EngineError
+from schema_mapping.errors import ContextError
+
+DEFAULT_MASTER = "local[*]"
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_DEFAULTS = {
+    "spark.app.name": "archiver",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def start_session(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    """Start the session `options` describe; the flag says so. Where one is active, make a new one beside it.
+
+    Raises ConfigError for options that aren't Spark's and EngineError where Spark does not start.
+    """
+    _check(options)
+    remote = options.get("remote")
+    try:
+        return _join_connect(remote, options) if remote else _start_classic(options)
+    except ContextError:
+        raise
+    except Exception as error:
+        raise EngineError(
+            f"Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            spark=remote or classic_settings(options)["spark.master"],
+        ) from error
+
+
+def _join_connect(remote: str, options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    builder = SparkSession.builder.remote(remote)
+    for key, value in _given(options).items():
+        builder = builder.config(key, value)
+    return builder.create(), True
+
+
+def _start_classic(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active.newSession(), False
+    settings = classic_settings(options)
+    require_java(os.environ)
+    prepare_environment(settings, os.environ)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with filtered_children():
+        return builder.getOrCreate(), True
+
+
+def classic_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Every setting of a classic session: our defaults, then `options`."""
+    master = options.get("master") or options.get("spark.master") or DEFAULT_MASTER
+    settings = dict(_DEFAULTS)
+    if master.startswith("local"):
+        settings |= _LOCAL_DEFAULTS
+    settings |= _given(options)
+    settings["spark.master"] = master
+    if "log4j2.configurationFile" not in settings.get("spark.driver.extraJavaOptions", ""):
+        logging = importlib.resources.files("archiver.engine") / "log4j2.properties"
+        given = settings.get("spark.driver.extraJavaOptions", "")
+        settings["spark.driver.extraJavaOptions"] = f"{given} -Dlog4j2.configurationFile={logging}".strip()
+    return settings
+
+
+def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
+    """Set what Spark reads from the environment only, where nobody has: its own address, and our interpreter."""
+    if settings["spark.master"].startswith("local"):
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    environment.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key not in ("master", "remote")}
+
+
+def _check(options: Mapping[str, str]) -> None:
+    if "master" in options and "remote" in options:
+        raise ConfigError("Give either `master` (classic Spark) or `remote` (Spark Connect)", key="spark")
+    for key in _given(options):
+        if not key.startswith("spark."):
+            raise ConfigError(
+                "Options in [spark] are `master`, `remote`, or Spark's own, whose names begin with 'spark.'",
+                key=f"spark.{key}",
+            )

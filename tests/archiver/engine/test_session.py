@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from archiver.engine.quiet import filtered_children
+from archiver.engine.session import classic_settings, prepare_environment, start_session
+from archiver.errors import ConfigError
+
+
+def test_options_given_win_over_the_defaults():
+    settings = classic_settings({"master": "local[3]", "spark.ui.enabled": "true"})
+    assert settings["spark.master"] == "local[3]"
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_cluster_keeps_its_own_addresses():
+    settings = classic_settings({"master": "spark://head:7077"})
+    assert "spark.driver.host" not in settings
+    environment: dict[str, str] = {}
+    prepare_environment(settings, environment)
+    assert "PYSPARK_PYTHON" not in environment
+
+
+def test_java_options_of_the_operator_are_kept():
+    given = {"master": "local[1]", "spark.driver.extraJavaOptions": "-Xss4m"}
+    assert classic_settings(given)["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=")
+
+
+def test_local_workers_run_this_interpreter_unless_told_otherwise():
+    environment = {"SPARK_LOCAL_IP": "10.0.0.1"}
+    prepare_environment(classic_settings({"master": "local[1]"}), environment)
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    assert environment["SPARK_LOCAL_IP"] == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"executor.memory": "4g"}, "executor.memory"), ({"master": "local", "remote": "sc://x"}, "either `master`")],
+)
+def test_options_that_are_not_sparks_are_refused(options: dict[str, str], message: str):
+    with pytest.raises(ConfigError, match=message):
+        start_session(options)
+
+
+def test_a_childs_noise_is_dropped_and_the_rest_passes():
+    program = """
+import subprocess, sys
+from archiver.engine.quiet import filtered_children
+child = "import sys; print('Setting default log level to WARN', file=sys.stderr); print('trouble', file=sys.stderr)"
+with filtered_children():
+    started = subprocess.Popen([sys.executable, "-c", child])
+started.wait()
+import threading
+for thread in threading.enumerate():
+    if thread.name == "spark-stderr":
+        thread.join(10)
+print("our own", file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "trouble\nour own\n"
+
+
+def test_our_own_standard_error_is_as_before():
+    before = os.fstat(2)
+    with filtered_children():
+        pass
+    after = os.fstat(2)
+    assert (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino)
