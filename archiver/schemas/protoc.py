@@ -1,0 +1,65 @@
+"""Schemas from `.proto` files, compiled by the protoc inside grpc_tools; comments are kept in the result."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from archiver.errors import ConfigError
+from archiver.schemas.files import checked, read_schema_file
+from schema_mapping.descriptors import SourceSchema
+
+TIMEOUT_SECONDS: Final = 120
+
+
+def compile_proto(path: Path, message: str, imports: Sequence[Path] = ()) -> SourceSchema:
+    """The schema of `message` from a `.proto` file.
+
+    `imports` are the folders that its `import` lines start from; the file's own folder is one where none of them holds
+    it, and Google's well-known types are always found. Raises ConfigError for a missing file or folder, with the
+    compiler's own words for a file that doesn't compile, and for a message that isn't there.
+    """
+    read_schema_file(path)
+    for folder in imports:
+        if not folder.is_dir():
+            raise ConfigError("there is no such import folder", folder=str(folder), file=str(path))
+    return checked(SourceSchema(descriptor_set=_run_protoc(path.resolve(), imports), message=message), path)
+
+
+def _run_protoc(path: Path, imports: Sequence[Path]) -> bytes:
+    roots = [folder.resolve() for folder in imports]
+    if not any(path.is_relative_to(root) for root in roots):
+        roots.append(path.parent)
+    well_known = str(resources.files("grpc_tools") / "_proto")
+    with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
+        result = Path(scratch) / "schema.binpb"
+        command = [
+            *(sys.executable, "-m", "grpc_tools.protoc", "--include_imports", "--include_source_info"),
+            *(f"--proto_path={root}" for root in (*roots, well_known)),
+            f"--descriptor_set_out={result}",
+            str(path),
+        ]
+        done = _run(command, path)
+        if done.returncode != 0:
+            raise ConfigError(f"protoc refuses the schema:\n{done.stderr.strip()}{_hint(done.stderr)}", file=str(path))
+        return result.read_bytes()
+
+
+def _run(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - our own interpreter and paths, no shell
+            command, check=False, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"protoc took longer than {TIMEOUT_SECONDS} s", file=str(path)) from None
+
+
+def _hint(stderr: str) -> str:
+    if "File not found" not in stderr:
+        return ""
+    return "\nSet `imports` to the folders that the `import` lines start from."
