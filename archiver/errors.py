@@ -7,6 +7,7 @@
     │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
     │   └── DataLoss             the log no longer holds, or contradicts, what comes next
     ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
+    ├── UnsupportedBatch         a message format that is not read
     ├── StorageError             the object store or a data file
     │   ├── ObjectMissing        no object at this path
     │   ├── StorageDenied        the credentials may not do this
@@ -54,6 +55,10 @@ class DataLoss(SourceError):
 
 class CorruptBatch(ArchiverError):
     """Bytes of a record batch that contradict their own header or checksum."""
+
+
+class UnsupportedBatch(ArchiverError):
+    """Messages in a format that is not read (v0 and v1, before Kafka 0.11)."""
 
 
 class StorageError(ArchiverError):

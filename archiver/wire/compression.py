@@ -1,0 +1,115 @@
+"""Decompression of a batch's records, into one scratch buffer that is used again for the next batch.
+
+The scratch grows by steps up to a limit and never beyond it, so a batch that claims little and inflates to gigabytes
+costs no more than the limit. All codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4, zstd.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Final
+
+import cramjam
+import numpy as np
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = 16
+_XERIAL_LENGTH: Final = 4
+_GROWTH: Final = 4
+_FIRST_SCRATCH: Final = 256 << 10
+_MAX_SNAPPY_RATIO: Final = 22
+"""Snappy's densest element is a copy of 64 bytes written in 3; a stream that claims more is not one."""
+
+
+class Codec(IntEnum):
+    """The compression of a batch, by its number in the batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class InflateError(Exception):
+    """A payload that is no valid stream of its codec, or is larger than the limit once decompressed."""
+
+
+class Inflater:
+    """Decompresses one payload after the other; what it returns is valid until the next call."""
+
+    __slots__ = ("_limit", "_scratch")
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._scratch = _untouched(min(_FIRST_SCRATCH, limit))
+
+    def inflate(self, codec: int, payload: memoryview) -> memoryview:
+        """Give the decompressed payload, at most `limit` bytes; raises `InflateError`."""
+        match codec:
+            case Codec.NONE:
+                return payload
+            case Codec.GZIP:
+                return self._stream(cramjam.gzip.decompress_into, payload)
+            case Codec.LZ4:
+                return self._stream(cramjam.lz4.decompress_into, payload)
+            case Codec.ZSTD:
+                return self._stream(cramjam.zstd.decompress_into, payload)
+            case Codec.SNAPPY:
+                return self._snappy(payload)
+            case _:
+                raise InflateError(f"codec {codec} does not exist")
+
+    def _stream(self, decompress_into: Callable[[memoryview, memoryview], int], payload: memoryview) -> memoryview:
+        # These formats need not say how large they get, and a scratch that is too small looks like any other error: so
+        # an error counts only once the scratch is as large as may be. Corrupt bytes stop it early each time.
+        self._grow(len(payload) * _GROWTH)
+        while True:
+            try:
+                return self._scratch[: decompress_into(payload, self._scratch)]
+            except cramjam.DecompressionError as error:
+                if len(self._scratch) >= self._limit:
+                    raise InflateError(f"corrupt, or larger than {self._limit} bytes decompressed: {error}") from error
+            self._grow(len(self._scratch) * _GROWTH)
+
+    def _snappy(self, payload: memoryview) -> memoryview:
+        blocks = tuple(_xerial_blocks(payload)) if payload[:8].tobytes() == _XERIAL_MAGIC else (payload,)
+        try:
+            sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+            total = sum(sizes)
+            if total > self._limit or total > _MAX_SNAPPY_RATIO * len(payload):
+                raise InflateError(f"claims {total} bytes decompressed from {len(payload)}, the limit is {self._limit}")
+            self._grow(total)
+            at = 0
+            for block, size in zip(blocks, sizes, strict=True):
+                at += cramjam.snappy.decompress_raw_into(block, self._scratch[at : at + size])
+        except cramjam.DecompressionError as error:
+            raise InflateError(f"corrupt: {error}") from error
+        return self._scratch[:at]
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._scratch):
+            self._scratch = _untouched(min(size, self._limit))
+
+
+def _untouched(size: int) -> memoryview:
+    """Memory whose pages are not touched yet, so that a step too far costs address space only."""
+    return np.empty(size, dtype=np.uint8).data
+
+
+def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
+    """The bare snappy blocks inside the framing that Java's snappy streams write."""
+    at = _XERIAL_HEADER
+    if len(payload) < at:
+        raise InflateError("snappy frame header is cut off")
+    while at < len(payload):
+        if len(payload) - at < _XERIAL_LENGTH:
+            raise InflateError("snappy block length is cut off")
+        (size,) = struct.unpack_from(">i", payload, at)
+        at += _XERIAL_LENGTH
+        if size < 0 or size > len(payload) - at:
+            raise InflateError(f"snappy block of {size} bytes does not fit in the payload")
+        yield payload[at : at + size]
+        at += size
