@@ -1,13 +1,100 @@
 """The error tree of `catalog`: the registry in Postgres and the Iceberg tables.
 
 CatalogError
-└── (leaves are added beside the modules that raise them)
+├── RegistryError            Postgres
+│   ├── RegistryUnreachable  (retryable) nobody answers, or the server gave up on the call
+│   ├── RegistryDenied       credentials, rights or the database's name are wrong
+│   ├── RegistryOutdated     the database was migrated by a newer archiver
+│   ├── RegistryBehind       the registry knows less than the table: rebuild it
+│   ├── TopicRecreated       the topic was deleted and made again under its name
+│   └── TableTaken           two topics would share one table
+└── TableError               the catalog's tables
+    ├── CatalogUnreachable   (retryable) nobody answers, or the answer says nothing
+    ├── CatalogDenied        credentials or rights are wrong
+    ├── CatalogRefused       the catalog understood the request and will not do it
+    ├── MetadataUnwritable   (retryable) the store didn't take a manifest
+    ├── NotOurTable          the table belongs to another topic, or is not an archive
+    ├── NewerFormat          the table was written by a newer archiver
+    ├── TableMissing         the table a commit belongs to is gone
+    └── SchemaConflict       the table's columns were changed so that ours no longer fit
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from schema_mapping.errors import ContextError
 
 
 class CatalogError(ContextError):
     """Root of what `catalog` raises."""
+
+
+class RegistryError(CatalogError):
+    """The registry in Postgres did not do what was asked of it."""
+
+
+class RegistryUnreachable(RegistryError):
+    """No server answers, or it ended the connection, timed out on a lock or chose the call as a deadlock's victim."""
+
+    retryable: ClassVar[bool] = True
+
+
+class RegistryDenied(RegistryError):
+    """The server answers, but the user, the password, a right or the database's name is wrong."""
+
+
+class RegistryOutdated(RegistryError):
+    """The database carries migrations that this archiver does not know."""
+
+
+class RegistryBehind(RegistryError):
+    """The table is ahead of the registry, or another table than the one the registry knows."""
+
+
+class TopicRecreated(RegistryError):
+    """The topic's id differs: it was deleted and created again, and its offsets mean other records now."""
+
+
+class TableTaken(RegistryError):
+    """Another topic has this table, or this topic has another table."""
+
+
+class TableError(CatalogError):
+    """An Iceberg table or its catalog did not do what was asked of it."""
+
+
+class CatalogUnreachable(TableError):
+    """The catalog did not answer, or answered with an error that says nothing about the request."""
+
+    retryable: ClassVar[bool] = True
+
+
+class CatalogDenied(TableError):
+    """The credentials are wrong, or lack a right on the catalog, the table or its storage."""
+
+
+class CatalogRefused(TableError):
+    """The catalog understood the request and will not do it."""
+
+
+class MetadataUnwritable(TableError):
+    """The object store did not take a manifest; nothing was committed."""
+
+    retryable: ClassVar[bool] = True
+
+
+class NotOurTable(TableError):
+    """The table belongs to another topic or cluster, or was not made by the archiver."""
+
+
+class NewerFormat(TableError):
+    """The table's `archiver.format-version` is above what this archiver writes."""
+
+
+class TableMissing(TableError):
+    """The table that was there is gone."""
+
+
+class SchemaConflict(TableError):
+    """The table's columns were changed by others so that ours no longer fit."""

@@ -1,6 +1,6 @@
 """The values that cross between ingest, the registry and the tables (DESIGN §6, §8).
 
-All are frozen and picklable; `to_json` gives a dict of plain JSON values where one is stored, `from_json` takes it back.
+All are frozen and picklable; `to_json` gives plain JSON values where one is stored, `from_json` takes them back.
 A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
 """
 
@@ -71,9 +71,9 @@ class PartitionOffset:
 class DataFileInfo:
     """A finished Parquet file as Iceberg's manifests want it; the maps go from field id to value.
 
-    `partition_value` counts hours, days or months since 1970, as the table's partition transform says. `raw_values` is
-    the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in Iceberg's
-    single-value serialization. Timestamps are Kafka's, in milliseconds; None where no record has one.
+    `partition_value` counts hours, days or months since 1970, as the partition transform says. `raw_values` is
+    the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in
+    Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one.
     """
 
     path: str

@@ -1,87 +1,36 @@
-"""Iceberg tables in a REST catalog: create with our own field ids, load, check whose they are (DESIGN §3, §6)."""
+"""The Iceberg tables of an archive in a REST catalog: load, make, commit, settle (DESIGN §3, §6)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Self
-from uuid import UUID
+from functools import partial
+from typing import Self
 
-from pyiceberg.io import FileIO
-from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.table.update import AssertCreate
 
-from catalog.model import PartitionOffset, TopicRow, TranslatedRange
-
-PartitionBy = Literal["hour", "day", "month"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaChange:
-    """The schema a commit needs: the ledger's columns, and the ledger version they belong to."""
-
-    schema: Schema
-    version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveTable:
-    """A topic's table as it stood when it was loaded."""
-
-    topic: TopicRow
-    table: Table
-
-    @property
-    def offsets(self) -> dict[int, PartitionOffset]:
-        """Property `archiver.offsets`."""
-        raise NotImplementedError
-
-    @property
-    def uuid(self) -> UUID:
-        """The table's UUID."""
-        raise NotImplementedError
-
-    @property
-    def location(self) -> str:
-        """Where the table lies; data files go to `<location>/data/`."""
-        raise NotImplementedError
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """Table properties, the metrics modes among them."""
-        raise NotImplementedError
-
-    @property
-    def schema(self) -> Schema:
-        """The current schema."""
-        raise NotImplementedError
-
-    @property
-    def last_column_id(self) -> int:
-        """The highest field id ever given in this table, by anybody."""
-        raise NotImplementedError
-
-    @property
-    def partition_by(self) -> PartitionBy:
-        """The transform of the partition field: the unit of `DataFileInfo.partition_value`."""
-        raise NotImplementedError
-
-    @property
-    def partition_name(self) -> str:
-        """`ingest_hour`, `ingest_day` or `ingest_month`."""
-        raise NotImplementedError
-
-    @property
-    def io(self) -> FileIO:
-        """Storage with the catalog's credentials for this table; `io.properties` rebuild it elsewhere."""
-        raise NotImplementedError
+from catalog import commit as commits
+from catalog.append import Attempt
+from catalog.archive_table import ArchiveTable, PartitionBy, PartitionSource
+from catalog.columns import SchemaChange
+from catalog.commit import CommitOutcome, Patience
+from catalog.creation import first_updates
+from catalog.errors import CatalogUnreachable, TableMissing
+from catalog.model import TopicRow, TranslatedRange
+from catalog.properties import check_owner, first_properties
+from catalog.rest import connect, in_our_words
+from catalog.settle import Settled, settle
 
 
 class TableCatalog:
-    """An Iceberg REST catalog. One for each thread."""
+    """An Iceberg REST catalog, by pyiceberg's properties. One for each thread; requests end after `timeout_seconds`."""
 
-    def __init__(self, properties: Mapping[str, str], *, timeout_seconds: float = 60.0) -> None:
-        raise NotImplementedError
+    def __init__(
+        self, properties: Mapping[str, str], *, timeout_seconds: float = 60.0, patience: Patience | None = None
+    ) -> None:
+        self._uri = properties.get("uri", "")
+        self._patience = patience or Patience()
+        self._rest = connect(properties, timeout_seconds=timeout_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -91,11 +40,17 @@ class TableCatalog:
 
     def close(self) -> None:
         """Close the connections."""
-        raise NotImplementedError
+        self._rest.close()
 
     def load(self, topic: TopicRow) -> ArchiveTable | None:
-        """The topic's table, None where there is none. NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable."""
-        raise NotImplementedError
+        """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable."""
+        with in_our_words(self._uri, topic.table):
+            try:
+                table = self._rest.load_table(topic.table)
+            except NoSuchTableError:
+                return None
+        check_owner(topic, table.metadata.properties)
+        return ArchiveTable(topic=topic, iceberg=table)
 
     def ensure(
         self,
@@ -103,17 +58,88 @@ class TableCatalog:
         change: SchemaChange,
         *,
         partition_by: PartitionBy = "day",
-        partition_source: Literal["nested", "flat"] = "nested",
+        partition_source: PartitionSource = "nested",
     ) -> ArchiveTable:
-        """The topic's table, made (its namespace too) where there is none."""
-        raise NotImplementedError
+        """The topic's table, made (its namespace too) where there is none; one that is there is left as it is."""
+        found = self.load(topic)
+        if found is not None:
+            return found
+        lost: CatalogUnreachable | None = None
+        try:
+            self._create(topic, change, partition_by, partition_source)
+        except CatalogUnreachable as error:
+            lost = error  # it may be there all the same
+        made = self.load(topic)
+        if made is None:
+            raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
+        return made
 
     def commit(
-        self, topic: TopicRow, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
-    ) -> object:
-        """Committed | Moved | Unresolved: see `catalog.commit`."""
-        raise NotImplementedError
+        self,
+        table: ArchiveTable,
+        ranges: Sequence[TranslatedRange],
+        *,
+        change: SchemaChange | None = None,
+        commit_id: str,
+    ) -> CommitOutcome:
+        """Append the ranges in one snapshot, exactly once; the schema `change` goes with it where the table lacks it.
 
-    def settle(self, topic: TopicRow, ranges: Sequence[TranslatedRange]) -> object:
-        """Which ranges are in the table already, which never will be, which still wait: see `catalog.commit`."""
-        raise NotImplementedError
+        `table` says which table is meant, by UUID; it is loaded again. Calling again with the same `commit_id` is safe.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            return commits.commit(
+                load=partial(self._load_again, table),
+                send=self._send,
+                ranges=ranges,
+                change=change,
+                commit_id=commit_id,
+                patience=self._patience,
+            )
+
+    def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
+        """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded."""
+        with in_our_words(self._uri, table.topic.table):
+            return settle(table, ranges)
+
+    def _load_again(self, known: ArchiveTable) -> ArchiveTable:
+        table = self.load(known.topic)
+        if table is None or table.uuid != known.uuid:
+            raise TableMissing(
+                "the table was dropped while its topic was archived: restore it, or run `archiver registry rebuild`",
+                table=known.topic.table,
+                uuid=str(known.uuid),
+            )
+        return table
+
+    def _send(self, attempt: Attempt) -> None:
+        iceberg = attempt.table.iceberg
+        done = self._rest.commit_table(iceberg, attempt.requirements, attempt.updates)
+        self._rest._delete_old_metadata(iceberg.io, iceberg.metadata, done.metadata)  # noqa: SLF001 - as pyiceberg does
+
+    def _create(
+        self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource
+    ) -> None:
+        with in_our_words(self._uri, topic.table):
+            self._create_namespaces(topic)
+            staged = self._rest.create_table_transaction(topic.table, change.schema)._table  # noqa: SLF001
+            updates = first_updates(
+                staged.metadata,
+                change.schema,
+                partition_by=partition_by,
+                partition_source=partition_source,
+                properties=first_properties(topic, change.schema, ledger_version=change.version),
+            )
+            try:
+                self._rest.commit_table(staged, (AssertCreate(),), updates)
+            except CommitFailedException:
+                return  # another archiver was faster, or our own first delivery was
+
+    def _create_namespaces(self, topic: TopicRow) -> None:
+        namespace = topic.table.split(".")[:-1]
+        for depth in range(1, len(namespace) + 1):
+            parent = tuple(namespace[:depth])
+            if not self._rest.namespace_exists(parent):
+                try:
+                    self._rest.create_namespace(parent)
+                except NamespaceAlreadyExistsError:
+                    continue

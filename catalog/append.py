@@ -1,0 +1,152 @@
+"""One attempt to append ranges to a table: manifests written, the REST request ready to send (DESIGN §6, step 5).
+
+An attempt asserts the snapshot it was made from. pyiceberg's own `commit_transaction` is not used: it deletes the
+manifests on a 409, which would break the table where an earlier delivery of the same request had landed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table import Transaction
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Record
+
+from catalog import properties as keys
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange, check_new_ids, merge
+from catalog.creation import sort_order
+from catalog.model import DataFileInfo, TranslatedRange
+from catalog.offsets import advance, encode_offsets, encode_ranges
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A request ready to send, the snapshot it would make on top of `parent`, and the files written for it."""
+
+    table: ArchiveTable
+    parent: int | None
+    snapshot_id: int
+    updates: tuple[TableUpdate, ...]
+    requirements: tuple[TableRequirement, ...]
+    written: tuple[str, ...]
+
+    def discard(self) -> None:
+        """Delete the manifests. Only for an attempt that can't land any more; a failure to delete is logged."""
+        delete(self.table.io, self.written)
+
+
+def prepare(
+    table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
+) -> Attempt:
+    """Write the manifests of a snapshot with the ranges' files, and gather all that changes with it.
+
+    Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded.
+    """
+    transaction = Transaction(table.iceberg, autocommit=False)
+    properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
+    if change is not None and change.version > table.ledger_version:
+        properties |= _evolve(transaction, table, change)
+    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges)}
+    producer = transaction.update_snapshot(snapshot_properties=summary).fast_append()
+    for one in ranges:
+        if one.file is not None:
+            producer.append_data_file(_data_file(table, one.file))
+    try:
+        producer.commit()
+    except BaseException:
+        producer._clean_all_uncommitted()  # noqa: SLF001 - nothing was sent, so nothing can refer to them
+        raise
+    transaction._apply((SetPropertiesUpdate(updates=properties),))  # noqa: SLF001
+    return Attempt(
+        table=table,
+        parent=table.snapshot_id,
+        snapshot_id=producer.snapshot_id,
+        updates=transaction._updates,  # noqa: SLF001
+        requirements=(*transaction._requirements, AssertTableUUID(uuid=table.uuid)),  # noqa: SLF001
+        written=(*producer._written_manifests, *producer._written_manifest_lists),  # noqa: SLF001
+    )
+
+
+def delete(io: FileIO, paths: Sequence[str]) -> None:
+    """Delete files that nothing refers to; one that stays is for orphan removal to find."""
+    for path in paths:
+        try:
+            io.delete(path)
+        except OSError:
+            _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
+
+
+def _evolve(transaction: Transaction, table: ArchiveTable, change: SchemaChange) -> dict[str, str]:
+    """Stage the schema; gives the properties that go with it."""
+    check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
+    current = table.schema
+    schema = merge(change, current)
+    if schema != current:
+        guard = AssertCurrentSchemaId.model_validate({"current-schema-id": current.schema_id})
+        transaction._apply(_schema_updates(table, schema), (guard,))  # noqa: SLF001
+    if stale := keys.stale_metrics(schema, table.properties):
+        transaction._apply((RemovePropertiesUpdate(removals=stale),))  # noqa: SLF001
+    return {
+        **keys.metrics_properties(schema, table.properties),
+        keys.LEDGER_VERSION: str(change.version),
+        keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
+    }
+
+
+def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:
+    # A catalog gives an equal schema its old id, and the snapshot has to name the id that will be.
+    known = table.iceberg.metadata.schemas
+    for old in known:
+        if old == schema:
+            return (_set_current(old),)
+    fresh = schema.model_copy(update={"schema_id": 1 + max(old.schema_id for old in known)})
+    return (AddSchemaUpdate(schema=fresh), _set_current(fresh))
+
+
+def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
+    return SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id})
+
+
+def _data_file(table: ArchiveTable, file: DataFileInfo) -> DataFile:
+    data_file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(file.partition_value),
+        record_count=file.rows,
+        file_size_in_bytes=file.size_bytes,
+        column_sizes=dict(file.column_sizes),
+        value_counts=dict(file.value_counts),
+        null_value_counts=dict(file.null_value_counts),
+        nan_value_counts=dict(file.nan_value_counts),
+        lower_bounds=dict(file.lower_bounds),
+        upper_bounds=dict(file.upper_bounds),
+        split_offsets=list(file.split_offsets) or None,
+        sort_order_id=_sort_order_id(table),
+        equality_ids=None,
+        key_metadata=None,
+    )
+    data_file.spec_id = table.iceberg.metadata.default_spec_id
+    return data_file
+
+
+def _sort_order_id(table: ArchiveTable) -> int | None:
+    ours = sort_order(table.schema).fields
+    return next((order.order_id for order in table.iceberg.metadata.sort_orders if order.fields == ours), None)

@@ -1,0 +1,104 @@
+"""A topic's table as it stood when it was loaded: what ingest and replay ask of it (DESIGN §3, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from pyiceberg.io import FileIO
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, Transform
+
+from catalog import properties as keys
+from catalog.errors import NotOurTable
+from catalog.model import PartitionOffset, TopicRow
+from catalog.offsets import decode_offsets
+
+PartitionBy = Literal["hour", "day", "month"]
+PartitionSource = Literal["nested", "flat"]
+
+TRANSFORMS: Final[Mapping[PartitionBy, Transform[Any, Any]]] = {
+    "hour": HourTransform(),
+    "day": DayTransform(),
+    "month": MonthTransform(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveTable:
+    """A topic's table, its ownership checked; `iceberg` is pyiceberg's, never to be refreshed in place."""
+
+    topic: TopicRow
+    iceberg: Table
+
+    @property
+    def uuid(self) -> UUID:
+        """The table's UUID."""
+        return self.iceberg.metadata.table_uuid
+
+    @property
+    def location(self) -> str:
+        """Where the table lies; data files go below `<location>/data/`."""
+        return self.iceberg.metadata.location.rstrip("/")
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Table properties, the metrics modes among them."""
+        return self.iceberg.metadata.properties
+
+    @property
+    def offsets(self) -> dict[int, PartitionOffset]:
+        """Property `archiver.offsets`: how far each partition is archived; one that never was is not there."""
+        return decode_offsets(self.properties.get(keys.OFFSETS, "{}"))
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.iceberg.metadata.schema()
+
+    @property
+    def last_column_id(self) -> int:
+        """The highest field id ever given in this table, by anybody."""
+        return self.iceberg.metadata.last_column_id
+
+    @property
+    def ledger_version(self) -> int:
+        """Property `archiver.ledger-version`: the ledger's version that the table's columns belong to."""
+        return int(self.properties.get(keys.LEDGER_VERSION, "0"))
+
+    @property
+    def last_field_id(self) -> int:
+        """Property `archiver.last-field-id`: the highest field id of that version."""
+        return int(self.properties.get(keys.LAST_FIELD_ID, "0"))
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The current snapshot."""
+        return self.iceberg.metadata.current_snapshot_id
+
+    @property
+    def partition_field(self) -> PartitionField:
+        """The one partition field; NotOurTable where somebody changed the partitioning."""
+        fields = self.iceberg.metadata.spec().fields
+        if len(fields) != 1 or fields[0].transform not in TRANSFORMS.values():
+            raise NotOurTable(
+                "the table is not partitioned by hour, day or month of the ingest timestamp any more: change it back",
+                table=self.topic.table,
+                partitioned_by=[str(field) for field in fields],
+            )
+        return fields[0]
+
+    @property
+    def partition_by(self) -> PartitionBy:
+        """The unit of `DataFileInfo.partition_value`."""
+        found = self.partition_field.transform
+        return next(unit for unit, transform in TRANSFORMS.items() if transform == found)
+
+    @property
+    def io(self) -> FileIO:
+        """Storage with the credentials the catalog gave for this table; `io.properties` build it again elsewhere."""
+        return self.iceberg.io

@@ -1,0 +1,106 @@
+"""Bringing the ledger's columns into a table that others may have changed (DESIGN §4).
+
+Columns are known by field id, never by name. A column added by others is kept with its name; where the ledger wants
+the same name, ours becomes `<name>_<field id>` in the table (files are read by id, so nothing else changes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+)
+
+from catalog.errors import SchemaConflict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """The columns of the ledger at a version.
+
+    `owned_ids` are all field ids the ledger ever gave; one of them that the schema lacks is dropped from the table.
+    """
+
+    schema: Schema
+    version: int
+    owned_ids: frozenset[int]
+
+
+def merge(change: SchemaChange, current: Schema) -> Schema:
+    """The table's schema with the ledger's columns in it; SchemaConflict where a type was changed beyond widening."""
+    fields = _merge_fields(change.schema.fields, current.fields, change.owned_ids)
+    return Schema(*fields, identifier_field_ids=current.identifier_field_ids)
+
+
+def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: int) -> None:
+    """SchemaConflict where others took ids that the ledger has given to new columns.
+
+    `last_field_id` is the ledger's highest id when it last changed the table, `last_column_id` the table's own.
+    """
+    taken = sorted(
+        field.field_id
+        for field in change.schema._lazy_id_to_field.values()  # noqa: SLF001 - the only flat view of all fields
+        if last_field_id < field.field_id <= last_column_id
+    )
+    if taken:
+        raise SchemaConflict(
+            "columns were added to the table by others while the registry gave the same field ids to new columns of the"
+            " topic: drop those columns, then archive again",
+            field_ids=taken,
+        )
+
+
+def _merge_fields(
+    ours: tuple[NestedField, ...], current: tuple[NestedField, ...], owned: frozenset[int]
+) -> tuple[NestedField, ...]:
+    there = {field.field_id: field for field in current}
+    wanted = {field.field_id for field in ours} | owned
+    foreign = tuple(field for field in current if field.field_id not in wanted)
+    taken = {field.name.lower() for field in (*ours, *foreign)}
+    foreign_names = {field.name.lower() for field in foreign}
+    merged = []
+    for field in ours:
+        name = field.name
+        while name.lower() in foreign_names or (name != field.name and name.lower() in taken):
+            name = f"{name}_{field.field_id}"
+        kind = _merge_types(field, there[field.field_id], owned) if field.field_id in there else field.field_type
+        merged.append(field.model_copy(update={"name": name, "field_type": kind}))
+    return (*merged, *foreign)
+
+
+def _merge_types(ours: NestedField, current: NestedField, owned: frozenset[int]) -> IcebergType:
+    wanted, found = ours.field_type, current.field_type
+    match wanted, found:
+        case StructType(), StructType():
+            return StructType(*_merge_fields(wanted.fields, found.fields, owned))
+        case ListType(), ListType() if wanted.element_id == found.element_id:
+            element = _merge_types(wanted.element_field, found.element_field, owned)
+            return ListType(wanted.element_id, element, wanted.element_required)
+        case MapType(), MapType() if (wanted.key_id, wanted.value_id) == (found.key_id, found.value_id):
+            value = _merge_types(wanted.value_field, found.value_field, owned)
+            return MapType(wanted.key_id, wanted.key_type, wanted.value_id, value, wanted.value_required)
+        case _ if wanted == found or _widens(found, wanted):
+            return wanted
+        case _ if _widens(wanted, found):
+            return found
+    raise SchemaConflict(
+        "a column's type was changed by others so that ours no longer fits: change it back",
+        column=current.name,
+        field_id=ours.field_id,
+        table_type=str(found),
+        our_type=str(wanted),
+    )
+
+
+def _widens(narrow: IcebergType, wide: IcebergType) -> bool:
+    return (type(narrow), type(wide)) in {(IntegerType, LongType), (FloatType, DoubleType)}

@@ -1,0 +1,173 @@
+"""Exactly-once commits: ranges into a table, or the knowledge of why not (DESIGN §6, step 5).
+
+What the catalog says is not trusted to be the whole truth: after a time-out, a 5xx or a conflict the table itself is
+asked, first for the commit's id, then for its offsets. Nothing is sent twice unless the offsets show it is not there.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import ValidationError
+from pyiceberg import exceptions
+
+from catalog import properties as keys
+from catalog.append import Attempt, prepare
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange
+from catalog.errors import TableError
+from catalog.model import PartitionOffset, TranslatedRange
+from catalog.offsets import advance, in_order, spans
+from catalog.rest import UNANSWERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The ranges are in the table: the snapshot that brought them, and the offsets of every partition after it."""
+
+    commit_id: str
+    snapshot_id: int
+    offsets: Mapping[int, PartitionOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedPartition:
+    """A partition whose offset in the table (`found`) is not where its ranges start (`expected`)."""
+
+    partition: int
+    expected: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Nothing was committed by this call: these partitions stand elsewhere. Settle their ranges, then plan anew."""
+
+    partitions: tuple[MovedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unresolved:
+    """Nobody knows yet: the ranges stay staged and their files stay where they are; settle them later."""
+
+    commit_id: str
+    attempts: int
+    reason: str
+
+
+CommitOutcome: TypeAlias = Committed | Moved | Unresolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often a commit is tried, and the pauses in between: doubling, each shortened by up to half at random."""
+
+    attempts: int = 8
+    first_seconds: float = 0.2
+    longest_seconds: float = 10.0
+    pause: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+
+    def __iter__(self) -> Iterator[int]:
+        for attempt in range(self.attempts):
+            if attempt:
+                longest = min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds)
+                self.pause(longest * (1 - self.jitter() / 2))
+            yield attempt
+
+
+Load: TypeAlias = Callable[[], ArchiveTable]
+Send: TypeAlias = Callable[[Attempt], None]
+
+
+def commit(
+    *,
+    load: Load,
+    send: Send,
+    ranges: Sequence[TranslatedRange],
+    change: SchemaChange | None,
+    commit_id: str,
+    patience: Patience,
+) -> CommitOutcome:
+    """Append the ranges in one snapshot, once.
+
+    `load` gives the table as it is now; `send` sends an attempt, in pyiceberg's own exceptions. Raises TableError where
+    the catalog refuses for a reason that another try won't change; nothing of this call is in the table then, unless a
+    try before it was lost: the ranges stay staged, and settling tells.
+    """
+    wanted = spans(ranges)
+    if not wanted:
+        raise ValueError("a commit needs at least one range")
+    sent: tuple[Attempt, ...] = ()
+    reason = ""
+    for _ in patience:
+        try:
+            table = load()
+        except TableError as error:
+            if not sent or not error.retryable:
+                raise
+            reason = str(error)
+            continue
+        if (snapshot_id := _find_commit(table, commit_id)) is not None:
+            _discard(attempt for attempt in sent if attempt.snapshot_id != snapshot_id)
+            return Committed(commit_id=commit_id, snapshot_id=snapshot_id, offsets=table.offsets)
+        if moved := _moved(table, wanted):
+            return Moved(partitions=moved)
+        # The offsets stand, so no attempt has landed; one made on a snapshot that is no longer current never will.
+        _discard(attempt for attempt in sent if attempt.parent != table.snapshot_id)
+        attempt = prepare(table, in_order(ranges), change=change, commit_id=commit_id)
+        sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), attempt)
+        failure = _try(send, attempt)
+        if failure is None:
+            _discard(sent[:-1])
+            offsets = advance(table.offsets, ranges)
+            return Committed(commit_id=commit_id, snapshot_id=attempt.snapshot_id, offsets=offsets)
+        reason = failure
+    return Unresolved(commit_id=commit_id, attempts=patience.attempts, reason=reason)
+
+
+_REFUSALS = (
+    exceptions.BadRequestError,
+    exceptions.UnauthorizedError,
+    exceptions.ForbiddenError,
+    exceptions.AuthorizationExpiredError,
+    exceptions.OAuthError,
+    NotImplementedError,
+)
+_NO_ANSWERS = (*UNANSWERED, exceptions.RESTError, exceptions.CommitFailedException, ValidationError)
+
+
+def _try(send: Send, attempt: Attempt) -> str | None:
+    """None where the catalog says it is done, else what it said; refusals that another try won't change are raised."""
+    try:
+        send(attempt)
+    except _REFUSALS:
+        raise
+    except _NO_ANSWERS as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _find_commit(table: ArchiveTable, commit_id: str) -> int | None:
+    for snapshot in reversed(table.iceberg.metadata.snapshots):
+        if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
+            return snapshot.snapshot_id
+    return None
+
+
+def _moved(table: ArchiveTable, wanted: Mapping[int, tuple[int, int]]) -> tuple[MovedPartition, ...]:
+    offsets = table.offsets
+    return tuple(
+        MovedPartition(partition=partition, expected=start, found=offsets[partition].next_offset)
+        for partition, (start, _) in wanted.items()
+        if partition in offsets and offsets[partition].next_offset != start
+    )
+
+
+def _discard(attempts: Iterable[Attempt]) -> None:
+    for attempt in attempts:
+        attempt.discard()

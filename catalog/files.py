@@ -1,0 +1,167 @@
+"""Rows of the registry's `files`: translated ranges from the fence to the table (DESIGN §6, steps 4 to 6).
+
+A partition's accepted ranges, uploaded or committed, are one chain without gap or overlap: the fence sees to it under
+the topic's row lock. Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from catalog import topics
+from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.postgres import Connection
+
+
+def stage(
+    connection: Connection,
+    topic: TopicRow,
+    ranges: Sequence[TranslatedRange],
+    *,
+    table_offsets: Mapping[int, PartitionOffset],
+) -> Staged:
+    """Accept the ranges that start where their partition ends, in order; keep the others as rejected.
+
+    A partition's end is the furthest of its accepted ranges and of `table_offsets`. Where neither knows the partition,
+    any start is accepted: it is the partition's first.
+    """
+    topics.lock(connection, topic)
+    known = _states(connection, [one.id for one in ranges])
+    ends = _accepted_ends(connection, topic, sorted({one.partition for one in ranges}))
+    for partition, reached in table_offsets.items():
+        ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+    accepted: list[TranslatedRange] = []
+    rejected: list[TranslatedRange] = []
+    rows: list[dict[str, Any]] = []
+    for one in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
+        if one.id in known:
+            (rejected if known[one.id] is FileState.REJECTED else accepted).append(one)
+            continue
+        end = ends.get(one.partition, one.start_offset)
+        if one.start_offset == end:
+            ends[one.partition] = one.end_offset
+            accepted.append(one)
+            rows.append(_row(topic, one, FileState.UPLOADED, None))
+        else:
+            rejected.append(one)
+            rows.append(
+                _row(topic, one, FileState.REJECTED, f"starts at {one.start_offset}, its partition ends at {end}")
+            )
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(_INSERT, rows)
+    return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
+
+
+def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far the ranges that wait for a commit reach, by partition."""
+    found = connection.execute(
+        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
+        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset DESC",
+        (topic.id,),
+    )
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+
+
+def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
+    """The ranges that wait for a commit, by partition and offset."""
+    found = connection.execute(
+        "SELECT id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms FROM files"
+        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
+        (topic.id,),
+    )
+    return tuple(
+        TranslatedRange(
+            id=range_id,
+            topic=topic.topic,
+            partition=partition,
+            start_offset=start,
+            end_offset=end,
+            schema_version=version,
+            leader_epoch=epoch,
+            file=DataFileInfo.from_json(file) if file else None,
+            created_ms=created_ms,
+        )
+        for range_id, partition, start, end, version, epoch, file, created_ms in found
+    )
+
+
+def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str) -> None:
+    """Mark accepted ranges as committed; those that are already keep their first commit."""
+    connection.execute(
+        "UPDATE files SET state = 'committed', commit_id = %s, committed_at = now()"
+        " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
+        (commit_id, topic.id, list(range_ids)),
+    )
+
+
+def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+    """Mark accepted ranges that wait for a commit as never to be committed."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "UPDATE files SET state = 'rejected', reason = %s WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
+        (reason, topic.id, list(range_ids)),
+    )
+
+
+def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
+    """Ranges, rows and bytes by state; every state is there."""
+    found = connection.execute(
+        "SELECT state, count(*), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
+        " WHERE topic_id = %s GROUP BY state",
+        (topic.id,),
+    )
+    counted = {
+        FileState(state): StateCount(ranges=ranges, rows=rows, size_bytes=size) for state, ranges, rows, size in found
+    }
+    return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
+
+
+_INSERT = """
+INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
+                   size_bytes, raw_values, min_timestamp, max_timestamp, file, created_ms, reason)
+VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
+        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s, %(file)s,
+        %(created_ms)s, %(reason)s)
+"""
+
+
+def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | None) -> dict[str, Any]:
+    file = one.file
+    return {
+        "id": one.id,
+        "topic_id": topic.id,
+        "partition": one.partition,
+        "start_offset": one.start_offset,
+        "end_offset": one.end_offset,
+        "schema_version": one.schema_version,
+        "leader_epoch": one.leader_epoch,
+        "state": state.value,
+        "path": file.path if file else None,
+        "rows": file.rows if file else 0,
+        "size_bytes": file.size_bytes if file else 0,
+        "raw_values": file.raw_values if file else 0,
+        "min_timestamp": file.min_timestamp if file else None,
+        "max_timestamp": file.max_timestamp if file else None,
+        "file": Jsonb(file.to_json()) if file else None,
+        "created_ms": one.created_ms,
+        "reason": reason,
+    }
+
+
+def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:
+    found = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
+    return {range_id: FileState(state) for range_id, state in found}
+
+
+def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT wanted, last.end_offset FROM unnest(%s::integer[]) AS wanted, LATERAL ("
+        "  SELECT end_offset FROM files WHERE topic_id = %s AND partition = wanted"
+        "  AND state IN ('uploaded', 'committed') ORDER BY start_offset DESC LIMIT 1) AS last",
+        (partitions, topic.id),
+    )
+    return dict(found.fetchall())

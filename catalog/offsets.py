@@ -1,0 +1,69 @@
+"""The table property `archiver.offsets`: how far each partition is archived (DESIGN §6).
+
+It is state, where a snapshot's ranges are provenance: it survives snapshot expiry and commits by others. Compact JSON,
+`{"<partition>":[<next offset>,<leader epoch>],…}`: about 20 bytes a partition, in every metadata file of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+
+from catalog.errors import TableError
+from catalog.model import PartitionOffset, TranslatedRange
+
+
+def encode_offsets(offsets: Mapping[int, PartitionOffset]) -> str:
+    """The property's text, partitions in ascending order."""
+    plain = {str(partition): [one.next_offset, one.leader_epoch] for partition, one in sorted(offsets.items())}
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def decode_offsets(text: str) -> dict[int, PartitionOffset]:
+    """What `encode_offsets` gave; TableError where somebody else wrote the property."""
+    try:
+        return {
+            int(partition): PartitionOffset(next_offset=int(next_offset), leader_epoch=int(leader_epoch))
+            for partition, (next_offset, leader_epoch) in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = "the table property archiver.offsets cannot be read: somebody changed it. Restore it from table history"
+        raise TableError(msg, found=text[:80]) from error
+
+
+def encode_ranges(ranges: Sequence[TranslatedRange]) -> str:
+    """The snapshot summary's `archiver.ranges`: `{"<partition>":[<start>,<end>],…}` of the partitions that advanced."""
+    return json.dumps({str(partition): span for partition, span in spans(ranges).items()}, separators=(",", ":"))
+
+
+def decode_ranges(text: str) -> dict[int, tuple[int, int]]:
+    """What `encode_ranges` gave."""
+    return {int(partition): (start, end) for partition, (start, end) in json.loads(text).items()}
+
+
+def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
+    """First start and last end by partition; ValueError where a partition's ranges leave a gap or overlap."""
+    found: dict[int, tuple[int, int]] = {}
+    for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
+        chain = tuple(group)
+        for before, after in pairwise(chain):
+            if before.end_offset != after.start_offset:
+                raise ValueError(f"ranges of partition {partition} are no chain: {before.span} then {after.span}")
+        found[partition] = (chain[0].start_offset, chain[-1].end_offset)
+    return found
+
+
+def in_order(ranges: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
+    """By partition, then offset."""
+    return tuple(sorted(ranges, key=lambda one: (one.partition, one.start_offset)))
+
+
+def advance(offsets: Mapping[int, PartitionOffset], ranges: Sequence[TranslatedRange]) -> dict[int, PartitionOffset]:
+    """The offsets once the ranges are in the table. A range that saw no leader epoch keeps the one before."""
+    after = dict(offsets)
+    for one in in_order(ranges):
+        before = after.get(one.partition)
+        epoch = max(one.leader_epoch, before.leader_epoch if before else -1)
+        after[one.partition] = PartitionOffset(next_offset=one.end_offset, leader_epoch=epoch)
+    return after

@@ -1,0 +1,168 @@
+"""Connections to the registry's database, its migrations, and its failures in our words (DESIGN §8).
+
+Errors name host, port, database and user; never the password. A transaction either commits as a whole or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from catalog.errors import RegistryDenied, RegistryError, RegistryOutdated, RegistryUnreachable
+
+Connection = psycopg.Connection[TupleRow]
+
+CONNECT_SECONDS = 10
+LOCK_SECONDS = 60
+"""How long a statement waits for a lock, and how long an open transaction may sit idle before the server ends it."""
+
+_MIGRATION_LOCK = 0x61726368
+_LEASE_CLASS = 0x6C656173
+
+
+class Postgres:
+    """A database: a small pool of connections, opened on demand. Safe between threads, not across a fork."""
+
+    def __init__(self, dsn: str, *, connections: int = 4) -> None:
+        self._conninfo, self._where = _read_dsn(dsn)
+        self._connect().close()
+        self._pool = ConnectionPool(
+            self._conninfo,
+            min_size=0,
+            max_size=connections,
+            timeout=CONNECT_SECONDS,
+            kwargs={"autocommit": True},
+            configure=_configure,
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection inside a transaction: committed at the end, rolled back where the block raises."""
+        with self._in_our_words(), self._connection() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def lease(self, number: int) -> Iterator[bool]:
+        """Hold an advisory lock on a connection of its own; False where another process holds it.
+
+        The server lets go of it when the connection ends, however the process dies.
+        """
+        connection = self._connect()
+        try:
+            with self._in_our_words():
+                found = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LEASE_CLASS, number)).fetchone()
+            yield bool(found and found[0])
+        finally:
+            connection.close()
+
+    def migrate(self) -> tuple[str, ...]:
+        """Apply the migrations that are missing, in order, one process at a time; gives their names."""
+        known = _migrations()
+        with self.transaction() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            done = _applied(connection)
+            if newer := sorted(done - known.keys()):
+                msg = f"the registry was migrated by a newer archiver (up to {newer[-1]:04}): upgrade this one"
+                raise RegistryOutdated(msg, **self._where)
+            missing = {number: known[number] for number in sorted(known.keys() - done)}
+            for number, (name, statements) in missing.items():
+                connection.execute(statements.encode())
+                connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
+        return tuple(name for name, _ in missing.values())
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        try:
+            connection = self._pool.getconn()
+        except PoolTimeout:
+            self._connect().close()  # says why, where the pool only says that time is up
+            raise
+        try:
+            yield connection
+        finally:
+            self._pool.putconn(connection)
+
+    def _connect(self) -> Connection:
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise _why_no_connection(error, self._where) from error
+        _configure(connection)
+        return connection
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.errors.InsufficientPrivilege as error:
+            msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
+            raise RegistryDenied(msg, **self._where) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            msg = f"the registry did not finish the call: {_said(error)}"
+            raise RegistryUnreachable(msg, **self._where) from error
+
+
+def _configure(connection: Connection) -> None:
+    milliseconds = str(LOCK_SECONDS * 1000)
+    for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
+        connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
+
+
+def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        msg = "the registry's dsn cannot be read: write postgresql://user@host:port/database or host=… dbname=…"
+        raise RegistryError(msg) from None  # the cause would print the dsn with its password
+    defaults: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "archiver"}
+    where = {
+        "host": given.get("host") or given.get("hostaddr") or "local socket",
+        "port": given.get("port", "5432"),
+        "database": given.get("dbname") or given.get("user"),
+        "user": given.get("user"),
+    }
+    return make_conninfo("", **(defaults | given)), where
+
+
+def _why_no_connection(error: psycopg.OperationalError, where: dict[str, Any]) -> RegistryError:
+    said = _said(error)
+    if "password authentication failed" in said or "no password supplied" in said:
+        return RegistryDenied("Postgres refused the user or password of the registry's dsn", **where)
+    if "does not exist" in said:
+        return RegistryDenied(f"Postgres answers, but {said}: create it, or correct the registry's dsn", **where)
+    if "no pg_hba.conf entry" in said or "permission denied" in said:
+        return RegistryDenied(f"Postgres refused the connection: {said}", **where)
+    return RegistryUnreachable(f"Postgres does not answer: {said}. Is it running, and is the dsn right?", **where)
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rpartition("FATAL:")[2].strip()
+
+
+def _migrations() -> dict[int, tuple[str, str]]:
+    found = (entry for entry in files("catalog.migrations").iterdir() if entry.name.endswith(".sql"))
+    return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in found}
+
+
+def _applied(connection: Connection) -> set[int]:
+    row = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
+    if row == (False,):
+        connection.execute(
+            "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
+            " applied_at timestamptz NOT NULL DEFAULT now())"
+        )
+    return {number for (number,) in connection.execute("SELECT number FROM migrations")}

@@ -1,0 +1,127 @@
+"""The properties our tables carry from their first commit; they say whose table it is too (DESIGN §3, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
+
+from catalog.errors import NewerFormat, NotOurTable, TopicRecreated
+from catalog.model import FORMAT_VERSION, TopicRow
+from schema_mapping import names
+
+FORMAT = "archiver.format-version"
+TOPIC = "archiver.topic"
+TOPIC_ID = "archiver.topic-id"
+CLUSTER_ID = "archiver.cluster-id"
+OFFSETS = "archiver.offsets"
+LEDGER_VERSION = "archiver.ledger-version"
+LAST_FIELD_ID = "archiver.last-field-id"
+
+COMMIT_ID = "archiver.commit-id"
+"""In a snapshot's summary: the ULID of the commit that made it."""
+RANGES = "archiver.ranges"
+"""In a snapshot's summary: the offsets it advanced."""
+
+MEASURED_SCALARS = 64
+"""So many of the first scalars of key and val get bounds; more would swell the manifests."""
+
+_METRICS = "write.metadata.metrics.column."
+_DEFAULT_METRICS = "write.metadata.metrics.default"
+_FULL = tuple(
+    f"{names.KAFKA}.{name}"
+    for name in (
+        names.PARTITION,
+        names.OFFSET,
+        names.EVENT_TIMESTAMP,
+        names.INGEST_TIMESTAMP,
+        names.BATCH_START,
+    )
+)
+_FIXED = {
+    "write.delete.mode": "copy-on-write",
+    "write.update.mode": "copy-on-write",
+    "write.merge.mode": "copy-on-write",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+
+
+def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) -> dict[str, str]:
+    """What a new table carries."""
+    return {
+        **_FIXED,
+        **metrics_properties(schema),
+        FORMAT: str(FORMAT_VERSION),
+        TOPIC: topic.topic,
+        **({TOPIC_ID: str(topic.topic_id)} if topic.topic_id else {}),
+        CLUSTER_ID: topic.cluster_id,
+        LEDGER_VERSION: str(ledger_version),
+        LAST_FIELD_ID: str(schema.highest_field_id),
+    }
+
+
+def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Which columns get metrics, as table properties.
+
+    Columns that `current` measures already go on being measured; room that is left goes to the next of the first
+    scalars, shallow ones first. Pass a file's schema and the table's properties to measure what the table will say.
+    """
+    scalars = tuple(_scalars(schema))
+    kept = [name for name in scalars if _METRICS + name in (current or {})]
+    room = MEASURED_SCALARS - len(kept)
+    added = [name for name in scalars if name not in kept][: max(0, room)]
+    modes = dict.fromkeys(kept + added, "truncate(16)") | dict.fromkeys(_FULL, "full")
+    inherited = {name: (current or {}).get(_METRICS + name, mode) for name, mode in modes.items()}
+    return {_DEFAULT_METRICS: "none"} | {_METRICS + name: mode for name, mode in inherited.items()}
+
+
+def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
+    """Metrics properties whose column is gone from the schema: engines refuse to change a table that has one."""
+    columns = set(schema.column_names)
+    return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
+
+
+def check_owner(topic: TopicRow, properties: Mapping[str, str]) -> None:
+    """NotOurTable, NewerFormat or TopicRecreated where the table isn't this topic's, in a format we know."""
+    where = {"table": topic.table, "topic": topic.topic}
+    if FORMAT not in properties or TOPIC not in properties:
+        raise NotOurTable(
+            "the table exists and was not made by the archiver: choose another `table` for the topic, or drop it",
+            **where,
+        )
+    if not properties[FORMAT].isdecimal() or int(properties[FORMAT]) > FORMAT_VERSION:
+        raise NewerFormat(
+            "the table was written by a newer archiver: upgrade this one", **where, found=properties[FORMAT]
+        )
+    if (properties[TOPIC], properties.get(CLUSTER_ID)) != (topic.topic, topic.cluster_id):
+        raise NotOurTable(
+            "the table is the archive of another topic: choose another `table` for this one",
+            **where,
+            cluster_id=topic.cluster_id,
+            archived_topic=properties[TOPIC],
+            archived_cluster_id=properties.get(CLUSTER_ID),
+        )
+    archived = properties.get(TOPIC_ID)
+    if archived and topic.topic_id and UUID(archived) != topic.topic_id:
+        raise TopicRecreated(
+            "the topic was deleted and created again; the table holds its predecessor: give the topic another `table`",
+            **where,
+            archived_topic_id=archived,
+            topic_id=str(topic.topic_id),
+        )
+
+
+def _scalars(schema: Schema) -> Iterator[str]:
+    """Dotted names of the scalars of key and val that no list or map stands above, breadth first."""
+    level = [(field.name, field.field_type) for field in schema.fields if field.name in (names.KEY, names.VAL)]
+    while level:
+        deeper = []
+        for path, kind in level:
+            if kind.is_primitive:
+                yield path
+            elif isinstance(kind, StructType):
+                deeper += [(f"{path}.{field.name}", field.field_type) for field in kind.fields]
+        level = deeper

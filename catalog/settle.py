@@ -1,0 +1,116 @@
+"""What became of staged ranges: in the table, never to be, or still waiting (DESIGN §6, step 5).
+
+Run at the start of a job, after `Moved` and after `Unresolved`. A range's fate is read from the snapshot that advanced
+its partition; where that has expired, offsets decide, since the fence gives every offset one owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+
+from pyiceberg.table.snapshots import Snapshot
+
+from catalog import properties as keys
+from catalog.archive_table import ArchiveTable
+from catalog.model import TranslatedRange
+from catalog.offsets import decode_ranges, in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A range that is in the table; `commit_id` is None where its snapshot has expired."""
+
+    range: TranslatedRange
+    commit_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A range that will never be in the table, and why."""
+
+    range: TranslatedRange
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The fates: confirm what landed, reject what was refused, commit what waits."""
+
+    landed: tuple[Landed, ...]
+    refused: tuple[Refused, ...]
+    waiting: tuple[TranslatedRange, ...]
+
+
+def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
+    """The fate of each range, by the table as it was loaded. Reads manifests only of commits that are in doubt."""
+    history = _History(table)
+    offsets = table.offsets
+    landed: list[Landed] = []
+    refused: list[Refused] = []
+    waiting: list[TranslatedRange] = []
+    for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
+        end = offsets[partition].next_offset if partition in offsets else None
+        for one in group:
+            match _fate(one, end, history):
+                case Landed() as fate:
+                    landed.append(fate)
+                case Refused() as fate:
+                    refused.append(fate)
+                case None:
+                    waiting.append(one)
+                    end = one.end_offset
+    return Settled(landed=tuple(landed), refused=tuple(refused), waiting=tuple(waiting))
+
+
+def _fate(one: TranslatedRange, end: int | None, history: _History) -> Landed | Refused | None:
+    """`end` is where the partition ends before the range: in the table, or by the waiting ranges before it."""
+    if end is None or one.start_offset == end:
+        return None
+    if one.start_offset > end:
+        return Refused(range=one, reason=f"starts at {one.start_offset}, its partition ends at {end}")
+    if one.end_offset > end:
+        return Refused(range=one, reason=f"the table holds its offsets up to {end} from elsewhere")
+    snapshot = history.that_advanced(one)
+    if snapshot is None:
+        return Landed(range=one, commit_id=None)
+    if one.file is None or one.file.path in history.added_paths(snapshot):
+        return Landed(range=one, commit_id=_summary(snapshot).get(keys.COMMIT_ID))
+    return Refused(
+        range=one, reason=f"commit {_summary(snapshot).get(keys.COMMIT_ID)} brought its offsets from elsewhere"
+    )
+
+
+class _History:
+    """A table's snapshots, by what they say they advanced."""
+
+    def __init__(self, table: ArchiveTable) -> None:
+        self._io = table.io
+        self._advances = tuple(
+            (snapshot, decode_ranges(_summary(snapshot)[keys.RANGES]))
+            for snapshot in table.iceberg.metadata.snapshots
+            if keys.RANGES in _summary(snapshot)
+        )
+        self.added_paths = cache(self._added_paths)
+
+    def that_advanced(self, one: TranslatedRange) -> Snapshot | None:
+        """The snapshot that moved the partition over the range's start."""
+        for snapshot, spans in reversed(self._advances):
+            start, end = spans.get(one.partition, (0, 0))
+            if start <= one.start_offset < end:
+                return snapshot
+        return None
+
+    def _added_paths(self, snapshot: Snapshot) -> frozenset[str]:
+        return frozenset(
+            entry.data_file.file_path
+            for manifest in snapshot.manifests(self._io)
+            if manifest.added_snapshot_id == snapshot.snapshot_id
+            for entry in manifest.fetch_manifest_entry(self._io)
+        )
+
+
+def _summary(snapshot: Snapshot) -> dict[str, str]:
+    return snapshot.summary.additional_properties if snapshot.summary else {}
