@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import google_crc32c
 from confluent_kafka import Producer
@@ -29,6 +30,19 @@ ODD_PAYLOADS: tuple[tuple[bytes | None, bytes | None], ...] = (
     (None, b"value"),
     (b"\x00\xff\xfe", b"\xff" * 9),
 )
+EXTREME_TIMES = (
+    1,
+    -2,
+    -(10**6),
+    INT64_MAX,
+    -INT64_MAX,
+    253_402_300_799_999,
+    253_402_300_800_000,
+    -62_135_596_800_000,
+    -62_135_596_800_001,
+    1_700_000_000_123,
+)
+BINARY_NAMES = (b"\xff\xfe", b"\xc3\x28", b"ok", b"\xed\xa0\x80", b"")
 ODD_HEADERS: tuple[list[tuple[str, bytes | None]] | None, ...] = (
     None,
     [],
@@ -135,27 +149,38 @@ def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed:
 
 
 def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
-    """Timestamps at the ends of int64, negative ones, and header names that are not UTF-8."""
+    """Timestamps at the ends of int64, negative ones, and those around the years that a timestamp column can show."""
+    with _kafka_python(bootstrap) as producer:
+        for partition in range(partitions):
+            for timestamp in EXTREME_TIMES:
+                value = str(timestamp).encode()
+                producer.send(topic, key=b"t", value=value, partition=partition, timestamp_ms=timestamp).get(timeout=30)
+
+
+def produce_binary_names(bootstrap: str, topic: str) -> tuple[tuple[tuple[bytes, bytes], ...], ...]:
+    """Headers whose names are not UTF-8, into partition 0; what was sent, in order.
+
+    What was sent is the judge: confluent-kafka's consumer crashes the process on such a name, kafka-python's raises.
+    """
+    sent = tuple(((name, b"v"), (b"plain", b""), (name, b"w")) for name in BINARY_NAMES)
+    with _kafka_python(bootstrap) as producer:
+        for headers in sent:
+            wire = [(RawHeaderName(name), value) for name, value in headers]
+            producer.send(topic, value=b"h", partition=0, headers=wire).get(timeout=30)
+    return sent
+
+
+@contextmanager
+def _kafka_python(bootstrap: str) -> Iterator[Any]:
     from kafka import KafkaProducer
 
-    times = (1, -2, -(10**6), INT64_MAX, -INT64_MAX, 253_402_300_799_999, 253_402_300_800_000, -62_135_596_800_000)
-    times = (*times, -62_135_596_800_001, 1_700_000_000_123)
-    names = (b"\xff\xfe", b"\xc3\x28", b"ok", b"\xed\xa0\x80")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=0)
-        for partition in range(partitions):
-            for number, timestamp in enumerate(times):
-                name = RawHeaderName(names[number % len(names)])
-                producer.send(
-                    topic,
-                    key=b"t",
-                    value=str(timestamp).encode(),
-                    partition=partition,
-                    timestamp_ms=timestamp,
-                    headers=[(name, b"v"), (name, b"")],
-                ).get(timeout=30)
-        producer.close()
+        try:
+            yield producer
+        finally:
+            producer.close()
 
 
 def set_append_times(segment: Path, times: Sequence[int]) -> int:
