@@ -15,12 +15,12 @@ from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageU
 _DENIED = re.compile(
     r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch"
     r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|EXPIRED_TOKEN|ExpiredToken"
-    r"|HTTP response code: 40[13]|Forbidden|AWS Error \[code 15\]"
+    r"|HTTP (?:status|response code:) 40[13]|Forbidden|AWS Error \[code 15\]"
 )
 _MISSING = re.compile(r"NO_SUCH_KEY|NoSuchKey|NO_SUCH_BUCKET|NoSuchBucket|RESOURCE_NOT_FOUND|Path does not exist")
 _PASSING = re.compile(
     r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
-    r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP response code: (?:429|50[0234])"
+    r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP (?:status|response code:) (?:429|50[0234])"
 )
 _PASSING_ERRNO = frozenset(
     (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)

@@ -7,6 +7,7 @@ keep. Section 7 of the design.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +18,7 @@ import pyarrow as pa
 
 from archiver.storage.objects import ObjectStore
 from catalog.model import DataFileInfo
-
-FORMAT_VERSION = 1
-"""`archiver.format-version` of the files written here; readers refuse a newer one."""
+from schema_mapping.row import RowMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,16 @@ class SegmentLayout:
     mapping: str
     schema_version: int
     table_properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: RowMapping, table_properties: Mapping[str, str]) -> Self:
+        """Make the layout of a file whose rows are all written by one mapping."""
+        return cls(
+            schema=rows.arrow_schema,
+            mapping=json.dumps(rows.to_json(), separators=(",", ":")),
+            schema_version=rows.schema_version,
+            table_properties=table_properties,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +138,15 @@ class SegmentReader(Protocol):
     def blocks(self, rows: RowRange) -> tuple[Block, ...]:
         """Blocks that may hold such rows, in file order."""
 
-    def read(self, block: Block, columns: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows of one block in file order, in batches of bounded bytes; of top-level `columns` only, if given.
+    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows of one block in file order, in batches of bounded bytes; of the columns with these ids only, if given.
 
-        A column may be named by a path (`kafka.offset`). Raises StorageError naming the file.
+        An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`); an id the file doesn't
+        have is left out. Raises the leaves of StorageError, naming the file.
         """
+
+    def close(self) -> None:
+        """Close the file."""
 
     def __enter__(self) -> Self: ...
 

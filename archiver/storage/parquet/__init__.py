@@ -1,0 +1,30 @@
+"""Segments as Parquet files: the one format there is, behind the seam of `archiver.storage.segment`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.reader import ParquetSegmentReader
+from archiver.storage.parquet.writer import ParquetSegmentWriter
+from archiver.storage.segment import SegmentLayout, SegmentReader, SegmentWriter
+
+__all__ = ["ParquetFormat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFormat:
+    """A SegmentFormat: Parquet, zstd at `compression_level`."""
+
+    extension: ClassVar[str] = "parquet"
+    compression_level: int = 3
+
+    def start(self, spool_file: Path, layout: SegmentLayout) -> SegmentWriter:
+        """Start a file in the local spool; it must not exist yet."""
+        return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
+
+    def open(self, objects: ObjectStore, path: str) -> SegmentReader:
+        """Open a file of the object store."""
+        return ParquetSegmentReader(objects, path)

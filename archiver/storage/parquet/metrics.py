@@ -1,0 +1,168 @@
+"""What Iceberg's manifests say about a file's columns, taken from its Parquet footer.
+
+Metrics modes are the table's (`write.metadata.metrics.*`). Columns inside structs get bounds as top-level ones do: the
+pruning of a replay rests on `kafka.partition` and `kafka.offset`. A bound that one row group doesn't support is left
+out, never narrowed to the others.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.errors import StorageError
+from archiver.storage.parquet.leaves import Leaf
+
+DEFAULT_MODE = "write.metadata.metrics.default"
+COLUMN_MODE = "write.metadata.metrics.column."
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+_SURROGATES = 0xD800
+_AFTER_SURROGATES = 0xE000
+_PACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN": "<?"}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsMode:
+    """How much is kept about a column: counts, bounds, and bounds cut to so many characters or bytes (None: whole)."""
+
+    counts: bool
+    bounds: bool
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMetrics:
+    """The maps of a manifest entry, from field id to value; bounds in Iceberg's single-value serialization."""
+
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+def metrics_mode(text: str) -> MetricsMode:
+    """Read one of Iceberg's mode names: none, counts, full, truncate(n)."""
+    mode = text.strip().lower()
+    if mode == "none":
+        return MetricsMode(counts=False, bounds=False)
+    if mode == "counts":
+        return MetricsMode(counts=True, bounds=False)
+    if mode == "full":
+        return MetricsMode(counts=True, bounds=True)
+    if (cut := _TRUNCATE.fullmatch(mode)) and int(cut[1]) > 0:
+        return MetricsMode(counts=True, bounds=True, length=int(cut[1]))
+    raise StorageError("the table has a metrics mode that Iceberg doesn't know: correct the property", mode=text)
+
+
+def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+    """Resolve the mode of every column, by field id."""
+    default = properties.get(DEFAULT_MODE, "truncate(16)")
+    return {
+        leaf.field_id: metrics_mode(properties.get(COLUMN_MODE + leaf.name, default))
+        for leaf in leaves
+        if leaf.field_id is not None
+    }
+
+
+def column_metrics(
+    footer: pq.FileMetaData, leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode]
+) -> ColumnMetrics:
+    """Add up the row groups of a finished file."""
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    sizes: dict[int, int] = {}
+    values: dict[int, int] = {}
+    nulls: dict[int, int] = {}
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for leaf in leaves:
+        if leaf.field_id is None:
+            continue
+        chunks = [group.column(leaf.index) for group in groups]
+        sizes[leaf.field_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        mode = modes[leaf.field_id]
+        if not mode.counts:
+            continue
+        values[leaf.field_id] = sum(chunk.num_values for chunk in chunks)
+        statistics = [chunk.statistics for chunk in chunks]
+        if all(one is not None and one.has_null_count for one in statistics):
+            nulls[leaf.field_id] = sum(one.null_count for one in statistics)
+        if mode.bounds and not leaf.is_repeated and (bounds := _bounds(leaf, chunks, mode)):
+            low, high = bounds
+            lower[leaf.field_id] = low
+            if high is not None:
+                upper[leaf.field_id] = high
+    return ColumnMetrics(
+        column_sizes=sizes,
+        value_counts=values,
+        null_value_counts=nulls,
+        lower_bounds=lower,
+        upper_bounds=upper,
+        split_offsets=tuple(_start(group) for group in groups),
+    )
+
+
+def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode) -> tuple[bytes, bytes | None] | None:
+    low: Any = None
+    high: Any = None
+    for chunk in chunks:
+        one = chunk.statistics
+        if one is None or not one.has_null_count:
+            return None
+        if one.null_count == chunk.num_values:
+            continue
+        if not one.has_min_max:
+            return None
+        chunk_low, chunk_high = one.min_raw, one.max_raw
+        low = chunk_low if low is None else min(low, chunk_low)
+        high = chunk_high if high is None else max(high, chunk_high)
+    if low is None:
+        return None
+    physical = chunks[0].physical_type
+    if physical in _PACKED:
+        return struct.pack(_PACKED[physical], low), struct.pack(_PACKED[physical], high)
+    if physical != "BYTE_ARRAY":
+        return None
+    return _cut(leaf.type, bytes(low), bytes(high), mode.length)
+
+
+def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:
+    """Shorten bounds to `length` characters or bytes; an upper bound that can't be shortened upwards is dropped."""
+    if length is None:
+        return low, high
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        text = high.decode()
+        return low.decode()[:length].encode(), high if len(text) <= length else _text_above(text[:length])
+    return low[:length], high if len(high) <= length else _bytes_above(high[:length])
+
+
+def _text_above(prefix: str) -> bytes | None:
+    """The shortest text greater than every text that begins with `prefix`; surrogates aren't text."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    if not kept:
+        return None
+    code = ord(kept[-1]) + 1
+    return (kept[:-1] + chr(_AFTER_SURROGATES if code == _SURROGATES else code)).encode()
+
+
+def _bytes_above(prefix: bytes) -> bytes | None:
+    """The shortest bytes greater than all bytes that begin with `prefix`."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
+
+
+def _start(group: pq.RowGroupMetaData) -> int:
+    """Where a row group's bytes begin."""
+    first = group.column(0)
+    offset: int = first.data_page_offset
+    if first.has_dictionary_page and first.dictionary_page_offset is not None:
+        return min(offset, int(first.dictionary_page_offset))
+    return offset

@@ -1,0 +1,144 @@
+"""Reads Parquet files of archived rows, ours or those that a foreign engine has rewritten.
+
+Columns are found by field id, never by name or position. A row group is left out only if its statistics prove that it
+holds no row asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.errors import BadSegment, StorageError
+from archiver.storage.failures import classified
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.footer import read_footer
+from archiver.storage.parquet.leaves import leaves_of, parquet_paths
+from archiver.storage.rows import MICROS_PER_MILLI
+from archiver.storage.segment import Block, RowRange, SegmentMetadata
+from schema_mapping.fixed_columns import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    RAW_TIMESTAMP_ID,
+)
+
+BATCH_ROWS = 16 << 10
+BATCH_BYTES = 16 << 20
+
+
+class ParquetSegmentReader:
+    """A SegmentReader for Parquet; made by ParquetFormat."""
+
+    def __init__(self, objects: ObjectStore, path: str) -> None:
+        self._path = path
+        self._stream = objects.open(path)
+        try:
+            with self._errors():
+                self._file = pq.ParquetFile(self._stream, pre_buffer=True, page_checksum_verification=True)
+                self._footer = self._file.metadata
+                self._schema = self._file.schema_arrow
+            self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
+        except BaseException:
+            self._stream.close()
+            raise
+        self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves_of(self._schema) if leaf.field_id is not None}
+        self._paths = parquet_paths(self._schema)
+
+    @property
+    def metadata(self) -> SegmentMetadata:
+        """What the file says about itself."""
+        return self._metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The file's columns, field ids in their metadata."""
+        return self._schema
+
+    def blocks(self, rows: RowRange) -> tuple[Block, ...]:
+        """Row groups that may hold such rows."""
+        found = []
+        first_row = 0
+        for index in range(self._footer.num_row_groups):
+            group = self._footer.row_group(index)
+            if self._may_hold(group, rows):
+                found.append(
+                    Block(index=index, first_row=first_row, rows=group.num_rows, size_bytes=group.total_byte_size)
+                )
+            first_row += group.num_rows
+        return tuple(found)
+
+    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows of one row group, in batches of about 16 MiB."""
+        columns = None if field_ids is None else [self._paths[one] for one in sorted(field_ids) if one in self._paths]
+        size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
+        with self._errors():
+            yield from self._file.iter_batches(batch_size=size, row_groups=[block.index], columns=columns)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close(force=True)
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _may_hold(self, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
+        partition = self._bounds(group, PARTITION_ID)
+        if partition is not None and not partition[0] <= rows.partition <= partition[1]:
+            return False
+        offsets = self._bounds(group, OFFSET_ID)
+        if offsets is not None and (offsets[1] < rows.start_offset or offsets[0] >= rows.end_offset):
+            return False
+        return rows.min_timestamp is None or self._may_be_as_late(group, rows.min_timestamp)
+
+    def _may_be_as_late(self, group: pq.RowGroupMetaData, timestamp: int) -> bool:
+        """Whether any of the columns a record's timestamp can come from reaches `timestamp` (ms)."""
+        for field_id, unit in (
+            (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
+            (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
+            (RAW_TIMESTAMP_ID, 1),
+        ):
+            statistics = self._statistics(group, field_id)
+            if statistics is None or not statistics.has_null_count:
+                return True
+            if statistics.null_count == group.num_rows:
+                continue
+            if not statistics.has_min_max or statistics.max_raw >= timestamp * unit:
+                return True
+        return False
+
+    def _bounds(self, group: pq.RowGroupMetaData, field_id: int) -> tuple[int, int] | None:
+        statistics = self._statistics(group, field_id)
+        if statistics is None or not statistics.has_min_max:
+            return None
+        return statistics.min_raw, statistics.max_raw
+
+    def _statistics(self, group: pq.RowGroupMetaData, field_id: int) -> Any:
+        index = self._leaf_index.get(field_id)
+        return None if index is None else group.column(index).statistics
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            failure = classified(error, verb="read", path=self._path)
+            if type(failure) is not StorageError:
+                raise failure from error
+            raise BadSegment(
+                "the file's bytes don't read as Parquet: restore it from a backup, or archive its range again",
+                file=self._path,
+                cause=str(error),
+            ) from error

@@ -1,0 +1,188 @@
+"""Writes one Parquet file of archived rows to the local spool, row group by row group.
+
+A row group ends at 128 Ki rows or 64 MiB, a page at 1 MiB or one value; memory holds the row group being gathered.
+zstd, page index and page checksums throughout; field ids on every field. Section 3 of the design.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from archiver.errors import StorageError
+from archiver.storage.parquet.footer import footer_of
+from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.metrics import column_metrics, metrics_modes
+from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
+from archiver.storage.rows import NO_TIMESTAMP, record_timestamps
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from catalog.model import DataFileInfo
+from schema_mapping import names
+
+GROUP_ROWS = 128 << 10
+GROUP_BYTES = 64 << 20
+EXPECTED_RATIO = 0.5
+"""File bytes for each byte of Arrow data, until the first row group of a file has shown its own ratio."""
+
+PARTITION = f"{names.KAFKA}.{names.PARTITION}"
+OFFSET = f"{names.KAFKA}.{names.OFFSET}"
+DELTAS = (OFFSET, f"{names.KAFKA}.{names.EVENT_TIMESTAMP}")
+"""Columns that rise by small steps: delta encoding beats a dictionary of as many entries as rows."""
+INCOMPRESSIBLE = (f"{names.VAL}.{names.RAW}",)
+"""Columns whose values rarely repeat: a dictionary would only be built to be thrown away."""
+
+
+class ParquetSegmentWriter:
+    """A SegmentWriter for Parquet; made by ParquetFormat."""
+
+    def __init__(self, spool_file: Path, layout: SegmentLayout, *, compression_level: int) -> None:
+        self._path = spool_file
+        self._layout = layout
+        self._leaves = leaves_of(layout.schema)
+        self._modes = metrics_modes(self._leaves, layout.table_properties)
+        self._sink = _create(spool_file)
+        self._parquet = pq.ParquetWriter(self._sink, layout.schema, **writer_options(self._leaves, compression_level))
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_rows = 0
+        self._gathered_bytes = 0
+        self._flushed_bytes = 0
+        self._size = 0
+        self._rows = 0
+        self._raw_values = 0
+        self._timestamps: tuple[int, int] | None = None
+        self._is_closed = False
+
+    @property
+    def rows(self) -> int:
+        """Rows handed over so far."""
+        return self._rows
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the file so far, what is gathered estimated by the ratio of the row groups before."""
+        written = self._sink.tell()
+        ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
+        self._size = max(self._size, written + int(self._gathered_bytes * ratio))
+        return self._size
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows; whole row groups go to the file at once."""
+        if rows.schema != self._layout.schema:
+            raise StorageError("rows don't have the columns that the file was started with", file=str(self._path))
+        for start in range(0, rows.num_rows, GROUP_ROWS):
+            for part in halves(rows.slice(start, GROUP_ROWS), GROUP_BYTES):
+                self._gather(part)
+        self._observe(rows)
+
+    def close(self, *, origin: SegmentOrigin, path: str, partition_value: int) -> DataFileInfo:
+        """Write the footer and describe the file."""
+        try:
+            self._flush()
+            self._parquet.add_key_value_metadata(footer_of(self._layout, origin))
+            self._parquet.close()
+            self._sink.close()
+        except OSError as error:
+            raise _spool_error(error, self._path) from error
+        self._is_closed = True
+        metrics = column_metrics(self._parquet.writer.metadata, self._leaves, self._modes)
+        low, high = self._timestamps or (None, None)
+        return DataFileInfo(
+            path=path,
+            size_bytes=self._path.stat().st_size,
+            rows=self._rows,
+            partition_value=partition_value,
+            raw_values=self._raw_values,
+            column_sizes=metrics.column_sizes,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
+            split_offsets=metrics.split_offsets,
+            min_timestamp=low,
+            max_timestamp=high,
+        )
+
+    def abort(self) -> None:
+        """Drop the unfinished file."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._gathered = []
+        with suppress(OSError):  # a full disk must not keep the file from being dropped
+            self._parquet.close()
+            self._sink.close()
+        self._parquet.is_open = False
+        self._path.unlink(missing_ok=True)
+
+    def _gather(self, part: pa.RecordBatch) -> None:
+        size = part.nbytes
+        if self._gathered_rows + part.num_rows > GROUP_ROWS or self._gathered_bytes + size > GROUP_BYTES:
+            self._flush()
+        self._gathered.append(part)
+        self._gathered_rows += part.num_rows
+        self._gathered_bytes += size
+
+    def _flush(self) -> None:
+        if not self._gathered:
+            return
+        slices = [piece for part in self._gathered for piece in page_slices(part)]
+        table = pa.Table.from_batches(slices, self._layout.schema)
+        try:
+            self._parquet.write_table(table, row_group_size=GROUP_ROWS)
+        except OSError as error:
+            raise _spool_error(error, self._path) from error
+        self._flushed_bytes += self._gathered_bytes
+        self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+
+    def _observe(self, rows: pa.RecordBatch) -> None:
+        self._rows += rows.num_rows
+        raw = pc.struct_field(rows.column(names.VAL), names.RAW)
+        self._raw_values += len(raw) - raw.null_count
+        shown = record_timestamps(rows.column(names.KAFKA))
+        bounds = pc.min_max(shown.filter(pc.not_equal(shown, NO_TIMESTAMP)))
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None:
+            before = self._timestamps or (low, high)
+            self._timestamps = (min(before[0], low), max(before[1], high))
+
+
+def writer_options(leaves: tuple[Leaf, ...], compression_level: int) -> dict[str, Any]:
+    """How pyarrow is to write these columns."""
+    by_name = {leaf.name: leaf for leaf in leaves}
+    deltas = {by_name[name].parquet_path: "DELTA_BINARY_PACKED" for name in DELTAS if name in by_name}
+    plain = {by_name[name].parquet_path for name in INCOMPRESSIBLE if name in by_name}
+    sorting = [pq.SortingColumn(by_name[name].index) for name in (PARTITION, OFFSET) if name in by_name]
+    return {
+        "version": "2.6",
+        "compression": "zstd",
+        "compression_level": compression_level,
+        "use_dictionary": [leaf.parquet_path for leaf in leaves if leaf.parquet_path not in plain.union(deltas)],
+        "column_encoding": deltas,
+        "data_page_size": PAGE_LIMIT,
+        "write_batch_size": VALUES_PER_CHECK,
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "sorting_columns": sorting,
+        "store_schema": False,
+    }
+
+
+def _create(path: Path) -> pa.NativeFile:
+    try:
+        path.touch(exist_ok=False)
+        return pa.OSFile(str(path), "wb")
+    except OSError as error:
+        raise _spool_error(error, path) from error
+
+
+def _spool_error(error: OSError, path: Path) -> StorageError:
+    return StorageError(
+        "can't write to the spool: check that the folder exists, belongs to this user and has room",
+        file=str(path),
+        cause=str(error),
+    )

@@ -1,0 +1,33 @@
+"""What every archived row shows, whatever file holds it: its place, and the time a consumer sees.
+
+Section 3 of the design. Times are milliseconds since 1970 as Kafka counts them; -1 is Kafka's "none".
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schema_mapping import names
+
+NO_TIMESTAMP = -1
+LOG_APPEND_TIME = 1
+MICROS_PER_MILLI = 1_000
+
+
+def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
+    """The timestamp a consumer is given for each row: never null.
+
+    Log-append time where the topic has it, else the producer's; the exact milliseconds where the table's microseconds
+    can't hold them; -1 where there was none.
+    """
+    event = _millis(kafka.field(names.EVENT_TIMESTAMP))
+    append = _millis(kafka.field(names.APPEND_TIMESTAMP))
+    is_append = pc.equal(kafka.field(names.TIMESTAMP_TYPE), pa.scalar(LOG_APPEND_TIME, pa.int32()))
+    shown = pc.if_else(pc.fill_null(is_append, fill_value=False), append, event)
+    return pc.fill_null(pc.coalesce(shown, kafka.field(names.RAW_TIMESTAMP)), NO_TIMESTAMP)
+
+
+def _millis(column: pa.Array) -> pa.Int64Array:
+    """Microseconds to milliseconds, exactly: the table's times are whole milliseconds."""
+    return pc.divide(column.cast(pa.int64()), pa.scalar(MICROS_PER_MILLI, pa.int64()))

@@ -1,0 +1,94 @@
+"""Archived rows made by hand, for the tests of storage and replay: raw keys and values, every column of the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from schema_mapping import RawMapping, RowMapping
+from schema_mapping.fixed_columns import KAFKA_FIELD
+
+KEPT = {
+    "write.metadata.metrics.default": "none",
+    **{
+        f"write.metadata.metrics.column.kafka.{name}": "full"
+        for name in ("partition", "offset", "event_timestamp", "ingest_timestamp", "batch_start")
+    },
+}
+RAW_ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a producer sent, and where it lies. Times in ms."""
+
+    offset: int
+    key: bytes | None = None
+    value: bytes | None = b""
+    headers: Sequence[tuple[bytes, bytes | None]] = ()
+    partition: int = 0
+    timestamp: int | None = 1_700_000_000_000
+    timestamp_type: int = 0
+    append_timestamp: int | None = None
+    raw_timestamp: int | None = None
+    batch_start: int = 0
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Makes rows and what goes with them."""
+
+    rows: RowMapping = RAW_ROWS
+    properties: dict[str, str] = field(default_factory=lambda: dict(KEPT))
+    row: type[Row] = Row
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.arrow_schema
+
+    @property
+    def mapping(self) -> str:
+        return json.dumps(self.rows.to_json(), separators=(",", ":"))
+
+    def batch(self, rows: Iterable[Row]) -> pa.RecordBatch:
+        plain = [_plain(row) for row in rows]
+        return pa.RecordBatch.from_pylist(plain, schema=self.schema)
+
+
+def _plain(row: Row) -> dict[str, object]:
+    kafka = dict.fromkeys(each.name for each in KAFKA_FIELD.type) | {
+        "partition": row.partition,
+        "offset": row.offset,
+        "event_timestamp": None if row.timestamp is None else row.timestamp * 1000,
+        "ingest_timestamp": 1_700_000_000_000_000,
+        "batch_start": row.batch_start,
+        "batch_end": row.batch_start + 99,
+        "timestamp_type": row.timestamp_type,
+        "append_timestamp": None if row.append_timestamp is None else row.append_timestamp * 1000,
+        "raw_timestamp": row.raw_timestamp,
+        "schema_version": row.schema_version,
+    }
+    return {
+        "key": None if row.key is None else {"__raw__": row.key},
+        "val": None if row.value is None else {"__raw__": row.value},
+        "headers": [_header(key, value) for key, value in row.headers],
+        "kafka": kafka,
+    }
+
+
+def _header(key: bytes, value: bytes | None) -> dict[str, object]:
+    try:
+        return {"key": key.decode(), "value": value, "__raw_key__": None}
+    except UnicodeDecodeError:
+        return {"key": key.decode("utf-8", "replace"), "value": value, "__raw_key__": key}
+
+
+@pytest.fixture
+def archive() -> Archive:
+    """Rows of raw keys and values, in the table's columns."""
+    return Archive()

@@ -1,0 +1,113 @@
+"""Files up and down, and what their failures mean."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+from pyiceberg.io import load_file_io
+
+from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
+from archiver.storage.failures import classified
+from archiver.storage.objects import ObjectStore
+
+OBJECTS = ObjectStore.of({})
+
+
+def test_a_file_goes_up_whole(tmp_path: Path):
+    source = tmp_path / "spooled"
+    source.write_bytes(bytes(range(256)) * 100_000)
+    target = (tmp_path / "lake" / "a" / "b.parquet").as_uri()
+    assert OBJECTS.upload(source, target) == source.stat().st_size
+    assert OBJECTS.read(target) == source.read_bytes() == load_file_io({}, target).new_input(target).open().read()
+    assert OBJECTS.size(target) == source.stat().st_size
+    assert source.exists()
+
+
+def test_uploading_again_replaces(tmp_path: Path):
+    source = tmp_path / "spooled"
+    target = (tmp_path / "b.parquet").as_uri()
+    for data in (b"longer than before", b"short"):
+        source.write_bytes(data)
+        OBJECTS.upload(source, target)
+        assert OBJECTS.read(target) == data
+
+
+def test_existence(tmp_path: Path):
+    target = (tmp_path / "x").as_uri()
+    assert not OBJECTS.exists(target)
+    OBJECTS.write(target, b"1")
+    assert OBJECTS.exists(target)
+    OBJECTS.delete(target)
+    OBJECTS.delete(target)
+    assert not OBJECTS.exists(target)
+
+
+def test_a_store_travels(tmp_path: Path):
+    target = (tmp_path / "x").as_uri()
+    copy = pickle.loads(pickle.dumps(ObjectStore.of({"s3.region": "us-east-1", "warehouse": None})))
+    copy.write(target, b"1")
+    assert copy.read(target) == b"1"
+    assert copy == ObjectStore.of({"s3.region": "us-east-1"})
+
+
+def test_secrets_are_not_shown():
+    assert "hush" not in repr(ObjectStore.of({"s3.secret-access-key": "hush"}))
+
+
+@pytest.mark.parametrize("call", ["read", "size", "open"])
+def test_missing(tmp_path: Path, call: str):
+    with pytest.raises(ObjectMissing, match="nothing-here"):
+        getattr(OBJECTS, call)((tmp_path / "nothing-here").as_uri())
+
+
+def test_a_store_that_does_not_answer_is_tried_again_then_named(tmp_path: Path):
+    source = tmp_path / "spooled"
+    source.write_bytes(b"1")
+    store = ObjectStore.of(
+        {
+            "s3.endpoint": "http://127.0.0.1:1",
+            "s3.region": "us-east-1",
+            "s3.access-key-id": "a",
+            "s3.secret-access-key": "b",
+            "s3.connect-timeout": "1",
+        },
+        attempts=2,
+    )
+    began = time.monotonic()
+    with pytest.raises(StorageUnavailable, match=r"s3://lake/x.*spooled") as failure:
+        store.upload(source, "s3://lake/x")
+    assert failure.value.retryable
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PermissionError("no"), StorageDenied),
+        (FileNotFoundError("no"), ObjectMissing),
+        (ConnectionResetError("no"), StorageUnavailable),
+        (
+            OSError(
+                "When initiating multiple part upload for key 'x' in bucket 'b': AWS Error ACCESS_DENIED during "
+                "CreateMultipartUpload operation: Access Denied."
+            ),
+            StorageDenied,
+        ),
+        (OSError("AWS Error UNKNOWN (HTTP status 403) during HeadObject operation: No response body."), StorageDenied),
+        (OSError("AWS Error NO_SUCH_BUCKET during PutObject operation: gone"), ObjectMissing),
+        (
+            OSError("AWS Error SLOW_DOWN during PutObject operation: Please reduce your request rate."),
+            StorageUnavailable,
+        ),
+        (OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject operation"), StorageUnavailable),
+        (OSError(28, "No space left on device"), StorageError),
+    ],
+)
+def test_failures_are_told_apart(error: Exception, kind: type[StorageError]):
+    failure = classified(error, verb="upload", path="s3://lake/x")
+    assert type(failure) is kind
+    assert "s3://lake/x" in str(failure)
+    assert str(error) in str(failure)

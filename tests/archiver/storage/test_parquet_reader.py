@@ -1,0 +1,191 @@
+"""Reading back: our own files, and those that other writers left in our place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.errors import BadSegment, ObjectMissing
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
+
+OBJECTS = ObjectStore.of({})
+ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=10)
+GROUPS = 4
+
+
+def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
+    layout = SegmentLayout.of(archive.rows, {})
+    writer = ParquetFormat().start(path, layout)
+    for batch in batches:
+        writer.write(batch)
+    writer.close(origin=ORIGIN, path="x", partition_value=0)
+    return path.as_uri()
+
+
+@pytest.fixture
+def grouped(archive: Any, tmp_path: Path):
+    """Four row groups of two rows, at offsets 0, 10, 100, 110 and so on, an hour apart."""
+    path = tmp_path / "grouped.parquet"
+    with pq.ParquetWriter(path, archive.schema) as writer:
+        for group in range(GROUPS):
+            at = group * 3_600_000
+            rows = [
+                archive.row(offset=group * 100, timestamp=at),
+                archive.row(offset=group * 100 + 10, timestamp=at + 5),
+            ]
+            writer.write_batch(archive.batch(rows))
+    return path.as_uri()
+
+
+def indexes(path: str, rows: RowRange) -> list[int]:
+    with ParquetFormat().open(OBJECTS, path) as reader:
+        return [block.index for block in reader.blocks(rows)]
+
+
+def test_metadata_comes_back(archive: Any, tmp_path: Path):
+    path = finished(archive, tmp_path / "a.parquet", archive.batch([archive.row(offset=1)]))
+    with ParquetFormat().open(OBJECTS, path) as reader:
+        assert reader.metadata.origin == ORIGIN
+        assert reader.metadata.mapping == archive.mapping
+        assert (reader.metadata.rows, reader.metadata.schema_version, reader.metadata.format_version) == (1, 1, 1)
+        assert reader.schema.field("kafka").metadata[b"PARQUET:field_id"] == b"4"
+
+
+def test_a_rewritten_file_says_only_its_rows(grouped: str):
+    with ParquetFormat().open(OBJECTS, grouped) as reader:
+        assert reader.metadata.rows == 2 * GROUPS
+        assert reader.metadata.origin is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        (RowRange(partition=0), [0, 1, 2, 3]),
+        (RowRange(partition=1), []),
+        (RowRange(partition=0, start_offset=11), [1, 2, 3]),
+        (RowRange(partition=0, start_offset=10, end_offset=200), [0, 1]),
+        (RowRange(partition=0, end_offset=201), [0, 1, 2]),
+        (RowRange(partition=0, start_offset=5, end_offset=5), [0]),
+        (RowRange(partition=0, start_offset=311), []),
+        (RowRange(partition=0, min_timestamp=5), [0, 1, 2, 3]),
+        (RowRange(partition=0, min_timestamp=6), [1, 2, 3]),
+        (RowRange(partition=0, min_timestamp=3 * 3_600_000 + 6), []),
+    ],
+)
+def test_blocks_that_cannot_hold_the_rows_are_left_out(grouped: str, wanted: RowRange, kept: list[int]):
+    assert indexes(grouped, wanted) == kept
+
+
+def test_without_statistics_every_block_is_kept(archive: Any, tmp_path: Path):
+    path = tmp_path / "bare.parquet"
+    pq.write_table(pa.Table.from_batches([archive.batch([archive.row(offset=1)])]), path, write_statistics=False)
+    assert indexes(path.as_uri(), RowRange(partition=9, start_offset=50, min_timestamp=2**50)) == [0]
+
+
+@pytest.mark.parametrize(
+    "late", [{"timestamp_type": 1, "append_timestamp": 9_000}, {"timestamp": None, "raw_timestamp": 9_000}]
+)
+def test_every_source_of_a_timestamp_keeps_a_block(archive: Any, tmp_path: Path, late: dict[str, Any]):
+    path = finished(
+        archive, tmp_path / "a.parquet", archive.batch([archive.row(**{"offset": 1, "timestamp": 10} | late)])
+    )
+    assert indexes(path, RowRange(partition=0, min_timestamp=9_000)) == [0]
+    assert indexes(path, RowRange(partition=0, min_timestamp=9_001)) == []
+
+
+def test_blocks_know_where_they_stand(grouped: str):
+    with ParquetFormat().open(OBJECTS, grouped) as reader:
+        block = reader.blocks(RowRange(partition=0, start_offset=200, end_offset=300))[0]
+        assert (block.index, block.first_row, block.rows) == (2, 4, 2)
+        (batch,) = reader.read(block)
+        assert batch.column("kafka").field("offset").to_pylist() == [200, 210]
+
+
+def test_columns_are_asked_for_by_id(grouped: str):
+    with ParquetFormat().open(OBJECTS, grouped) as reader:
+        (block, *_) = reader.blocks(RowRange(partition=0))
+        (batch,) = reader.read(block, frozenset({11, 1, 99_999}))
+    assert batch.schema.names == ["key", "kafka"]
+    assert [field.name for field in batch.schema.field("kafka").type] == ["offset"]
+
+
+def test_large_rows_come_in_small_batches(archive: Any, tmp_path: Path):
+    rows = [archive.row(offset=i, value=bytes([i]) * (4 << 20)) for i in range(12)]
+    path = finished(archive, tmp_path / "a.parquet", archive.batch(rows))
+    with ParquetFormat(compression_level=1).open(OBJECTS, path) as reader:
+        (block,) = reader.blocks(RowRange(partition=0))
+        batches = list(reader.read(block))
+    assert [batch.num_rows for batch in batches] == [3, 3, 3, 3]
+
+
+def test_a_nested_column_of_more_than_two_gibibytes_is_readable(archive: Any, tmp_path: Path):
+    """One row group of a foreign writer; read whole, pyarrow refuses it."""
+    path = tmp_path / "huge.parquet"
+    one = pa.Table.from_batches([archive.batch([archive.row(offset=i, value=bytes(40 << 20)) for i in range(6)])])
+    table = pa.concat_tables([one] * 9)
+    pq.write_table(table, path, write_batch_size=1, use_dictionary=False, compression="zstd")
+    with ParquetFormat().open(OBJECTS, path.as_uri()) as reader:
+        (block,) = reader.blocks(RowRange(partition=0))
+        total = sum(batch.column("val").nbytes for batch in reader.read(block))
+    assert total > 2 << 30
+
+
+def test_a_newer_format_is_refused(archive: Any, tmp_path: Path):
+    path = tmp_path / "new.parquet"
+    table = pa.Table.from_batches([archive.batch([archive.row(offset=1)])])
+    pq.write_table(table.replace_schema_metadata({"archiver.format-version": "2"}), path)
+    with pytest.raises(BadSegment, match=r"upgrade the archiver.*new\.parquet"):
+        ParquetFormat().open(OBJECTS, path.as_uri())
+
+
+def test_a_damaged_footer_is_named(archive: Any, tmp_path: Path):
+    path = tmp_path / "old.parquet"
+    table = pa.Table.from_batches([archive.batch([archive.row(offset=1)])])
+    pq.write_table(table.replace_schema_metadata({"archiver.format-version": "1", "archiver.topic": "t"}), path)
+    with pytest.raises(BadSegment, match="incomplete or damaged"):
+        ParquetFormat().open(OBJECTS, path.as_uri())
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1 not parquet at all PAR1", b"x" * 100])
+def test_what_is_not_parquet_is_named(tmp_path: Path, data: bytes):
+    path = tmp_path / "bad.parquet"
+    path.write_bytes(data)
+    with pytest.raises(BadSegment, match=r"bad\.parquet"):
+        ParquetFormat().open(OBJECTS, path.as_uri())
+
+
+def test_a_damaged_page_is_named(archive: Any, tmp_path: Path):
+    rows = archive.batch([archive.row(offset=i, value=b"%d" % i * 50) for i in range(100)])
+    local = tmp_path / "torn.parquet"
+    path = finished(archive, local, rows)
+    chunk = pq.read_metadata(local).row_group(0).column(1)
+    data = bytearray(local.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 20] = b"\xaa" * 20
+    local.write_bytes(data)
+    with ParquetFormat().open(OBJECTS, path) as reader, pytest.raises(BadSegment, match=r"torn\.parquet"):
+        list(reader.read(reader.blocks(RowRange(partition=0))[0]))
+
+
+def test_a_flipped_bit_in_an_uncompressed_page_is_found(archive: Any, tmp_path: Path):
+    """The page's checksum tells; nothing else would."""
+    local = tmp_path / "flipped.parquet"
+    table = pa.Table.from_batches([archive.batch([archive.row(offset=1, value=b"a very particular value")])])
+    pq.write_table(
+        table, local, compression="none", use_dictionary=False, write_page_checksum=True, write_page_index=True
+    )
+    data = local.read_bytes()
+    local.write_bytes(data.replace(b"a very particular", b"a very pArticular", 1))
+    with ParquetFormat().open(OBJECTS, local.as_uri()) as reader, pytest.raises(BadSegment, match=r"flipped\.parquet"):
+        list(reader.read(reader.blocks(RowRange(partition=0))[0]))
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(ObjectMissing, match=r"gone\.parquet"):
+        ParquetFormat().open(OBJECTS, (tmp_path / "gone.parquet").as_uri())
