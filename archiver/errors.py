@@ -8,6 +8,8 @@
     │   └── DataLoss             the log no longer holds, or contradicts, what comes next
     ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
     ├── UnsupportedBatch         a message format that is not read
+    ├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
+    ├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
     ├── StorageError             the object store or a data file
     │   ├── ObjectMissing        no object at this path
     │   ├── StorageDenied        the credentials may not do this
@@ -59,6 +61,16 @@ class CorruptBatch(ArchiverError):
 
 class UnsupportedBatch(ArchiverError):
     """Messages in a format that is not read (v0 and v1, before Kafka 0.11)."""
+
+
+class ParseHalted(ArchiverError):
+    """A record that can't be decoded, where the topic says `on_parse_error = "halt"`; names offset and code."""
+
+
+class InjectedFault(ArchiverError):
+    """A test asked for a failure here (ARCHIVER_FAULT)."""
+
+    retryable: ClassVar[bool] = True
 
 
 class StorageError(ArchiverError):
