@@ -7,6 +7,7 @@ the same name, ours becomes `<name>_<field id>` in the table (files are read by 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -22,6 +23,7 @@ from pyiceberg.types import (
 )
 
 from catalog.errors import SchemaConflict
+from schema_mapping.field_ids import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,15 @@ class SchemaChange:
     schema: Schema
     version: int
     owned_ids: frozenset[int]
+
+    @classmethod
+    def of(cls, assignment: Assignment) -> Self:
+        """The newest columns of the ledger that an assignment left behind."""
+        return cls(
+            schema=assignment.iceberg_schema,
+            version=max(each.version for each in assignment.state.versions),
+            owned_ids=frozenset(entry.field_id for entry in assignment.state.entries),
+        )
 
 
 def merge(change: SchemaChange, current: Schema) -> Schema:

@@ -6,6 +6,7 @@ the topic's row lock. Functions take a connection inside a transaction; calling 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from psycopg.types.json import Jsonb
 from catalog import topics
 from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Connection
+from catalog.settle import Settled
 
 
 def stage(
@@ -89,7 +91,7 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
     )
 
 
-def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str) -> None:
+def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
     """Mark accepted ranges as committed; those that are already keep their first commit."""
     connection.execute(
         "UPDATE files SET state = 'committed', commit_id = %s, committed_at = now()"
@@ -105,6 +107,19 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
         "UPDATE files SET state = 'rejected', reason = %s WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
         (reason, topic.id, list(range_ids)),
     )
+
+
+def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
+    """Confirm what landed and reject what was refused."""
+    landed, refused = defaultdict(list), defaultdict(list)
+    for one in settled.landed:
+        landed[one.commit_id].append(one.range.id)
+    for other in settled.refused:
+        refused[other.reason].append(other.range.id)
+    for commit_id, range_ids in landed.items():
+        confirm(connection, topic, range_ids, commit_id=commit_id)
+    for reason, range_ids in refused.items():
+        reject(connection, topic, range_ids, reason=reason)
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:

@@ -6,19 +6,33 @@ which calling it again with the same arguments is safe.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Self
 from uuid import UUID
 
+from catalog import files, ledger, topics
+from catalog.archive_table import ArchiveTable
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.postgres import Postgres
+from catalog.settle import Settled
+from schema_mapping.descriptors import SourceSchema
+from schema_mapping.field_ids import Assignment
+from schema_mapping.ledger import LedgerState
+from schema_mapping.options import MappingOptions
+from schema_mapping.row import PartitionSource, RowMapping
 
 
 class Registry:
-    """Postgres, for one process: a small pool of connections. Safe to share between threads; not across a fork."""
+    """The registry's database, migrated when opened. Safe to share between threads, not across a fork."""
 
     def __init__(self, dsn: str, *, connections: int = 4) -> None:
-        raise NotImplementedError
+        self._postgres = Postgres(dsn, connections=connections)
+        try:
+            self._postgres.migrate()
+        except BaseException:
+            self._postgres.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -28,55 +42,106 @@ class Registry:
 
     def close(self) -> None:
         """Close every connection."""
-        raise NotImplementedError
+        self._postgres.close()
 
     def register(self, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
         """The topic's row, made on first sight. TopicRecreated, TableTaken where it contradicts what is known."""
-        raise NotImplementedError
+        with self._postgres.transaction() as connection:
+            return topics.register(connection, cluster_id=cluster_id, topic=topic, topic_id=topic_id, table=table)
+
+    def find(self, *, cluster_id: str, topic: str) -> TopicRow | None:
+        """The topic's row, None where it was never registered."""
+        with self._postgres.transaction() as connection:
+            return topics.find(connection, cluster_id=cluster_id, topic=topic)
 
     def topics(self) -> tuple[TopicRow, ...]:
         """Every topic, by cluster and name."""
-        raise NotImplementedError
+        with self._postgres.transaction() as connection:
+            return topics.every(connection)
 
-    def bind_table(self, topic: TopicRow, table_uuid: UUID) -> None:
-        """Remember the table's UUID; LedgerBehind where another one is known."""
-        raise NotImplementedError
+    def lease(self, topic: TopicRow) -> AbstractContextManager[bool]:
+        """True inside the block while no other process holds the topic.
 
-    @contextmanager
-    def lease(self, topic: TopicRow) -> Iterator[bool]:
-        """True while this process alone works on the topic. Saves double work; correctness never rests on it."""
-        raise NotImplementedError
+        Saves double work; correctness never rests on it. The server takes it back when the process dies.
+        """
+        return self._postgres.lease(topic.id)
 
-    def assign(self, topic: TopicRow, *, key: Any, value: Any, options: Any, last_column_id: int = 0) -> Any:
-        """`schema_mapping.field_ids.assign` under the row lock, persisted. Returns its Assignment."""
-        raise NotImplementedError
+    def assign(
+        self,
+        topic: TopicRow,
+        *,
+        key: SourceSchema | None,
+        value: SourceSchema | None,
+        table: ArchiveTable | None,
+        options: MappingOptions | None = None,
+        partition_source: PartitionSource = "nested",
+    ) -> Assignment:
+        """`schema_mapping.field_ids.assign`, its ledger kept under the topic's row lock: processes agree.
 
-    def row_mapping(self, topic: TopicRow, version: int) -> Any:
-        """The RowMapping that wrote the rows of a schema version."""
-        raise NotImplementedError
+        `table` is what the catalog has for the topic now, None where it has none. RegistryBehind where the registry
+        knows another table, or less than it. Keep the outcome for the files' mapping; `SchemaChange.of` it for commits.
+        """
+        with self._postgres.transaction() as connection:
+            return ledger.assign_columns(
+                connection,
+                topic,
+                key=key,
+                value=value,
+                options=options,
+                partition_source=partition_source,
+                table=table,
+            )
+
+    def ledger(self, topic: TopicRow) -> LedgerState:
+        """All that is remembered of the topic's columns and schema versions."""
+        with self._postgres.transaction() as connection:
+            return ledger.load(connection, topic)
+
+    def row_mapping(self, topic: TopicRow, version: int) -> RowMapping:
+        """The mapping that wrote the rows of a schema version."""
+        with self._postgres.transaction() as connection:
+            return ledger.row_mapping(connection, topic, version)
 
     def stage(
         self, topic: TopicRow, ranges: Sequence[TranslatedRange], *, table_offsets: Mapping[int, PartitionOffset]
     ) -> Staged:
-        """Accept the ranges that continue their partition, reject the others, in one transaction under the row lock."""
-        raise NotImplementedError
+        """Accept the ranges that continue their partition, reject the others; together, under the topic's row lock.
+
+        A partition's end is the furthest of its accepted ranges and of `table_offsets`; the first range of a partition
+        that neither knows may start anywhere.
+        """
+        with self._postgres.transaction() as connection:
+            return files.stage(connection, topic, ranges, table_offsets=table_offsets)
 
     def staged_ends(self, topic: TopicRow) -> dict[int, PartitionOffset]:
-        """How far the accepted, not yet committed ranges reach, by partition. Ask before loading the table."""
-        raise NotImplementedError
+        """How far the ranges that wait for a commit reach, by partition.
+
+        Ask before loading the table: a range that is committed in between is then in the table's offsets.
+        """
+        with self._postgres.transaction() as connection:
+            return files.staged_ends(connection, topic)
 
     def pending(self, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-        """Accepted, not yet committed: by partition and offset."""
-        raise NotImplementedError
+        """The ranges that wait for a commit, by partition and offset."""
+        with self._postgres.transaction() as connection:
+            return files.pending(connection, topic)
 
-    def confirm(self, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str) -> None:
-        """Mark ranges as committed."""
-        raise NotImplementedError
+    def confirm(self, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
+        """Mark ranges as committed; `commit_id` is None where the snapshot that brought them has expired."""
+        with self._postgres.transaction() as connection:
+            files.confirm(connection, topic, range_ids, commit_id=commit_id)
 
     def reject(self, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-        """Mark accepted ranges as never to be committed."""
-        raise NotImplementedError
+        """Mark waiting ranges as never to be committed. What follows them in their partition can't be either."""
+        with self._postgres.transaction() as connection:
+            files.reject(connection, topic, range_ids, reason=reason)
+
+    def record(self, topic: TopicRow, settled: Settled) -> None:
+        """Confirm what landed and reject what was refused, together."""
+        with self._postgres.transaction() as connection:
+            files.record(connection, topic, settled)
 
     def counts(self, topic: TopicRow) -> dict[FileState, StateCount]:
-        """Ranges, rows and bytes by state."""
-        raise NotImplementedError
+        """Ranges, rows and bytes by state; every state is there."""
+        with self._postgres.transaction() as connection:
+            return files.counts(connection, topic)

@@ -78,19 +78,20 @@ def lock(connection: Connection, topic: TopicRow) -> None:
         )
 
 
-def bind_table(connection: Connection, topic: TopicRow, table_uuid: UUID) -> None:
-    """Remember the table's UUID; RegistryBehind where the registry knows another one."""
-    lock(connection, topic)
-    connection.execute("UPDATE topics SET table_uuid = COALESCE(table_uuid, %s) WHERE id = %s", (table_uuid, topic.id))
-    found = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
-    if found != (table_uuid,):
+def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:
+    """Bind the topic to its table on first sight; RegistryBehind where the catalog has another one, or (None) none."""
+    row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
+    known = row[0] if row else None
+    if known is None and table_uuid is not None:
+        connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
+    elif known != table_uuid:
         raise RegistryBehind(
-            "the table is not the one the registry knows: it was dropped and made again, or the registry belongs to"
-            " another catalog. Run `archiver registry rebuild`",
+            "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
+            " Restore it, or run `archiver registry rebuild`",
             topic=topic.topic,
             table=topic.table,
-            known_uuid=str(found[0]) if found else None,
-            table_uuid=str(table_uuid),
+            known_uuid=str(known),
+            table_uuid=str(table_uuid) if table_uuid else None,
         )
 
 

@@ -20,7 +20,7 @@ CREATE TABLE schema_versions (
     topic_id       integer     NOT NULL REFERENCES topics,
     version        integer     NOT NULL,
     fingerprint    text        NOT NULL,
-    row_mapping    jsonb       NOT NULL,
+    row_mapping    json        NOT NULL,
     created_at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (topic_id, version),
     UNIQUE (topic_id, fingerprint)
@@ -32,8 +32,10 @@ CREATE TABLE field_ids (
     root             text      NOT NULL CHECK (root IN ('key', 'val')),
     path             integer[] NOT NULL,
     generation       integer   NOT NULL,
+    parent_id        integer   NOT NULL,
     field_id         integer   NOT NULL,
     name             text      NOT NULL,
+    source_name      text      NOT NULL,
     type             text      NOT NULL,
     state            text      NOT NULL CHECK (state IN ('live', 'deleted')),
     since_version    integer   NOT NULL,
@@ -64,9 +66,10 @@ CREATE TABLE files (
     committed_at    timestamptz,
     commit_id       text,
     reason          text,
-    CHECK ((state = 'committed') = (commit_id IS NOT NULL))
+    CHECK ((state = 'committed') = (committed_at IS NOT NULL))
 );
 COMMENT ON TABLE files IS 'Translated ranges, with or without a file: half-open offsets, timestamps in milliseconds.';
+COMMENT ON COLUMN files.commit_id IS 'archiver.commit-id of the snapshot; null where it had expired when it was looked for.';
 COMMENT ON COLUMN files.reason IS 'Why a range was rejected.';
 
 -- The fence in the last resort: two accepted ranges of a partition never start at one offset.

@@ -1,0 +1,147 @@
+"""The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock (DESIGN §4).
+
+What an id means is decided by the pure `schema_mapping.field_ids.assign`; here it only stays, once and for ever.
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from catalog import topics
+from catalog.archive_table import ArchiveTable
+from catalog.errors import RegistryBehind, RegistryError
+from catalog.model import TopicRow
+from catalog.postgres import Connection
+from schema_mapping.descriptors import SourceSchema
+from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.ledger import LAST_FIXED_ID, ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
+from schema_mapping.options import MappingOptions
+from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json
+
+
+def assign_columns(
+    connection: Connection,
+    topic: TopicRow,
+    *,
+    key: SourceSchema | None,
+    value: SourceSchema | None,
+    options: MappingOptions | None,
+    partition_source: PartitionSource,
+    table: ArchiveTable | None,
+) -> Assignment:
+    """Columns for the topic's schemas, the ledger extended by what is new.
+
+    `table` is the topic's table as the catalog has it now: new ids start above its last one, and RegistryBehind says
+    that it is not the table the registry knows, or further than the registry.
+    """
+    topics.lock(connection, topic)
+    topics.check_table(connection, topic, table.uuid if table else None)
+    before = load(connection, topic)
+    newest = max((each.version for each in before.versions), default=0)
+    if table is not None and table.ledger_version > newest:
+        raise RegistryBehind(
+            "the table's columns are newer than the registry: it was restored from an old state. Run"
+            " `archiver registry rebuild`",
+            topic=topic.topic,
+            table=topic.table,
+            table_version=table.ledger_version,
+            registry_version=newest,
+        )
+    reserved = before.at_least(table.last_column_id) if table else before
+    assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
+    _store(connection, topic, before, assignment.state)
+    return assignment
+
+
+def load(connection: Connection, topic: TopicRow) -> LedgerState:
+    """All that is remembered of the topic's columns."""
+    entries = connection.execute(
+        "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
+        " deleted_version FROM field_ids WHERE topic_id = %s ORDER BY field_id",
+        (topic.id,),
+    ).fetchall()
+    versions = connection.execute(
+        "SELECT version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = %s ORDER BY version",
+        (topic.id,),
+    ).fetchall()
+    last = connection.execute("SELECT last_field_id FROM topics WHERE id = %s", (topic.id,)).fetchone()
+    return LedgerState(
+        entries=tuple(_entry(row) for row in entries),
+        versions=tuple(
+            SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping)
+            for version, fingerprint, mapping in versions
+        ),
+        last_id=max(LAST_FIXED_ID, last[0] if last else 0),
+    )
+
+
+def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
+    """The mapping that wrote the rows of a schema version; RegistryError where the registry has no such version."""
+    found = connection.execute(
+        "SELECT row_mapping::text FROM schema_versions WHERE topic_id = %s AND version = %s", (topic.id, version)
+    ).fetchone()
+    if found is None:
+        raise RegistryError(
+            "the registry does not know a schema version that rows were written with. Run `archiver registry rebuild`",
+            topic=topic.topic,
+            schema_version=version,
+        )
+    return row_mapping_from_json(json.loads(found[0]))
+
+
+_UPSERT = """
+INSERT INTO field_ids (topic_id, root, path, generation, parent_id, field_id, name, source_name, type, state,
+                       since_version, deleted_version)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (topic_id, root, path, generation) DO UPDATE
+SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded.source_name, type = excluded.type,
+    state = excluded.state, since_version = excluded.since_version, deleted_version = excluded.deleted_version
+"""
+
+
+def _store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
+    known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
+    changed = [entry for entry in after.entries if entry not in known_entries]
+    added = [each for each in after.versions if each.version not in known_versions]
+    with connection.cursor() as cursor:
+        cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
+        cursor.executemany(
+            "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
+            [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
+        )
+    connection.execute("UPDATE topics SET last_field_id = %s WHERE id = %s", (after.last_id, topic.id))
+
+
+def _columns(entry: LedgerEntry) -> tuple[object, ...]:
+    return (
+        entry.root,
+        list(entry.path),
+        entry.generation,
+        entry.parent_id,
+        entry.field_id,
+        entry.name,
+        entry.source_name,
+        entry.type.value,
+        entry.state.value,
+        entry.since_version,
+        entry.deleted_version,
+    )
+
+
+def _entry(row: tuple[Any, ...]) -> LedgerEntry:
+    root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted = row
+    return LedgerEntry(
+        root=root,
+        path=tuple(path),
+        generation=generation,
+        parent_id=parent_id,
+        field_id=field_id,
+        name=name,
+        source_name=source_name,
+        type=ColumnType(kind),
+        state=ColumnState(state),
+        since_version=since,
+        deleted_version=deleted,
+    )
