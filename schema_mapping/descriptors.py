@@ -62,19 +62,18 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
         return pool.FindMessageTypeByName(source.message)
     except KeyError:
         names = tuple(name for file in files.values() for name in message_names(file))
-        raise DescriptorError(f"{missing_message(source.message, names)}", message=source.message) from None
+        raise DescriptorError(missing_message(source.message, names)) from None
 
 
 def missing_message(message: str, names: tuple[str, ...]) -> str:
-    """What to tell when `message` is none of `names`: the nearest ones, those of the same short name first."""
+    """What to tell when `message` is none of `names`: those of the same short name, else the nearest."""
     if not names:
         return f"message {message!r} isn't in the schema, which holds no message at all"
     short = message.rpartition(".")[2].lower()
     same = [name for name in names if name.rpartition(".")[2].lower() == short]
-    near = difflib.get_close_matches(message, names, n=NEAR_NAMES, cutoff=0.5)
-    shown = tuple(dict.fromkeys([*same, *near]))[:NEAR_NAMES]
-    if shown:
-        return f"message {message!r} isn't in the schema; did you mean {' or '.join(shown)}?"
+    near = same or difflib.get_close_matches(message, names, n=NEAR_NAMES, cutoff=0.5)
+    if near:
+        return f"message {message!r} isn't in the schema; did you mean {' or '.join(near[:NEAR_NAMES])}?"
     more = f" and {len(names) - NEAR_NAMES} more" if len(names) > NEAR_NAMES else ""
     return f"message {message!r} isn't in the schema, which holds {', '.join(names[:NEAR_NAMES])}{more}"
 

@@ -18,6 +18,7 @@ from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import names
 from schema_mapping.arrow_types import arrow_field, root_type
+from schema_mapping.cuts import Cut, find_cuts
 from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
 from schema_mapping.evolution import first_ids
 from schema_mapping.ids import IdAssignment
@@ -39,7 +40,8 @@ class Mapping:
     """The columns of a message type. Make one with `compile_mapping`.
 
     `descriptor_set` and `message` are the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root`
-    and `root_ids` are the mapping tree. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
+    and `root_ids` are the mapping tree, `cuts` what it leaves out. `fingerprint` is SHA-256 over the schema's facts and
+    the options, not the ids.
     """
 
     descriptor_set: bytes
@@ -50,6 +52,7 @@ class Mapping:
     fingerprint: str
     root: MappedMessage
     root_ids: RootIds
+    cuts: tuple[Cut, ...]
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
@@ -174,6 +177,7 @@ def compile_mapping(
         fingerprint=mapping_fingerprint(graph, options),
         root=root,
         root_ids=root_ids,
+        cuts=find_cuts(graph, ids, options),
     )
 
 
