@@ -1,0 +1,1 @@
+"""From Kafka to the table: plan, fetch, translate, rotate, upload, stage, commit, confirm."""

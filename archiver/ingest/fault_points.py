@@ -1,0 +1,62 @@
+"""Named points where a test can make the job die, one after each step that a crash could come between.
+
+`ARCHIVER_FAULT=after_stage:kill` ends the process with SIGKILL at that point; `:raise` raises `InjectedFault`;
+`:pause` waits there to be killed from outside. `@n` waits for the n-th passage in this process: `after_upload:kill@2`.
+Without the variable a point costs a dictionary lookup. Points of tasks act in Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections import Counter
+from enum import StrEnum
+from typing import Final
+
+from archiver.errors import ConfigError, InjectedFault
+
+VARIABLE: Final = "ARCHIVER_FAULT"
+_FAULT = re.compile(r"(?P<point>\w+):(?P<action>kill|raise|pause)(@(?P<passage>\d+))?")
+_PAUSE_SECONDS: Final = 3600
+_passages: Counter[str] = Counter()
+
+
+class FaultPoint(StrEnum):
+    """Every point, in the order in which a wave passes them."""
+
+    AFTER_PLAN = "after_plan"
+    BEFORE_UPLOAD = "before_upload"
+    AFTER_UPLOAD = "after_upload"
+    BEFORE_STAGE = "before_stage"
+    AFTER_STAGE = "after_stage"
+    BEFORE_COMMIT = "before_commit"
+    AFTER_COMMIT = "after_commit"
+    AFTER_CONFIRM = "after_confirm"
+
+
+def pass_point(point: FaultPoint) -> None:
+    """Go on, unless the environment says that this process ends here."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted is None:
+        return
+    fault = _FAULT.fullmatch(wanted)
+    if fault is None or fault["point"] not in FaultPoint.__members__.values():
+        raise ConfigError(
+            f"{VARIABLE} is POINT:kill, POINT:raise or POINT:pause, with @n for the n-th passage",
+            value=wanted,
+            points=[str(known) for known in FaultPoint],
+        )
+    if fault["point"] != point:
+        return
+    _passages[point] += 1
+    if _passages[point] != int(fault["passage"] or 1):
+        return
+    match fault["action"]:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise InjectedFault("A test asked for a failure here", point=str(point))
+        case _:
+            time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,102 @@
+"""The rule that gives each batch its `ingest_timestamp`, the source of the time partition (docs/adr/0004).
+
+A batch's own time is its append time, else the median of its records' times, never later than the plan. The clock
+smooths these by a median over 101 batches, centred, so that one wild clock moves nothing and a backfill doesn't lag.
+The same batches and the same plan time give the same values, however they are pushed. All times are ms since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from archiver.wire.columns import NO_TIME, BatchIndex, Int64Array
+
+HALF_WINDOW: Final = 50
+"""Batches looked at on each side of the one whose time is asked for."""
+
+MAX_AHEAD_BYTES: Final = 32 << 20
+"""Decoded bytes after a batch within which the clock looks ahead: what it makes its caller hold."""
+
+EARLIEST_MS: Final = 0
+"""No batch is placed before 1970: earlier times come from clocks that were never set."""
+
+_STRIDE: Final = 4096
+
+
+def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
+    """Each batch's own time: append time, else the producers' median, else the plan's; within 1970 and the plan."""
+    times = np.where(batches.append_timestamp != NO_TIME, batches.append_timestamp, batches.median_timestamp)
+    return np.clip(np.where(times == NO_TIME, plan_time_ms, times), EARLIEST_MS, plan_time_ms)
+
+
+class IngestClock:
+    """Smooths the times of the batches of one range. Push batches in order; decided times come out in order.
+
+    A batch is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them; as many
+    as it looks ahead, it looks behind. `finish` decides the rest with what is there.
+    """
+
+    __slots__ = ("_decided", "_half_window", "_max_ahead_bytes", "_sizes", "_times")
+
+    def __init__(self, *, half_window: int = HALF_WINDOW, max_ahead_bytes: int = MAX_AHEAD_BYTES) -> None:
+        self._half_window = half_window
+        self._max_ahead_bytes = max_ahead_bytes
+        self._times = np.empty(0, np.int64)
+        self._sizes = np.empty(0, np.int64)
+        self._decided = 0
+
+    @property
+    def undecided(self) -> int:
+        """Batches pushed whose time has not come out."""
+        return len(self._times) - self._decided
+
+    def push(self, times: Int64Array, sizes: Int64Array) -> Int64Array:
+        """Take the next batches, their own times and decoded sizes; return the times decided by them."""
+        self._times = np.concatenate([self._times, times])
+        self._sizes = np.concatenate([self._sizes, sizes])
+        known = len(self._times)
+        ends = np.cumsum(self._sizes)
+        enough = np.searchsorted(ends, ends[-1] - self._max_ahead_bytes, side="left") if known else 0
+        decided = max(self._decided, known - self._half_window, int(enough))
+        return self._decide(min(decided, known), ends)
+
+    def finish(self) -> Int64Array:
+        """Return the times of all batches left: their windows end where the range does."""
+        return self._decide(len(self._times), np.cumsum(self._sizes))
+
+    def _decide(self, until: int, ends: Int64Array) -> Int64Array:
+        centres = np.arange(self._decided, until)
+        ahead = np.searchsorted(ends, ends[centres] + self._max_ahead_bytes, side="right") - 1 - centres
+        known = len(self._times)
+        limited = centres + ahead < known - 1
+        reach = np.where(limited, np.minimum(ahead, self._half_window), self._half_window)
+        decided = _medians(self._times, np.maximum(centres - reach, 0), np.minimum(centres + reach, known - 1))
+        self._forget(until)
+        return decided
+
+    def _forget(self, decided: int) -> None:
+        passed = max(decided - self._half_window, 0)
+        self._times = self._times[passed:]
+        self._sizes = self._sizes[passed:]
+        self._decided = decided - passed
+
+
+def _medians(times: Int64Array, first: Int64Array, last: Int64Array) -> Int64Array:
+    """The lower median of each window `times[first..last]`, both ends included."""
+    if not len(first):
+        return np.empty(0, np.int64)
+    begin, end = int(first[0]), int(last[-1])
+    if bool(np.all(times[begin:end] <= times[begin + 1 : end + 1])):
+        return times[first + (last - first) // 2]
+    medians = np.empty(len(first), np.int64)
+    widths = last - first + 1
+    for width in np.unique(widths).tolist():
+        rows = np.flatnonzero(widths == width)
+        windows = np.lib.stride_tricks.sliding_window_view(times, width)
+        middle = (width - 1) // 2
+        for start in range(0, len(rows), _STRIDE):
+            part = rows[start : start + _STRIDE]
+            medians[part] = np.partition(windows[first[part]], middle, axis=1)[:, middle]
+    return medians
