@@ -89,5 +89,5 @@ def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array
 def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
     """The folder of a partition as Iceberg's writers name it: `ingest_day=2026-01-02`; hours as `2026-01-02-15`."""
     unit = {"hour": "h", "day": "D", "month": "M"}[partition_by]
-    text = str(np.datetime64(partition_value, unit))
+    text = str(np.array(partition_value, f"datetime64[{unit}]"))
     return f"{partition_name}={text.replace('T', '-')}"
