@@ -16,6 +16,7 @@ import psycopg
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg import sql
+from pyiceberg.catalog import Catalog, load_catalog
 
 from archiver.local import Endpoints
 from archiver.local.config_file import render
@@ -76,6 +77,10 @@ class Stack:
         if self._admin is None:
             self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         return self._admin
+
+    def catalog(self) -> Catalog:
+        """The Iceberg catalog, by pyiceberg."""
+        return load_catalog("stack", **self.endpoints.catalog_properties)
 
     def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
         """Create a topic and return its name."""

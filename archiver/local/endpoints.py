@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from archiver.local import kafka, postgres, seaweedfs
-from archiver.local.part import Seat
+from archiver.local.state import StackState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +65,18 @@ class Endpoints:
         return {"postgres_dsn": self.postgres_dsn, "access_key": self.access_key, "secret_key": self.secret_key}
 
 
-def endpoints_of(directory: Path, config_path: Path, seat: Seat) -> Endpoints:
+def endpoints_of(directory: Path, config_path: Path, state: StackState) -> Endpoints:
     """The endpoints that a stack's state amounts to."""
     return Endpoints(
         directory=directory,
         config_path=config_path,
-        bootstrap_servers=kafka.bootstrap_servers(seat),
-        catalog_uri=seaweedfs.catalog_uri(seat),
+        bootstrap_servers=kafka.bootstrap_servers(state),
+        catalog_uri=seaweedfs.catalog_uri(state),
         warehouse=f"s3://{seaweedfs.TABLE_BUCKET}",
-        s3_endpoint=seaweedfs.s3_endpoint(seat),
+        s3_endpoint=seaweedfs.s3_endpoint(state),
         s3_region=seaweedfs.REGION,
         bucket=seaweedfs.BUCKET,
-        access_key=seat.state.access_key,
-        secret_key=seat.state.secret_key,
-        postgres_dsn=postgres.dsn(seat),
+        access_key=state.access_key,
+        secret_key=state.secret_key,
+        postgres_dsn=postgres.dsn(state),
     )

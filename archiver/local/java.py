@@ -5,6 +5,7 @@ Run as a program (`python -m archiver.local.java`), it prints the home it chose,
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -84,6 +85,7 @@ def _places() -> Iterator[Path]:
         yield from sorted(Path("/").glob(pattern.lstrip("/")))
 
 
+@functools.cache
 def _probe(home: Path) -> Java | None:
     command = [str(home / "bin" / "java"), "-version"]
     try:

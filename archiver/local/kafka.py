@@ -19,6 +19,7 @@ from archiver.local.maven import Artifact, jars
 from archiver.local.part import Say, Seat
 from archiver.local.ports import HOST, accepts
 from archiver.local.process import Launch, environment
+from archiver.local.state import StackState
 
 VERSION = "4.3.1"
 PORT = "kafka"
@@ -79,16 +80,16 @@ class Kafka:
         """Whether the broker is registered with its controller, so that topics can be created."""
         if not accepts(seat.port(PORT)):
             return False
-        client = AdminClient({"bootstrap.servers": bootstrap_servers(seat), "log_level": 0})
+        client = AdminClient({"bootstrap.servers": bootstrap_servers(seat.state), "log_level": 0})
         try:
             return bool(client.list_topics(timeout=3).brokers)
         except KafkaException:
             return False
 
 
-def bootstrap_servers(seat: Seat) -> str:
+def bootstrap_servers(state: StackState) -> str:
     """The broker's address as Kafka clients take it."""
-    return f"{HOST}:{seat.port(PORT)}"
+    return f"{HOST}:{state.ports[PORT]}"
 
 
 def _classpath(say: Say) -> str:

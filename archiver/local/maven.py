@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -30,6 +31,7 @@ IVY_SETTINGS = "ARCHIVER_IVY_SETTINGS"
 """Environment variable naming an ivysettings.xml, for those who reach Maven Central through a mirror."""
 
 _ATTEMPTS = 3
+_INTERRUPTED = (130, -signal.SIGINT, 143, -signal.SIGTERM)
 _MANIFEST = "complete.txt"
 
 
@@ -110,6 +112,8 @@ def _run_ivy(command: list[str], log: Path) -> None:
             )
         if done.returncode == 0:
             return
+        if done.returncode in _INTERRUPTED:
+            break
         if attempt < _ATTEMPTS:
             time.sleep(2**attempt)
     raise LocalStackError(

@@ -16,6 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -23,6 +24,7 @@ from archiver.errors import LocalStackError
 from archiver.local.part import Say, Seat
 from archiver.local.ports import HOST, accepts
 from archiver.local.process import Launch, environment
+from archiver.local.state import StackState
 
 ROLE = "archiver"
 DATABASE = "archiver"
@@ -58,8 +60,9 @@ class Postgres:
             return _binaries().parent.name
 
     def prepare(self, seat: Seat, say: Say) -> None:
-        """Make the cluster with `initdb` where there is none."""
+        """Make the cluster with `initdb` where there is none; clear what a kill left behind."""
         if (seat.folder / "PG_VERSION").exists():
+            _clear_stale_lock(seat.folder)
             return
         say("creating the database cluster")
         fresh = seat.folder.with_name(f"{seat.folder.name}.new")
@@ -94,18 +97,20 @@ class Postgres:
         if not accepts(seat.port(PORT)):
             return False
         try:
-            with psycopg.connect(dsn(seat, database="postgres"), autocommit=True, connect_timeout=2) as connection:
+            with psycopg.connect(
+                dsn(seat.state, database="postgres"), autocommit=True, connect_timeout=2
+            ) as connection:
                 found = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
                 if found is None:
                     connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
-        except psycopg.OperationalError:
+        except psycopg.Error:
             return False
         return True
 
 
-def dsn(seat: Seat, *, database: str = DATABASE) -> str:
+def dsn(state: StackState, *, database: str = DATABASE) -> str:
     """The address of a database in this server, password included."""
-    return f"postgresql://{ROLE}:{seat.state.postgres_password}@{HOST}:{seat.port(PORT)}/{database}"
+    return f"postgresql://{ROLE}:{state.postgres_password}@{HOST}:{state.ports[PORT]}/{database}"
 
 
 def service_user() -> str | None:
@@ -147,6 +152,22 @@ def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
         )
     if done.returncode != 0:
         raise LocalStackError("initdb could not create the database cluster", exit_code=done.returncode)
+
+
+def _clear_stale_lock(folder: Path) -> None:
+    """Remove a lock file whose pid is a zombie or another program by now, which Postgres takes for a running server."""
+    lock = folder / "postmaster.pid"
+    try:
+        owner = psutil.Process(int(lock.read_text(encoding="utf-8").split()[0]))
+        if owner.name() == "postgres" and owner.status() != psutil.STATUS_ZOMBIE and owner.cwd() == str(folder):
+            return
+    except FileNotFoundError:
+        return
+    except psutil.AccessDenied:  # a living server of another account: Postgres itself shall judge
+        return
+    except (psutil.NoSuchProcess, ValueError, IndexError):
+        pass
+    lock.unlink()
 
 
 def _group(user: str) -> int:

@@ -91,9 +91,14 @@ def find(mark: ProcessMark | None) -> psutil.Process | None:
         command = process.cmdline()
     except psutil.Error:
         return None
-    # Between fork and exec the launcher's own command line still shows.
-    ours = bool(command) and Path(command[0]).name in {mark.program, "sh"}
+    # Between fork and exec the launcher's command line still shows, and for a moment after it none.
+    ours = not command or Path(command[0]).name in {mark.program, "sh"}
     return process if ours else None
+
+
+def is_running(mark: ProcessMark | None) -> bool:
+    """Whether the process that `mark` names lives."""
+    return find(mark) is not None
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
@@ -140,7 +145,7 @@ def _children(process: psutil.Process) -> tuple[psutil.Process, ...]:
 
 def _gone_within(mark: ProcessMark | None, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while find(mark) is not None:
+    while is_running(mark):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL)

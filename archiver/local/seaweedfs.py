@@ -16,6 +16,7 @@ from archiver.errors import LocalStackError
 from archiver.local.part import Say, Seat
 from archiver.local.ports import HOST
 from archiver.local.process import Launch
+from archiver.local.state import StackState
 
 BUCKET = "lake"
 TABLE_BUCKET = "tables"
@@ -75,7 +76,7 @@ class SeaweedFS:
             "s3.port.lance": "0",
             "bucket": BUCKET,
             "tableBucket": TABLE_BUCKET,
-            "s3.externalUrl": s3_endpoint(seat),
+            "s3.externalUrl": s3_endpoint(seat.state),
             **{option: str(seat.port(name)) for name, option in _PORT_OPTIONS.items()},
         }
         keys = {"AWS_ACCESS_KEY_ID": seat.state.access_key, "AWS_SECRET_ACCESS_KEY": seat.state.secret_key}
@@ -95,14 +96,14 @@ class SeaweedFS:
         )
 
 
-def s3_endpoint(seat: Seat) -> str:
+def s3_endpoint(state: StackState) -> str:
     """The S3 address as clients take it."""
-    return f"http://{HOST}:{seat.port(S3_PORT)}"
+    return f"http://{HOST}:{state.ports[S3_PORT]}"
 
 
-def catalog_uri(seat: Seat) -> str:
+def catalog_uri(state: StackState) -> str:
     """The Iceberg REST address as clients take it."""
-    return f"http://{HOST}:{seat.port(CATALOG_PORT)}"
+    return f"http://{HOST}:{state.ports[CATALOG_PORT]}"
 
 
 def _answers(port: int, path: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,12 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archiver.errors import LocalStackError
-from archiver.local import config_file, ports, process, state, strays
+from archiver.local import config_file, ports, process, state
 from archiver.local.endpoints import Endpoints, endpoints_of
 from archiver.local.kafka import Kafka
-from archiver.local.part import Part, Seat
+from archiver.local.part import Part
 from archiver.local.postgres import Postgres
 from archiver.local.seaweedfs import SeaweedFS
+from archiver.local.starting import Bench, seat_of
+from archiver.local.state import StackState, StateFile
 from archiver.local.status import Health, PartStatus, StackStatus
 
 PARTS: tuple[Part, ...] = (Kafka(), SeaweedFS(), Postgres())
@@ -30,34 +31,27 @@ PARTS: tuple[Part, ...] = (Kafka(), SeaweedFS(), Postgres())
 Progress = Callable[[str, str], None]
 """Told the part's title and what it does now."""
 
-_READY_WITHIN = 60.0
-_STOP_WITHIN = 20.0
-_POLL = 0.1
-_PORT_ATTEMPTS = 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What `up` found and did: the endpoints, and the parts it had to start (none: all were up already)."""
+    """What `ensure` found and did: the endpoints, and the parts it had to start (none: all were up already)."""
 
     endpoints: Endpoints
     started: tuple[str, ...]
 
 
 class LocalStack:
-    """The stack in one folder; cheap to make, holds no resources."""
+    """The stack in one folder; cheap to make, holds no resources between calls."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).expanduser().resolve()
-        self._state_lock = threading.Lock()
-        self._state: state.StackState | None = None
 
     @property
     def endpoints(self) -> Endpoints:
         """The addresses of a stack that has been up at least once; raises LocalStackError where none has been."""
         known = state.load(self.directory)
-        if known is None or not known.ports:
-            raise LocalStackError("there is no stack in this folder; run `archiver local up`", dir=str(self.directory))
+        if known is None or not _complete(known):
+            raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(known)
 
     def up(self, progress: Progress | None = None) -> Endpoints:
@@ -68,62 +62,55 @@ class LocalStack:
         """The same as `up`, told with which parts had to be started."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o711)
         (self.directory / "logs").mkdir(exist_ok=True)
-        with self._exclusive():
-            self._state = known = state.load(self.directory) or state.draw()
-            before = dict(known.ports)
-            started = self._start_all(progress or _silent)
-            self._settle(before)
-            return Started(endpoints=self._endpoints(self._known), started=started)
+        with self._exclusive(progress or _silent):
+            state_file = StateFile(self.directory)
+            before = dict(state_file.current.ports)
+            started = self._start_all(state_file, progress or _silent)
+            self._write_config(state_file, before)
+            return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None) -> tuple[str, ...]:
         """Stop what runs, data kept; returns the names of the parts that ran."""
-        if not (self.directory / state.FILE_NAME).exists():
+        if state.load(self.directory) is None:
             return ()
         say = progress or _silent
-        with self._exclusive():
-            self._state = state.load(self.directory)
+        with self._exclusive(say):
+            state_file = StateFile(self.directory)
             with ThreadPoolExecutor(len(PARTS)) as pool:
-                ran = tuple(pool.map(lambda part: self._stop(part, say), PARTS))
-        return tuple(part.name for part, was_running in zip(PARTS, ran, strict=True) if was_running)
+                ran = pool.map(lambda part: self._bench(part, state_file).stop(_about(part, say)), PARTS)
+                return tuple(part.name for part, was_running in zip(PARTS, ran, strict=True) if was_running)
 
     def status(self) -> StackStatus:
         """How every part is right now; starts nothing."""
         known = state.load(self.directory)
-        if known is None:
+        if known is None or not _complete(known):
             return StackStatus(directory=self.directory, parts=(), endpoints=None)
         with ThreadPoolExecutor(len(PARTS)) as pool:
             parts = tuple(pool.map(lambda part: self._status_of(part, known), PARTS))
-        return StackStatus(
-            directory=self.directory, parts=parts, endpoints=self._endpoints(known) if known.ports else None
-        )
+        return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(known))
 
-    @property
-    def _known(self) -> state.StackState:
-        assert self._state is not None, "the state is loaded before parts are touched"
-        return self._state
+    def _bench(self, part: Part, state_file: StateFile) -> Bench:
+        return Bench(part=part, directory=self.directory, state_file=state_file)
 
-    def _endpoints(self, known: state.StackState) -> Endpoints:
-        return endpoints_of(self.directory, self.directory / config_file.FILE_NAME, self._seat(PARTS[0], known))
-
-    def _seat(self, part: Part, known: state.StackState | None = None) -> Seat:
-        log = self.directory / "logs" / f"{part.name}.log"
-        return Seat(folder=self.directory / part.name, log=log, state=known or self._known)
-
-    def _remember(self, change: Callable[[state.StackState], state.StackState]) -> None:
-        with self._state_lock:
-            self._state = change(self._known)
-            state.save(self.directory, self._state)
+    def _endpoints(self, known: StackState) -> Endpoints:
+        return endpoints_of(self.directory, self.directory / config_file.FILE_NAME, known)
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def _exclusive(self, say: Progress) -> Iterator[None]:
         with (self.directory / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("stack", "waiting for another command on this folder")
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _start_all(self, progress: Progress) -> tuple[str, ...]:
+    def _start_all(self, state_file: StateFile, progress: Progress) -> tuple[str, ...]:
         cancelled = threading.Event()
         with ThreadPoolExecutor(len(PARTS)) as pool:
-            futures = [pool.submit(self._start, part, progress, cancelled) for part in PARTS]
+            futures = [
+                pool.submit(self._bench(part, state_file).start, _about(part, progress), cancelled) for part in PARTS
+            ]
             try:
                 errors = [error for future in futures if (error := future.exception()) is not None]
             except BaseException:
@@ -133,101 +120,35 @@ class LocalStack:
             raise errors[0]
         return tuple(part.name for part, future in zip(PARTS, futures, strict=True) if future.result())
 
-    def _start(self, part: Part, progress: Progress, cancelled: threading.Event) -> bool:
-        def say(step: str) -> None:
-            progress(part.title, step)
-
-        begun = time.monotonic()
-        if self._is_up(part):
-            say("already up")
-            return False
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._stop(part, progress)
-            self._find_ports(part, say)
-            part.prepare(self._seat(part), say)
-            say("starting")
-            mark = process.spawn(part.launch(self._seat(part)))
-            self._remember(lambda known, mark=mark: known.with_process(part.name, mark))  # type: ignore[misc]
-            if self._await_ready(part, mark, cancelled):
-                say(f"ready in {time.monotonic() - begun:.1f} s")
-                return True
-            if attempt < _PORT_ATTEMPTS and self._lost_ports(part):
-                say("a port was taken in between; trying others")
-                continue
-            break
-        raise LocalStackError(self._failure(part), log=str(self._seat(part).log))
-
-    def _is_up(self, part: Part) -> bool:
-        running = process.find(self._known.processes.get(part.name)) is not None
-        return running and part.is_ready(self._seat(part))
-
-    def _find_ports(self, part: Part, say: Callable[[str], None]) -> None:
-        known = self._known.ports
-        if all(name in known and ports.is_free(known[name]) for name in part.port_names):
-            return
-        if any(name in known for name in part.port_names):
-            say("its port is taken by another program; moving to others")
-        with self._state_lock:
-            drawn = ports.choose(part.port_names, avoid=tuple(self._known.ports.values()))
-            self._state = self._known.with_ports(drawn)
-            state.save(self.directory, self._state)
-
-    def _lost_ports(self, part: Part) -> bool:
-        running = process.find(self._known.processes.get(part.name)) is not None
-        return not running and not all(ports.is_free(self._known.ports[name]) for name in part.port_names)
-
-    def _await_ready(self, part: Part, mark: process.ProcessMark, cancelled: threading.Event) -> bool:
-        deadline = time.monotonic() + _READY_WITHIN
-        while time.monotonic() < deadline and not cancelled.is_set():
-            if part.is_ready(self._seat(part)):
-                return process.find(mark) is not None
-            if process.find(mark) is None:
-                return False
-            time.sleep(_POLL)
-        return False
-
-    def _failure(self, part: Part) -> str:
-        seat = self._seat(part)
-        running = process.find(self._known.processes.get(part.name)) is not None
-        what = f"did not get ready within {_READY_WITHIN:.0f} s" if running else "ended while starting"
-        return (
-            f"{part.title} {what}. Its log ends with\n{process.tail(seat.log)}\n"
-            f"Mend what it says and run `archiver local up` again: the parts that are up stay up"
-        )
-
-    def _stop(self, part: Part, progress: Progress) -> bool:
-        mark = self._known.processes.get(part.name)
-        stopped = process.stop(mark, with_signal=part.stop_signal, timeout=_STOP_WITHIN)
-        if strays.end(self._seat(part).folder, with_signal=part.stop_signal, timeout=_STOP_WITHIN):
-            stopped = True
-        if stopped:
-            progress(part.title, "stopped")
-        if mark is not None:
-            self._remember(lambda known: known.with_process(part.name, None))
-        return stopped
-
-    def _settle(self, before: dict[str, int]) -> None:
-        known = self._known
+    def _write_config(self, state_file: StateFile, before: dict[str, int]) -> None:
+        known = state_file.current
         moved = {old: known.ports[name] for name, old in before.items() if known.ports[name] != old}
         remembered = config_file.refresh(self._endpoints(known), known_digest=known.config_digest, moved=moved)
-        self._remember(lambda latest: replace(latest, config_digest=remembered))
+        state_file.change(lambda latest: replace(latest, config_digest=remembered))
 
-    def _status_of(self, part: Part, known: state.StackState) -> PartStatus:
+    def _status_of(self, part: Part, known: StackState) -> PartStatus:
         mark = known.processes.get(part.name)
-        running = process.find(mark)
-        seat = self._seat(part, known)
-        addresses = {name: f"{ports.HOST}:{known.ports[name]}" for name in part.port_names if name in known.ports}
-        health: Health = "stopped" if running is None else "ready" if part.is_ready(seat) else "not answering"
+        running = process.is_running(mark)
+        seat = seat_of(part, self.directory, known)
+        health: Health = "stopped" if not running else "ready" if part.is_ready(seat) else "not answering"
         return PartStatus(
             name=part.name,
             title=part.title,
             version=part.version,
             health=health,
-            pid=None if running is None else running.pid,
-            started=mark.started if mark is not None and running is not None else None,
-            addresses=addresses,
+            pid=mark.pid if mark is not None and running else None,
+            started=mark.started if mark is not None and running else None,
+            addresses={name: f"{ports.HOST}:{known.ports[name]}" for name in part.port_names},
             log=seat.log,
         )
+
+
+def _about(part: Part, progress: Progress) -> Callable[[str], None]:
+    return lambda step: progress(part.title, step)
+
+
+def _complete(known: StackState) -> bool:
+    return all(name in known.ports for part in PARTS for name in part.port_names)
 
 
 def _silent(part: str, step: str) -> None:

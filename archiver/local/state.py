@@ -7,7 +7,8 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,28 @@ class StackState:
         return replace(self, ports={**self.ports, **ports})
 
 
+class StateFile:
+    """The state of the stack in one folder, kept on disk with every change; safe between threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._current = load(directory) or draw()
+
+    @property
+    def current(self) -> StackState:
+        """The state as of the last change."""
+        return self._current
+
+    def change(self, change: Callable[[StackState], StackState]) -> StackState:
+        """Replace the state by `change` of it, on disk too, and return it."""
+        with self._lock:
+            changed = change(self._current)
+            save(self._directory, changed)
+            self._current = changed
+            return changed
+
+
 def draw() -> StackState:
     """A new stack's identity with random secrets."""
     return StackState(
@@ -63,7 +86,7 @@ def load(directory: Path) -> StackState | None:
         return StackState(**document, processes=processes)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LocalStackError(
             f"cannot be read ({error}); restore it, or remove the folder to begin anew", file=str(path)
         ) from error

@@ -1,4 +1,4 @@
-"""Servers of a stack whose process mark was lost: found by their working folder, which no other program has."""
+"""Servers of a stack whose process mark was lost: found by their working folder, which no other server has."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from pathlib import Path
 
 import psutil
 
+_PROGRAMS = frozenset({"java", "postgres", "weed"})
+"""A shell or an editor that stands in the folder is somebody's, not ours."""
+
+_POLL = 0.1
+
 
 def find(folder: Path) -> tuple[psutil.Process, ...]:
-    """The living processes whose working folder is `folder`; none where the system does not tell."""
-    wanted = str(folder)
-    found = []
-    for candidate in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if candidate.cwd() == wanted and candidate.status() != psutil.STATUS_ZOMBIE and not _is_shell(candidate):
-                found.append(candidate)
-    return tuple(found)
+    """The living servers whose working folder is `folder`; none where the system does not tell."""
+    return tuple(process for process in psutil.process_iter() if _serves_from(process, str(folder)))
 
 
 def end(folder: Path, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the processes whose working folder is `folder`, by force after `timeout` seconds; whether there were any."""
-    victims = find(folder)
-    for victim in victims:
+    """End the servers whose working folder is `folder`, by force after `timeout` seconds; whether there were any."""
+    found = find(folder)
+    for server in found:
         with contextlib.suppress(psutil.Error):
-            victim.send_signal(with_signal)
+            server.send_signal(with_signal)
     deadline = time.monotonic() + timeout
-    while (left := find(folder)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for victim in left:
+    left = found
+    while left and time.monotonic() < deadline:
+        left = find(folder)
+        time.sleep(_POLL if left else 0)
+    for server in left:
         with contextlib.suppress(psutil.Error):
-            victim.kill()
-    return bool(victims)
+            server.kill()
+    return bool(found)
 
 
-def _is_shell(candidate: psutil.Process) -> bool:
-    """Somebody's shell or editor standing in the folder is no server of ours."""
-    return candidate.name() not in {"postgres", "java", "weed"}
+def _serves_from(process: psutil.Process, folder: str) -> bool:
+    try:
+        return process.name() in _PROGRAMS and process.cwd() == folder and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OSError):
+        return False

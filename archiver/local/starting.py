@@ -1,0 +1,127 @@
+"""Bringing one part from whatever state it is in to ready: free ports, its files, the process, and the wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.errors import LocalStackError
+from archiver.local import ports, process, strays
+from archiver.local.part import Part, Say, Seat
+from archiver.local.state import StackState, StateFile
+
+READY_WITHIN = 60.0
+"""Seconds that a server may take from its start to its first right answer."""
+
+_STOP_WITHIN = 20.0
+_POLL = 0.1
+_PORT_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One part on the stack it belongs to."""
+
+    part: Part
+    directory: Path
+    state_file: StateFile
+
+    @property
+    def seat(self) -> Seat:
+        """The part's place, with the state as it is now."""
+        return seat_of(self.part, self.directory, self.state_file.current)
+
+    @property
+    def mark(self) -> process.ProcessMark | None:
+        """The process that was started last, dead or alive."""
+        return self.state_file.current.processes.get(self.part.name)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the process is ours and serves."""
+        return process.is_running(self.mark) and self.part.is_ready(self.seat)
+
+    def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
+        """Start the part unless it is up (then False); LocalStackError with the end of its log where it fails."""
+        begun = time.monotonic()
+        if self.is_up:
+            say("already up")
+            return False
+        for _ in range(_PORT_ATTEMPTS):
+            self.stop(_unheard)
+            self._find_ports(say)
+            self.part.prepare(self.seat, say)
+            say("starting")
+            self._spawn()
+            if self._await_ready(cancelled, ready_within):
+                say(f"ready in {time.monotonic() - begun:.1f} s")
+                return True
+            if not self._lost_ports():
+                break
+            say("a port was taken in between; trying others")
+        raise self._failure(ready_within)
+
+    def stop(self, say: Say) -> bool:
+        """End the part's process and forget it; whether there was one."""
+        mark = self.mark
+        stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
+        stopped |= strays.end(self.seat.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
+        if stopped:
+            say("stopped")
+        if mark is not None:
+            self._note(None)
+        return stopped
+
+    def _spawn(self) -> None:
+        self._note(process.spawn(self.part.launch(self.seat)))
+
+    def _note(self, mark: process.ProcessMark | None) -> None:
+        self.state_file.change(lambda known: known.with_process(self.part.name, mark))
+
+    def _find_ports(self, say: Say) -> None:
+        known = self.state_file.current.ports
+        if all(name in known and ports.is_free(known[name]) for name in self.part.port_names):
+            return
+        if any(name in known for name in self.part.port_names):
+            say("its port is taken by another program; moving to others")
+        self.state_file.change(
+            lambda state: state.with_ports(ports.choose(self.part.port_names, avoid=tuple(state.ports.values())))
+        )
+
+    def _lost_ports(self) -> bool:
+        known = self.state_file.current.ports
+        return not process.is_running(self.mark) and not all(
+            ports.is_free(known[name]) for name in self.part.port_names
+        )
+
+    def _await_ready(self, cancelled: threading.Event, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not cancelled.is_set():
+            if not process.is_running(self.mark):
+                return False
+            if self.part.is_ready(self.seat):
+                # Another program may answer on the port that ours failed to get.
+                return process.is_running(self.mark)
+            cancelled.wait(_POLL)
+        return False
+
+    def _failure(self, ready_within: float) -> LocalStackError:
+        log = self.seat.log
+        running = process.is_running(self.mark)
+        what = f"did not get ready within {ready_within:.0f} s" if running else "ended while starting"
+        return LocalStackError(
+            f"{self.part.title} {what}. Its log ends with\n{process.tail(log)}\n"
+            f"Mend what it says and run `archiver local up` again; parts that are up stay up",
+            log=str(log),
+        )
+
+
+def seat_of(part: Part, directory: Path, state: StackState) -> Seat:
+    """The place of a part in the folder of a stack."""
+    return Seat(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
+
+
+def _unheard(step: str) -> None:
+    del step
