@@ -103,9 +103,11 @@ cdef Stop _walk(
 
 
 def scan(const uint8_t[::1] data, int64_t end_offset):
-    """Give the headers of the whole batches that begin below `end_offset`, and whether one at or above it was seen.
+    """Give the headers of the whole batches that begin below `end_offset`, whether one at or above it was seen, and the
+    error to raise once these batches are read, or None.
 
-    Raises `CorruptBatch` where lengths or offsets contradict each other, `UnsupportedBatch` for formats before v2.
+    The error is `CorruptBatch` where lengths or offsets contradict each other, `UnsupportedBatch` for formats before v2.
+    It comes last because a wrong length shows only behind its batch, whose checksum then names the one to blame.
     """
     cdef int64_t size = data.shape[0], found = 0, position = 0
     cdef const uint8_t* at = &data[0] if size else NULL
@@ -119,14 +121,16 @@ def scan(const uint8_t[::1] data, int64_t end_offset):
         with nogil:
             _walk(at, size, end_offset, &out[0], &found, &position)
     if stop == AT_END or stop == AT_NEXT_RANGE:
-        return headers, stop == AT_NEXT_RANGE
+        return headers, stop == AT_NEXT_RANGE, None
     base = <int64_t>_be64(at + position)
     if stop == AT_BAD_MAGIC and at[position + 16] < 2:
-        raise UnsupportedBatch(
+        error = UnsupportedBatch(
             f"message format v{at[position + 16]} (before Kafka 0.11) is not read; archive a copy of the topic in v2",
             base_offset=base, position=position,
         )
-    raise CorruptBatch(f"a batch contradicts itself: {_REASONS[stop]}", base_offset=base, position=position)
+    else:
+        error = CorruptBatch(f"a batch contradicts itself: {_REASONS[stop]}", base_offset=base, position=position)
+    return headers, False, error
 
 
 def control_type(const uint8_t[::1] records):

@@ -48,7 +48,7 @@ def decode_batches(
     `limits.batch` decompressed; `UnsupportedBatch` for message formats before v2.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
-    headers, next_range_seen = scan(octets, end_offset)
+    headers, next_range_seen, error = scan(octets, end_offset)
     reader = _BatchReader(octets, headers, AbortedTransactions(aborted), limits)
     covered_from = next_offset = start_offset
     done = 0
@@ -61,13 +61,16 @@ def decode_batches(
         if last >= start_offset:
             next_offset = last + 1
             covered_from = covered_from if owned else next_offset
+    all_read = done == len(headers)
+    if error is not None and all_read:
+        raise error
     records, batches = reader.finish()
     return DecodedBatches(
         records=records,
         batches=batches,
         start_offset=covered_from,
         next_offset=next_offset,
-        complete=next_offset >= end_offset or (next_range_seen and done == len(headers)),
+        complete=next_offset >= end_offset or (next_range_seen and all_read),
         consumed=int(headers["position"][done - 1] + headers["size"][done - 1]) if done else 0,
         open_transactions=reader.aborted.remaining(),
     )

@@ -1,0 +1,49 @@
+"""Whatever records two other libraries write, these columns hold; and what they read, these columns hold."""
+
+from __future__ import annotations
+
+from aiokafka.record.default_records import DefaultRecordBatch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.wire import decode_batches
+from tests.record_batches import BUILDER_CODECS, Record, build, headers_of
+
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+TIMES = st.integers(-(1 << 61), (1 << 61) - 1)
+BYTES = st.none() | st.binary(max_size=300)
+RECORDS = st.builds(
+    Record,
+    timestamp=TIMES,
+    key=BYTES,
+    value=BYTES,
+    headers=st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=4).map(tuple),
+)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=30), st.sampled_from(BUILDER_CODECS), st.integers(0, 1 << 60), st.data())
+def test_columns_equal_what_was_written_and_what_others_read(
+    records: list[Record], writer: tuple[str, str], base_offset: int, data: st.DataObject
+) -> None:
+    deltas = sorted(data.draw(st.sets(st.integers(0, 200), min_size=len(records), max_size=len(records))))
+    builder, codec = writer
+    batch = build(records, base_offset=base_offset, builder=builder, codec=codec, deltas=deltas)
+    decoded = decode_batches(batch, start_offset=base_offset, end_offset=base_offset + 1)
+    decoded.records.validate(full=True)
+    columns = [decoded.records.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
+    ours = list(zip(*columns, headers_of(decoded), strict=True))
+    written = [
+        (
+            base_offset + delta,
+            each.timestamp,
+            each.key,
+            each.value,
+            [(name.encode(), text) for name, text in each.headers],
+        )
+        for delta, each in zip(deltas, records, strict=True)
+    ]
+    read = [
+        (each.offset, each.timestamp, each.key, each.value, [(name.encode(), text) for name, text in each.headers])
+        for each in DefaultRecordBatch(batch)
+    ]
+    assert ours == written == read
