@@ -1,0 +1,136 @@
+"""What to archive next, as a pure decision over what table, registry and brokers say of a topic's partitions.
+
+A partition goes on where the table, or if further the staged files, end. A log that contradicts that (truncated,
+diverged, deleted before it was archived) is a DataLoss of that partition alone. Section 6, step 1 of the design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from archiver.errors import DataLoss
+from catalog.model import PartitionOffset
+from schema_mapping.errors import ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """What is known of a partition when a wave is planned.
+
+    `known` is how far it is archived or staged, None where it never was. `log_start` and `last_stable` are the
+    broker's. `epoch_end` is where the leader says that `known.leader_epoch` ended, None where it knows no such epoch
+    or wasn't asked. `start` is where the configuration lets a partition begin that never was archived.
+    """
+
+    partition: int
+    log_start: int
+    last_stable: int
+    known: PartitionOffset | None = None
+    epoch_end: int | None = None
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRange:
+    """Offsets of one partition for one task; `leader_epoch` is the last one seen before them (-1: none).
+
+    `owns_head` says that no range ends where this one starts: its task keeps the records from `start_offset` on of a
+    batch that straddles it, as a log start inside a batch does.
+    """
+
+    partition: int
+    start_offset: int
+    end_offset: int
+    leader_epoch: int
+    owns_head: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """A wave of one topic: the ranges to archive, and the partitions that can't go on, each with its reason."""
+
+    ranges: tuple[PlannedRange, ...]
+    failed: Mapping[int, ContextError]
+
+
+def plan_topic(topic: str, views: Iterable[PartitionView]) -> TopicPlan:
+    """The wave of a topic: one range for each partition that has anything new."""
+    ranges: list[PlannedRange] = []
+    failed: dict[int, ContextError] = {}
+    for view in views:
+        try:
+            planned = plan_partition(topic, view)
+        except DataLoss as error:
+            failed[view.partition] = error
+            continue
+        if planned is not None:
+            ranges.append(planned)
+    return TopicPlan(ranges=tuple(ranges), failed=failed)
+
+
+def plan_partition(topic: str, view: PartitionView) -> PlannedRange | None:
+    """The range a partition has to archive, None where there is nothing new. Raises DataLoss."""
+    if view.known is None:
+        start = view.log_start if view.start is None else max(view.start, view.log_start)
+        epoch = -1
+    else:
+        check_continuity(topic, view, view.known)
+        start, epoch = view.known.next_offset, view.known.leader_epoch
+    if start >= view.last_stable:
+        return None
+    return PlannedRange(
+        partition=view.partition,
+        start_offset=start,
+        end_offset=view.last_stable,
+        leader_epoch=epoch,
+        owns_head=True,
+    )
+
+
+def check_continuity(topic: str, view: PartitionView, known: PartitionOffset) -> None:
+    """Raise DataLoss unless the log still holds what follows `known`, and still is the log that was archived."""
+    where = {"topic": topic, "partition": view.partition}
+    if known.next_offset < view.log_start:
+        raise DataLoss(
+            "Records were deleted from the log before they were archived: retention is shorter than the archiver's lag",
+            **where,
+            lost=f"[{known.next_offset}, {view.log_start})",
+        )
+    if view.epoch_end is not None and view.epoch_end < known.next_offset:
+        raise DataLoss(
+            "The log was cut back and written anew after it was archived (an unclean leader election): the archive "
+            "holds records that the topic no longer has",
+            **where,
+            leader_epoch=known.leader_epoch,
+            diverging=f"[{view.epoch_end}, {known.next_offset})",
+        )
+    if view.last_stable < known.next_offset:
+        raise DataLoss(
+            "The log ends before what is archived: it was cut back, or these are another cluster's brokers",
+            **where,
+            log_end=view.last_stable,
+            archived_up_to=known.next_offset,
+        )
+
+
+def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
+    """Raise DataLoss where the topic was deleted and created again: its offsets mean other records now."""
+    if archived is not None and found is not None and archived != found:
+        raise DataLoss(
+            "The topic was deleted and created again since it was archived; archive the new one to a table of its own",
+            topic=topic,
+            archived_topic_id=str(archived),
+            topic_id=str(found),
+        )
+
+
+def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:
+    """How far each partition has come, in the table or staged for it."""
+    return {
+        partition: max(
+            (place[partition] for place in (table, staged) if partition in place), key=lambda end: end.next_offset
+        )
+        for partition in {*table, *staged}
+    }

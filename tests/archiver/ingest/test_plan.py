@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from archiver.errors import DataLoss
+from archiver.ingest.plan import PartitionView, PlannedRange, check_topic_id, furthest, plan_partition, plan_topic
+from catalog.model import PartitionOffset
+
+
+def known(next_offset: int, leader_epoch: int = 3) -> PartitionOffset:
+    return PartitionOffset(next_offset=next_offset, leader_epoch=leader_epoch)
+
+
+def span(view: PartitionView) -> tuple[int, int] | None:
+    planned = plan_partition("orders", view)
+    return planned and (planned.start_offset, planned.end_offset)
+
+
+def test_a_partition_goes_on_where_it_stopped():
+    view = PartitionView(partition=2, log_start=5, last_stable=90, known=known(40), epoch_end=90)
+    assert plan_partition("orders", view) == PlannedRange(
+        partition=2, start_offset=40, end_offset=90, leader_epoch=3, owns_head=True
+    )
+
+
+@pytest.mark.parametrize(("start", "expected"), [(None, (5, 90)), (30, (30, 90)), (2, (5, 90)), (90, None), (95, None)])
+def test_a_new_partition_begins_where_the_configuration_says(start: int | None, expected: tuple[int, int] | None):
+    assert span(PartitionView(partition=0, log_start=5, last_stable=90, start=start)) == expected
+
+
+def test_nothing_new_is_no_task():
+    assert span(PartitionView(partition=0, log_start=0, last_stable=40, known=known(40))) is None
+    assert span(PartitionView(partition=0, log_start=0, last_stable=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (PartitionView(partition=1, log_start=50, last_stable=90, known=known(40)), r"deleted.*lost='\[40, 50\)'"),
+        (PartitionView(partition=1, log_start=0, last_stable=30, known=known(40)), r"ends before.*archived_up_to=40"),
+        (
+            PartitionView(partition=1, log_start=0, last_stable=90, known=known(40), epoch_end=35),
+            r"cut back and written anew.*diverging='\[35, 40\)'",
+        ),
+    ],
+)
+def test_a_log_that_contradicts_the_archive_is_a_loss(view: PartitionView, message: str):
+    with pytest.raises(DataLoss, match=message) as loss:
+        plan_partition("orders", view)
+    assert loss.value.context["topic"] == "orders"
+    assert loss.value.context["partition"] == 1
+
+
+def test_one_failed_partition_leaves_the_others():
+    views = [
+        PartitionView(partition=0, log_start=50, last_stable=90, known=known(40)),
+        PartitionView(partition=1, log_start=0, last_stable=90, known=known(40)),
+    ]
+    plan = plan_topic("orders", views)
+    assert [planned.partition for planned in plan.ranges] == [1]
+    assert set(plan.failed) == {0}
+
+
+def test_staged_ranges_count_as_archived():
+    table = {0: known(10), 1: known(20)}
+    staged = {0: known(15, 4), 2: known(7)}
+    assert furthest(table, staged) == {0: known(15, 4), 1: known(20), 2: known(7)}
+    assert furthest({0: known(10)}, {0: known(5)}) == {0: known(10)}
+
+
+def test_a_topic_made_again_is_named_by_both_ids():
+    first, second = UUID(int=1), UUID(int=2)
+    check_topic_id("orders", archived=first, found=first)
+    check_topic_id("orders", archived=None, found=second)
+    with pytest.raises(DataLoss, match=rf"{first}.*{second}"):
+        check_topic_id("orders", archived=first, found=second)
