@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+from tests.catalog.memory import TOPIC, span
+
+COUNTS = st.dictionaries(st.integers(1, 10_000), st.integers(0, 2**40), max_size=4)
+BOUNDS = st.dictionaries(st.integers(1, 10_000), st.binary(max_size=20), max_size=4)
+FILES = st.builds(
+    DataFileInfo,
+    path=st.text(min_size=1),
+    size_bytes=st.integers(1, 2**40),
+    rows=st.integers(1, 2**40),
+    partition_value=st.integers(-(2**31), 2**31 - 1),
+    raw_values=st.integers(0, 2**40),
+    column_sizes=COUNTS,
+    value_counts=COUNTS,
+    null_value_counts=COUNTS,
+    nan_value_counts=COUNTS,
+    lower_bounds=BOUNDS,
+    upper_bounds=BOUNDS,
+    split_offsets=st.lists(st.integers(0, 2**40), max_size=3).map(tuple),
+    min_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
+    max_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
+)
+
+
+@given(st.none() | FILES)
+def test_a_range_survives_json_and_pickle(file: DataFileInfo | None):
+    one = replace(span(0, 0, 1), file=file)
+    assert TranslatedRange.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize("topic_id", [None, UUID(int=5)])
+def test_a_topic_survives_json(topic_id: UUID | None):
+    row = replace(TOPIC, topic_id=topic_id)
+    assert TopicRow.from_json(json.loads(json.dumps(row.to_json()))) == row
+
+
+@pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5), (-1, 4)])
+def test_a_range_holds_at_least_one_offset(start: int, end: int):
+    with pytest.raises(ValueError, match="at least one offset"):
+        span(0, start, end, with_file=False)
+
+
+def test_ids_sort_by_time():
+    ids = [new_id() for _ in range(3)]
+    assert len(set(ids)) == 3
+    assert {len(one) for one in ids} == {26}

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import requests
+from pyiceberg import exceptions
+
+from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.rest import connect, in_our_words
+
+
+@contextmanager
+def answering(status: int, body: object, *, after_seconds: float = 0.0) -> Iterator[str]:
+    """A server that gives every request this answer."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(after_seconds)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def connecting(uri: str, **properties: str) -> None:
+    with connect({"uri": uri, **properties}, timeout_seconds=0.3):
+        pass
+
+
+def test_a_catalog_that_accepts_and_never_answers_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(CatalogUnreachable, match="no answer"):
+            connecting(uri)
+        with pytest.raises(CatalogUnreachable, match="no answer"):
+            connecting(uri, credential="user:hush", **{"oauth2-server-uri": f"{uri}/token"})
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(CatalogUnreachable, match=f"Is it running.*127.0.0.1:{port}") as caught:
+        connecting(f"http://127.0.0.1:{port}")
+    assert caught.value.retryable
+
+
+def test_wrong_credentials_are_named_and_never_shown():
+    refusal = {"error": "invalid_client", "error_description": "no such client"}
+    with answering(401, refusal) as uri, pytest.raises(CatalogDenied, match=r"catalog\.credential") as caught:
+        connecting(uri, credential="user:hush", **{"oauth2-server-uri": f"{uri}/token"})
+    assert "hush" not in str(caught.value)
+    assert not caught.value.retryable
+
+
+def test_something_else_at_the_address():
+    with (
+        answering(200, "hello") as uri,
+        pytest.raises(CatalogUnreachable, match="not one of the Iceberg REST protocol"),
+    ):
+        connecting(uri)
+
+
+@pytest.mark.parametrize("properties", [{}, {"uri": "thrift://somewhere", "type": "hive"}])
+def test_only_rest_catalogs_are_spoken(properties: dict[str, str]):
+    with pytest.raises(CatalogRefused, match="REST"):
+        connect(properties, timeout_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("raised", "ours"),
+    [
+        (requests.ReadTimeout("slow"), CatalogUnreachable),
+        (exceptions.CommitStateUnknownException("500"), CatalogUnreachable),
+        (exceptions.ServiceUnavailableError("503"), CatalogUnreachable),
+        (exceptions.ForbiddenError("403"), CatalogDenied),
+        (exceptions.NoSuchNamespaceError("404"), CatalogRefused),
+        (exceptions.BadRequestError("400"), CatalogRefused),
+        (PermissionError("403"), CatalogDenied),
+        (OSError("the store is away"), MetadataUnwritable),
+    ],
+)
+def test_failures_in_our_words(raised: Exception, ours: type[TableError]):
+    with pytest.raises(ours, match=r"kafka\.orders") as caught, in_our_words("http://catalog", "kafka.orders"):
+        raise raised
+    assert caught.value.__cause__ is raised
+
+
+def test_our_own_errors_pass():
+    own = MetadataUnwritable("own")
+    with pytest.raises(MetadataUnwritable) as caught, in_our_words("http://catalog"):
+        raise own
+    assert caught.value is own
