@@ -7,7 +7,7 @@ Control batches, aborted transactions and batches without records leave no rows,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,15 +51,16 @@ def decode_batches(
     headers, next_range_seen, error = scan(octets, end_offset)
     reader = _BatchReader(octets, headers, AbortedTransactions(aborted), limits)
     covered_from = next_offset = start_offset
-    done = 0
-    for base, last in zip(headers["base_offset"].tolist(), headers["last_offset"].tolist(), strict=True):
+    done = consumed = 0
+    for header in map(_Header._make, headers.tolist()):
         if reader.cost >= limits.chunk:
             break
-        owned = base >= start_offset or cut_head
-        reader.read(done, keep_from=start_offset if owned else last + 1)
+        owned = header.base_offset >= start_offset or cut_head
+        reader.read(done, header, keep_from=start_offset if owned else header.last_offset + 1)
         done += 1
-        if last >= start_offset:
-            next_offset = last + 1
+        consumed = header.position + header.size
+        if header.last_offset >= start_offset:
+            next_offset = header.last_offset + 1
             covered_from = covered_from if owned else next_offset
     all_read = done == len(headers)
     if error is not None and all_read:
@@ -71,9 +72,27 @@ def decode_batches(
         start_offset=covered_from,
         next_offset=next_offset,
         complete=next_offset >= end_offset or (next_range_seen and all_read),
-        consumed=int(headers["position"][done - 1] + headers["size"][done - 1]) if done else 0,
+        consumed=consumed,
         open_transactions=reader.aborted.remaining(),
     )
+
+
+class _Header(NamedTuple):
+    """One element of `HEADER`, as Python's own numbers."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    crc: int
+    leader_epoch: int
+    attributes: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
 
 
 class _BatchReader:
@@ -97,37 +116,34 @@ class _BatchReader:
         self.aborted = aborted
         self.cost = 0
 
-    def read(self, index: int, *, keep_from: int) -> None:
+    def read(self, index: int, header: _Header, *, keep_from: int) -> None:
         """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case."""
-        header = self._headers[index]
-        start, flags, producer_id = int(header["position"]), int(header["attributes"]), int(header["producer_id"])
-        base_offset, last_offset = int(header["base_offset"]), int(header["last_offset"])
-        batch = self._octets[start : start + int(header["size"])]
-        if crc32c(batch[CHECKSUM_START:]) != header["crc"]:
-            raise CorruptBatch("a batch does not match its checksum", base_offset=base_offset, position=start)
-        self.aborted.reach(last_offset)
-        if flags & attributes.CONTROL:
+        batch = self._octets[header.position : header.position + header.size]
+        if crc32c(batch[CHECKSUM_START:]) != header.crc:
+            raise CorruptBatch(
+                "a batch does not match its checksum", base_offset=header.base_offset, position=header.position
+            )
+        self.aborted.reach(header.last_offset)
+        if header.attributes & attributes.CONTROL:
             if self.aborted and control_type(batch[HEADER_BYTES:]) == attributes.ABORT_MARKER:
-                self.aborted.end(producer_id)
-        elif flags & attributes.TRANSACTIONAL and self.aborted.includes(producer_id):
+                self.aborted.end(header.producer_id)
+        elif header.attributes & attributes.TRANSACTIONAL and self.aborted.includes(header.producer_id):
             pass
-        elif keep_from <= last_offset:
-            self._append(index, batch[HEADER_BYTES:].data, keep_from)
+        elif keep_from <= header.last_offset:
+            self._append(index, header, batch[HEADER_BYTES:].data, keep_from)
 
-    def _append(self, index: int, payload: memoryview, keep_from: int) -> None:
-        header = self._headers[index]
-        codec = int(header["attributes"]) & attributes.CODEC
+    def _append(self, index: int, header: _Header, payload: memoryview, keep_from: int) -> None:
+        codec = header.attributes & attributes.CODEC
         try:
             records = self._inflater.inflate(codec, payload)
         except InflateError as error:
             raise CorruptBatch(
-                f"the compressed records of a batch: {error}", base_offset=int(header["base_offset"]), codec=codec
+                f"the compressed records of a batch: {error}", base_offset=header.base_offset, codec=codec
             ) from error
-        cost = len(records) + _ROW_COST * int(header["count"])
+        cost = len(records) + _ROW_COST * header.count
         if cost > self._limit:
             raise CorruptBatch(
-                f"a batch takes {cost} bytes decoded, the limit is {self._limit}",
-                base_offset=int(header["base_offset"]),
+                f"a batch takes {cost} bytes decoded, the limit is {self._limit}", base_offset=header.base_offset
             )
         first_row = self._builder.rows
         in_order = self._builder.append(records, self._headers, index, keep_from)

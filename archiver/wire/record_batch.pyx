@@ -216,7 +216,8 @@ cdef class Column:
         return self.at
 
     cdef object cut(self, int64_t size):
-        self.buffer.resize(size, shrink_to_fit=True)
+        # giving the spare room back would copy it all, for columns that live no longer than a chunk
+        self.buffer.resize(size, shrink_to_fit=False)
         return self.buffer
 
 
