@@ -1,8 +1,8 @@
-"""How fast do Fetch responses become columns, beside aiokafka's Cython reader on the same bytes?
+"""The speed at which Fetch responses become columns, beside aiokafka's Cython reader on the same bytes.
 
-Recipe: `python bench/record_batch.py [codec]`. 16 MiB of records, 100 to a batch, 200 bytes each with a key and one
-header, built by aiokafka. Each side takes the best of five runs on one core; a run of aiokafka touches key, value, offset,
-timestamp and headers of each record, as any consumer does.
+Recipe: `python bench/record_batch.py [codec…]`. 16 MiB of batches of 100 records, 200 bytes each with a key and one
+header, built by aiokafka. Each side takes the best of five runs on one core; a run of aiokafka touches key, value,
+offset, timestamp and headers of each record, as any consumer does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -66,14 +67,15 @@ def _touch(*_: Any) -> None: ...
 def main() -> None:
     """Print both speeds for each codec asked for."""
     for codec in sys.argv[1:] or list(CODECS):
-        draw, parts, size = random.Random(1), [], 0
+        draw, size = random.Random(1), 0
+        parts: list[bytes] = []
         while size < SIZE:
             parts.append(batch(len(parts) * RECORDS, CODECS[codec], draw))
             size += len(parts[-1])
         data = b"".join(parts)
         plain = len(parts) * RECORDS * 230
         for name, run in (("archiver", ours), ("aiokafka", theirs)):
-            seconds, seen = best(lambda run=run, data=data: run(data))
+            seconds, seen = best(partial(run, data))
             print(
                 f"{codec:7}{name:10}{seen / seconds / 1e6:7.2f} M records/s"
                 f"{len(data) / seconds / 1e6:8.0f} MB/s fetched{plain / seconds / 1e6:8.0f} MB/s of records"

@@ -78,7 +78,7 @@ def decode_batches(
 
 
 class _Header(NamedTuple):
-    """One element of `HEADER`, as Python's own numbers."""
+    """One element of `HEADER`, field for field, as Python's own numbers."""
 
     position: int
     size: int
@@ -92,7 +92,7 @@ class _Header(NamedTuple):
     attributes: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
 
 class _BatchReader:
@@ -140,7 +140,7 @@ class _BatchReader:
             raise CorruptBatch(
                 f"the compressed records of a batch: {error}", base_offset=header.base_offset, codec=codec
             ) from error
-        cost = len(records) + _ROW_COST * header.count
+        cost = len(records) + _ROW_COST * header.record_count
         if cost > self._limit:
             raise CorruptBatch(
                 f"a batch takes {cost} bytes decoded, the limit is {self._limit}", base_offset=header.base_offset
