@@ -103,7 +103,7 @@ def ledger_field(root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bo
     for children in below.values():
         children.sort(key=_column_order)
     top = ROOT_IDS[root]
-    return arrow_field(root, pa.struct([_ledger_field(entry, below) for entry in below[top]]), top)
+    return arrow_field(root, _ledger_struct(top, below, parent_live=True), top)
 
 
 def _column_order(entry: LedgerEntry) -> tuple[int, int, int]:
@@ -113,24 +113,28 @@ def _column_order(entry: LedgerEntry) -> tuple[int, int, int]:
     )
 
 
-def _ledger_field(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.Field:
+def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.StructType:
+    return pa.struct([_ledger_field(entry, below, parent_live=parent_live) for entry in below.get(parent, ())])
+
+
+def _ledger_field(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.Field:
+    live = entry.state is ColumnState.LIVE
+    doc = f"removed in schema version {entry.deleted_version}" if parent_live and not live else None
     nullable = entry.path[-1] not in (names.ELEMENT_STEP, names.MAP_KEY_STEP)
-    gone = entry.deleted_version is not None and entry.path[-1] > 0
-    doc = f"removed in schema version {entry.deleted_version}" if gone else None
     return arrow_field(entry.name, _ledger_type(entry, below), entry.field_id, nullable=nullable, doc=doc)
 
 
 def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.DataType:
-    children = {child.path[-1]: _ledger_field(child, below) for child in below.get(entry.field_id, ())}
+    if entry.type in LEDGER_SCALARS:
+        return LEDGER_SCALARS[entry.type]
+    struct = _ledger_struct(entry.field_id, below, parent_live=entry.state is ColumnState.LIVE)
     match entry.type:
-        case ColumnType.STRUCT | ColumnType.CUT:
-            return pa.struct([_ledger_field(child, below) for child in below[entry.field_id]])
         case ColumnType.LIST:
-            return pa.list_(children[names.ELEMENT_STEP])
+            return pa.list_(struct.field(names.ELEMENT_NAME))
         case ColumnType.MAP:
-            return pa.map_(children[names.MAP_KEY_STEP], children[names.MAP_VALUE_STEP])
-        case scalar:
-            return LEDGER_SCALARS[scalar]
+            return pa.map_(struct.field(names.MAP_KEY_NAME), struct.field(names.MAP_VALUE_NAME))
+        case _:
+            return struct
 
 
 def keep_foreign_columns(ours: Schema, table: Schema, entries: Iterable[LedgerEntry]) -> Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from schema_mapping import names
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, Path, Root
@@ -12,7 +13,15 @@ from schema_mapping.shape import Shape
 ROOT_IDS: dict[Root, int] = {"key": 1, "val": 2}
 ROOTS: tuple[Root, ...] = ("key", "val")
 STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
+INTS = (ColumnType.INT, ColumnType.UINT)
 WIDENS_TO = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnType.DOUBLE}
+
+
+class Fit(IntEnum):
+    """How a column holds values of a type: as it is, or after Iceberg widens it."""
+
+    AS_IS = 0
+    WIDENED = 1
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -85,9 +94,13 @@ class Ledger:
         self._generations[place] = max(self._generations.get(place, -1), node.generation)
 
     def choose(self, parent: Node, shape: Shape) -> Node | None:
-        """The column that can hold the shape: the live one if it can, else the oldest generation that can."""
-        fitting = (node for node in parent.children if node.step == shape.step and holds(node, shape))
-        return min(fitting, key=lambda node: (not node.live, node.generation), default=None)
+        """The column that can hold the shape: as it is before widened, the live one before the oldest generation."""
+        ranked = [
+            (fit, not node.live, node.generation, node)
+            for node in parent.children
+            if node.step == shape.step and (fit := fit_of(node, shape)) is not None
+        ]
+        return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
     def create(self, parent: Node, shape: Shape) -> Node:
         """A new column below `parent` with the next id, in the next generation of its path."""
@@ -116,37 +129,36 @@ class Ledger:
         return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
 
 
-def holds(node: Node, shape: Shape) -> bool:
-    """Whether the column can hold the shape's values in place, widened where Iceberg can widen."""
-    if node.type in STRUCTS:
-        return shape.type in STRUCTS
-    if node.type is ColumnType.LIST and shape.type is ColumnType.LIST:
-        return _child_holds(node, shape, names.ELEMENT_STEP)
-    if node.type is ColumnType.MAP and shape.type is ColumnType.MAP:
-        same_key = merged_type(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP))
-        return same_key is not None and _child_holds(node, shape, names.MAP_VALUE_STEP)
-    return merged_type(node.type, shape.type) is not None or WIDENS_TO.get(node.type) is shape.type
+def fit_of(node: Node, shape: Shape) -> Fit | None:
+    """How the column can hold the shape's values in place, if it can."""
+    match node.type, shape.type:
+        case ColumnType.LIST, ColumnType.LIST:
+            return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
+        case ColumnType.MAP, ColumnType.MAP:
+            if fit_of(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP)) is not Fit.AS_IS:
+                return None
+            return fit_of(_child(node, names.MAP_VALUE_STEP), _part(shape, names.MAP_VALUE_STEP))
+        case column, wanted:
+            if merged_type(column, wanted) is not None:
+                return Fit.AS_IS
+            return Fit.WIDENED if WIDENS_TO.get(column) is wanted else None
 
 
 def merged_type(column: ColumnType, wanted: ColumnType) -> ColumnType | None:
     """The type of a column after values of `wanted` go into it without any change of its Iceberg type."""
-    ints = (ColumnType.INT, ColumnType.UINT)
-    if column in ints and wanted in ints:
-        return column if column is wanted else ColumnType.UINT
-    return wanted if column is wanted or (column in STRUCTS and wanted in STRUCTS) else None
+    if column is wanted:
+        return column
+    if column in INTS and wanted in INTS:
+        return ColumnType.UINT
+    return wanted if column in STRUCTS and wanted in STRUCTS else None
 
 
-def _child(node: Node, step: int) -> ColumnType:
-    return next(child.type for child in node.children if child.step == step)
+def _child(node: Node, step: int) -> Node:
+    return next(child for child in node.children if child.step == step)
 
 
-def _part(shape: Shape, step: int) -> ColumnType:
-    return next(child.type for child in shape.children if child.step == step)
-
-
-def _child_holds(node: Node, shape: Shape, step: int) -> bool:
-    inner = next(child for child in node.children if child.step == step)
-    return holds(inner, next(child for child in shape.children if child.step == step))
+def _part(shape: Shape, step: int) -> Shape:
+    return next(child for child in shape.children if child.step == step)
 
 
 def _root(root: Root) -> Node:

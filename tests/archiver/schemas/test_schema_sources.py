@@ -1,0 +1,122 @@
+"""Schemas from files: what is found, and what a person is told when nothing is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from archiver.config.model import ProtobufFormat, RawFormat
+from archiver.errors import ConfigError
+from archiver.schemas import compile_proto, mapping_options, read_descriptor_set, source_schema
+from schema_mapping import MappingOptions, compile_mapping
+from schema_mapping.descriptors import find_descriptor
+
+COMMON = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
+ORDER = """syntax = "proto3"; package shop;
+import "shop/money.proto";
+import "google/protobuf/timestamp.proto";
+// What a customer wants.
+message Order { Money total = 1; google.protobuf.Timestamp at = 2; }
+"""
+
+
+@pytest.fixture
+def protos(tmp_path: Path) -> Path:
+    folder = tmp_path / "with space" / "shop"
+    folder.mkdir(parents=True)
+    (folder / "money.proto").write_text(COMMON)
+    (folder / "order.proto").write_text(ORDER)
+    return folder
+
+
+def refused(path: Path, message: str, *imports: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        compile_proto(path, message, imports)
+    return str(caught.value)
+
+
+def test_a_proto_with_imports(protos: Path) -> None:
+    source = compile_proto(protos / "order.proto", "shop.Order", (protos.parent,))
+    assert compile_mapping(find_descriptor(source)).arrow_type.names[:2] == ["total", "at"]
+    names = [file.name for file in FileDescriptorSet.FromString(source.descriptor_set).file]
+    assert names == ["shop/money.proto", "google/protobuf/timestamp.proto", "shop/order.proto"]
+    assert b"What a customer wants." in source.descriptor_set
+
+
+def test_a_proto_alone(protos: Path) -> None:
+    assert compile_proto(protos / "money.proto", "shop.Money").message == "shop.Money"
+
+
+def test_a_relative_path(protos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(protos.parent)
+    assert compile_proto(Path("shop/order.proto"), "shop.Order", (Path(),)).message == "shop.Order"
+
+
+def test_a_missing_import_tells_of_imports(protos: Path) -> None:
+    told = refused(protos / "order.proto", "shop.Order")
+    assert "shop/money.proto: File not found." in told
+    assert "Set `imports`" in told
+    assert str(protos / "order.proto") in told
+
+
+def test_the_compilers_own_words(protos: Path) -> None:
+    (protos / "bad.proto").write_text('syntax = "proto3";\nmessage M { int32 = 1; }')
+    told = refused(protos / "bad.proto", "M")
+    assert "bad.proto:2:19: Expected field name." in told
+    assert "imports" not in told
+
+
+def test_missing_files_and_folders(tmp_path: Path, protos: Path) -> None:
+    assert "no such schema file" in refused(tmp_path / "none.proto", "M")
+    assert "cannot be read: Is a directory" in refused(tmp_path, "M")
+    assert "no such import folder" in refused(protos / "money.proto", "shop.Money", tmp_path / "none")
+
+
+def test_a_missing_message_lists_near_ones(protos: Path) -> None:
+    told = refused(protos / "money.proto", "shop.Mony")
+    assert "did you mean shop.Money?" in told
+    assert "money.proto" in told
+
+
+def test_a_descriptor_set(protos: Path, tmp_path: Path) -> None:
+    written = tmp_path / "shop.binpb"
+    compiled = compile_proto(protos / "order.proto", "shop.Order", (protos.parent,))
+    written.write_bytes(compiled.descriptor_set)
+    assert read_descriptor_set(written, "shop.Order") == compiled
+
+
+def test_descriptor_sets_that_will_not_do(protos: Path, tmp_path: Path) -> None:
+    path = tmp_path / "shop.binpb"
+
+    def told(content: bytes | None) -> str:
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            read_descriptor_set(path, "shop.Order")
+        assert f"file='{path}'" in str(caught.value)
+        return str(caught.value)
+
+    whole = compile_proto(protos / "order.proto", "shop.Order", (protos.parent,)).descriptor_set
+    alone = FileDescriptorSet(file=[f for f in FileDescriptorSet.FromString(whole).file if "money" not in f.name])
+    assert "no such schema file" in told(None)
+    assert "no FileDescriptorSet" in told(b'syntax = "proto3";')
+    assert "holds no file" in told(b"")
+    assert "schema_file='shop/money.proto', imported_by='shop/order.proto'" in told(alone.SerializeToString())
+
+
+def test_from_settings(protos: Path) -> None:
+    settings = ProtobufFormat(
+        format="protobuf", message="shop.Order", proto=protos / "order.proto", imports=(protos.parent,), max_columns=50
+    )
+    compiled = source_schema(settings)
+    assert compiled is not None
+    assert compiled.message == "shop.Order"
+    path = protos / "shop.binpb"
+    path.write_bytes(compiled.descriptor_set)
+    assert source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path)) == compiled
+    assert source_schema(RawFormat()) is None
+    assert mapping_options(RawFormat(), settings) == MappingOptions(max_columns=50)
+    assert mapping_options(RawFormat(), RawFormat()) == MappingOptions()
