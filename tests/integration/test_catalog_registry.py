@@ -1,0 +1,324 @@
+"""The registry on a real Postgres: the fence, the ledger and the lease, with rivals."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+import psycopg
+import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+
+from catalog.errors import (
+    RegistryBehind,
+    RegistryDenied,
+    RegistryError,
+    RegistryOutdated,
+    RegistryUnreachable,
+    TableTaken,
+    TopicRecreated,
+)
+from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
+from catalog.postgres import Postgres
+from catalog.registry import Registry
+from catalog.settle import Landed, Refused, Settled
+from schema_mapping.descriptors import SourceSchema
+from tests.catalog.memory import MemoryCatalog, span
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+NOWHERE: dict[int, PartitionOffset] = {}
+
+
+@pytest.fixture
+def dsn(stack: Stack) -> str:
+    return stack.database()
+
+
+@pytest.fixture
+def registry(dsn: str) -> Iterator[Registry]:
+    with Registry(dsn) as registry:
+        yield registry
+
+
+@pytest.fixture
+def orders(registry: Registry) -> TopicRow:
+    return registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+
+
+def at(**offsets: int) -> dict[int, PartitionOffset]:
+    return {int(name[1:]): PartitionOffset(next_offset=offset) for name, offset in offsets.items()}
+
+
+def message(*fields: tuple[int, str]) -> SourceSchema:
+    """A message with these int64 fields."""
+    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    made = file.message_type.add(name="Order")
+    for number, name in fields:
+        made.field.add(
+            name=name,
+            number=number,
+            type=FieldDescriptorProto.TYPE_INT64,
+            label=FieldDescriptorProto.LABEL_OPTIONAL,
+        )
+    return SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="shop.Order")
+
+
+class TestOpening:
+    def test_rivals_migrate_once(self, dsn: str):
+        with ThreadPoolExecutor(4) as pool:
+            databases = list(pool.map(lambda _: Postgres(dsn), range(4)))
+            applied = list(pool.map(Postgres.migrate, databases))
+        for database in databases:
+            database.close()
+        assert sorted(applied) == [(), (), (), ("0001_registry",)]
+
+    def test_a_database_of_a_newer_archiver_is_refused(self, dsn: str):
+        Registry(dsn).close()
+        with psycopg.connect(dsn) as connection:
+            connection.execute("INSERT INTO migrations (number, name) VALUES (9999, '9999_later')")
+        with pytest.raises(RegistryOutdated, match="9999"):
+            Registry(dsn)
+
+    def test_a_wrong_password(self, dsn: str):
+        parts = urlsplit(dsn)
+        wrong = urlunsplit(parts._replace(netloc=f"{parts.username}:hush@{parts.hostname}:{parts.port}"))
+        with pytest.raises(RegistryDenied, match="refused the user or password") as caught:
+            Registry(wrong)
+        assert "hush" not in str(caught.value)
+        assert not caught.value.retryable
+
+    def test_a_database_that_is_not_there(self, dsn: str):
+        with pytest.raises(RegistryDenied, match='database "nowhere" does not exist: create it'):
+            Registry(urlunsplit(urlsplit(dsn)._replace(path="/nowhere")))
+
+    def test_a_connection_that_the_server_ends(self, registry: Registry, dsn: str):
+        database = Postgres(dsn)
+
+        def be_cut_off() -> None:
+            with database.transaction() as connection, psycopg.connect(dsn, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+                connection.execute("SELECT 1")
+
+        with pytest.raises(RegistryUnreachable) as caught:
+            be_cut_off()
+        assert caught.value.retryable
+        with database.transaction() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        database.close()
+
+
+class TestTopics:
+    def test_a_topic_is_registered_once(self, registry: Registry, orders: TopicRow):
+        again = registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+        assert again == orders
+        assert registry.topics() == (orders,)
+        assert registry.find(cluster_id="c", topic="orders") == orders
+        assert registry.find(cluster_id="c", topic="payments") is None
+
+    def test_a_topic_id_is_filled_in_when_it_becomes_known(self, registry: Registry):
+        first = registry.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old")
+        second = registry.register(cluster_id="c", topic="old", topic_id=UUID(int=3), table="kafka.old")
+        assert second == replace(first, topic_id=UUID(int=3))
+        assert registry.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old") == second
+
+    def test_a_topic_made_again_is_not_the_same(self, registry: Registry, orders: TopicRow):
+        with pytest.raises(TopicRecreated, match="deleted and created again"):
+            registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=2), table="kafka.orders")
+
+    def test_two_topics_do_not_share_a_table(self, registry: Registry, orders: TopicRow):
+        with pytest.raises(TableTaken, match="taken_by='orders'"):
+            registry.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+
+    def test_a_topic_keeps_its_table(self, registry: Registry, orders: TopicRow):
+        with pytest.raises(TableTaken, match=r"archived_in='kafka\.orders'"):
+            registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
+
+    def test_a_topic_of_another_registry_is_named(self, registry: Registry, orders: TopicRow):
+        with pytest.raises(RegistryError, match="does not know the topic any more"):
+            registry.stage(replace(orders, id=99), [span(0, 0, 1)], table_offsets=NOWHERE)
+
+
+class TestFence:
+    def test_ranges_that_continue_are_accepted_in_any_order(self, registry: Registry, orders: TopicRow):
+        first, empty, third = span(0, 5, 10), span(0, 10, 12, with_file=False), span(0, 12, 20)
+        staged = registry.stage(orders, [third, first, empty], table_offsets=NOWHERE)
+        assert staged.accepted == (first, empty, third)
+        assert staged.rejected == ()
+        assert registry.pending(orders) == (first, empty, third)
+        assert registry.staged_ends(orders) == {0: PartitionOffset(next_offset=20, leader_epoch=3)}
+
+    def test_gaps_and_overlaps_are_rejected(self, registry: Registry, orders: TopicRow):
+        registry.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE)
+        gap, overlap, next_one = span(0, 11, 12), span(0, 9, 12), span(0, 10, 12)
+        staged = registry.stage(orders, [gap, overlap, next_one], table_offsets=NOWHERE)
+        assert staged.accepted == (next_one,)
+        assert staged.rejected == (overlap, gap)
+        assert registry.counts(orders)[FileState.REJECTED].ranges == 2
+
+    def test_the_table_says_where_a_partition_starts(self, registry: Registry, orders: TopicRow):
+        early, right = span(0, 0, 10), span(0, 7, 10)
+        staged = registry.stage(orders, [early, right], table_offsets=at(p0=7))
+        assert (staged.accepted, staged.rejected) == ((right,), (early,))
+
+    def test_what_was_committed_since_the_table_was_loaded_counts(self, registry: Registry, orders: TopicRow):
+        first = span(0, 0, 10)
+        registry.stage(orders, [first], table_offsets=at(p0=0))
+        registry.confirm(orders, [first.id], commit_id="A")
+        rival = span(0, 0, 10)
+        assert registry.stage(orders, [rival], table_offsets=at(p0=0)).rejected == (rival,)
+
+    def test_staging_again_gives_the_same_answer(self, registry: Registry, orders: TopicRow):
+        good, bad = span(0, 0, 10), span(0, 3, 9)
+        once = registry.stage(orders, [good, bad], table_offsets=NOWHERE)
+        assert registry.stage(orders, [good, bad], table_offsets=NOWHERE) == once
+        assert registry.pending(orders) == (good,)
+
+    def test_a_confirmed_range_is_done(self, registry: Registry, orders: TopicRow):
+        first, second = span(0, 0, 10), span(0, 10, 25)
+        registry.stage(orders, [first, second], table_offsets=NOWHERE)
+        registry.confirm(orders, [first.id], commit_id="A")
+        registry.confirm(orders, [first.id], commit_id="B")
+        assert registry.pending(orders) == (second,)
+        assert registry.counts(orders) == {
+            FileState.UPLOADED: StateCount(ranges=1, rows=15, size_bytes=1000),
+            FileState.COMMITTED: StateCount(ranges=1, rows=10, size_bytes=1000),
+            FileState.REJECTED: StateCount(ranges=0, rows=0, size_bytes=0),
+        }
+
+    def test_a_rejected_range_makes_room(self, registry: Registry, orders: TopicRow):
+        lost = span(0, 0, 10)
+        registry.stage(orders, [lost], table_offsets=NOWHERE)
+        registry.reject(orders, [lost.id], reason="its file is gone")
+        assert registry.staged_ends(orders) == {}
+        assert registry.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE).rejected == ()
+
+    def test_fates_are_recorded_together(self, registry: Registry, orders: TopicRow):
+        landed, expired, refused, waiting = span(0, 0, 10), span(1, 0, 10), span(2, 0, 10), span(3, 0, 10)
+        registry.stage(orders, [landed, expired, refused, waiting], table_offsets=NOWHERE)
+        fates = Settled(
+            landed=(Landed(range=landed, commit_id="A"), Landed(range=expired, commit_id=None)),
+            refused=(Refused(range=refused, reason="elsewhere"),),
+            waiting=(waiting,),
+        )
+        registry.record(orders, fates)
+        assert registry.pending(orders) == (waiting,)
+        assert registry.counts(orders)[FileState.COMMITTED].ranges == 2
+
+    def test_of_rivals_in_threads_one_stages(self, registry: Registry, orders: TopicRow):
+        together = threading.Barrier(4)
+
+        def run(_: int) -> int:
+            ranges = [span(partition, 0, 10) for partition in range(50)]
+            together.wait()
+            return len(registry.stage(orders, ranges, table_offsets=NOWHERE).accepted)
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sorted(pool.map(run, range(4))) == [0, 0, 0, 50]
+
+    def test_of_rivals_in_processes_one_stages(self, dsn: str, registry: Registry, orders: TopicRow):
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+            accepted = list(pool.map(stage_in_a_process, [dsn] * 4, [orders] * 4))
+        assert sorted(map(len, accepted)) == [0, 0, 0, 3]
+        (won,) = filter(None, accepted)
+        assert registry.pending(orders) == won
+
+    def test_ten_thousand_partitions_in_one_go(self, registry: Registry, orders: TopicRow):
+        ranges = [span(partition, 0, 10) for partition in range(10_000)]
+        assert len(registry.stage(orders, ranges, table_offsets=NOWHERE).accepted) == 10_000
+        assert len(registry.staged_ends(orders)) == 10_000
+
+
+def stage_in_a_process(dsn: str, topic: TopicRow) -> tuple[TranslatedRange, ...]:
+    with Registry(dsn) as registry:
+        ranges = [span(0, 0, 10), span(0, 10, 20), span(1, 0, 5)]
+        return registry.stage(topic, ranges, table_offsets=NOWHERE).accepted
+
+
+class TestLease:
+    def test_one_holds_it(self, dsn: str, registry: Registry, orders: TopicRow):
+        other = registry.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+        with Registry(dsn) as rival, registry.lease(orders) as mine:
+            assert mine
+            with rival.lease(orders) as theirs, rival.lease(other) as free:
+                assert (theirs, free) == (False, True)
+        with registry.lease(orders) as again:
+            assert again
+
+    def test_a_dead_holder_lets_go(self, dsn: str, registry: Registry, orders: TopicRow):
+        with registry.lease(orders), psycopg.connect(dsn, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+                " WHERE locktype = 'advisory' AND datname = current_database()"
+            )
+            with registry.lease(orders) as taken_over:
+                assert taken_over
+
+
+class TestLedger:
+    def test_the_ledger_comes_back_as_it_was(self, registry: Registry, orders: TopicRow):
+        first = registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
+        assert registry.ledger(orders) == first.state
+        second = registry.assign(orders, key=None, value=message((1, "number"), (3, "extra")), table=None)
+        assert registry.ledger(orders) == second.state
+        assert (first.version, second.version) == (1, 2)
+        assert (
+            second.iceberg_schema.find_field("val.number").field_id
+            == first.iceberg_schema.find_field("val.id").field_id
+        )
+        assert registry.row_mapping(orders, 1).to_json() == first.row.to_json()
+        with pytest.raises(RegistryError, match="schema_version=9"):
+            registry.row_mapping(orders, 9)
+
+    def test_a_schema_seen_before_changes_nothing(self, registry: Registry, orders: TopicRow):
+        old, new = message((1, "id")), message((1, "id"), (2, "note"))
+        registry.assign(orders, key=None, value=old, table=None)
+        latest = registry.assign(orders, key=None, value=new, table=None)
+        again = registry.assign(orders, key=None, value=old, table=None)
+        assert again.version == 1
+        assert again.iceberg_schema == latest.iceberg_schema
+        assert registry.ledger(orders) == latest.state
+
+    def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
+        schemas = [message((1, "id"), (10 + number, f"f{number}")) for number in range(4)]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+            seen = list(pool.map(assign_in_a_process, [dsn] * 4, [orders] * 4, schemas))
+        agreed = {entry.path: entry.field_id for entry in registry.ledger(orders).entries if entry.root == "val"}
+        assert len(set(agreed.values())) == len(agreed)
+        for ids in seen:
+            assert ids.items() <= agreed.items()
+
+    def test_new_ids_start_above_the_tables_own(self, registry: Registry, orders: TopicRow, tmp_path: Path):
+        table = MemoryCatalog(tmp_path).load()
+        metadata = table.iceberg.metadata.model_copy(update={"last_column_id": 500})
+        table.iceberg.metadata = metadata
+        table.properties["archiver.ledger-version"] = "0"
+        assignment = registry.assign(orders, key=None, value=message((1, "id")), table=table)
+        assert min(entry.field_id for entry in assignment.state.entries) == 501
+
+    def test_a_table_ahead_of_the_registry_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
+        table = MemoryCatalog(tmp_path).load()
+        with pytest.raises(RegistryBehind, match="registry rebuild"):
+            registry.assign(orders, key=None, value=None, table=table)
+
+    def test_another_table_or_none_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
+        registry.assign(orders, key=None, value=None, table=None)
+        registry.assign(orders, key=None, value=None, table=MemoryCatalog(tmp_path / "a").load())
+        for table in (MemoryCatalog(tmp_path / "b").load(), None):
+            with pytest.raises(RegistryBehind, match="not the one the registry knows"):
+                registry.assign(orders, key=None, value=None, table=table)
+
+
+def assign_in_a_process(dsn: str, topic: TopicRow, value: SourceSchema) -> dict[tuple[int, ...], int]:
+    with Registry(dsn) as registry:
+        assignment = registry.assign(topic, key=None, value=value, table=None)
+    return {entry.path: entry.field_id for entry in assignment.state.entries if entry.root == "val"}
