@@ -1,0 +1,61 @@
+"""Rows back to values: `__raw__` where it is set, else `__prefix__` and the columns in canonical form (DESIGN 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from schema_mapping.errors import KernelError
+from schema_mapping.kernel.encoder import Encoded, encode_rows
+from schema_mapping.program import Program
+
+BINARY_LIMIT = 2**31 - 1
+
+
+def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
+    """The values that `rows` were decoded from, bit for bit; a null row is a null value.
+
+    Large binary where the values together pass 2 GiB. Raises KernelError when the rows haven't the mapping's columns,
+    or an enum column holds a text that is neither one of its names nor a number.
+    """
+    if rows.type != program.arrow_type:
+        rows = _as_mapped(rows, program.arrow_type)
+    _, capsule = rows.__arrow_c_array__()
+    try:
+        encoded = encode_rows(program.tables, capsule, guess=rows.nbytes)
+    except TypeError:
+        raise _wrong_type(rows.type, program.arrow_type) from None
+    except ValueError as error:
+        row, number = error.args
+        raise KernelError(
+            "an enum column holds a text that is neither a name of the enum nor a number", row=row, field_number=number
+        ) from None
+    return _wrap(rows, encoded)
+
+
+def _wrap(rows: pa.StructArray, encoded: Encoded) -> pa.BinaryArray | pa.LargeBinaryArray:
+    large = encoded.size > BINARY_LIMIT
+    offsets: pa.Buffer = pa.foreign_buffer(encoded.offsets_address, 8 * (encoded.length + 1), base=encoded)
+    if not large:
+        offsets = pa.py_buffer(np.frombuffer(offsets, dtype=np.int64).astype(np.int32))
+    data = pa.foreign_buffer(encoded.address, encoded.size, base=encoded)
+    validity = None
+    if rows.null_count:
+        valid = rows.is_valid().to_numpy(zero_copy_only=False)
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    kind = pa.large_binary() if large else pa.binary()
+    return pa.Array.from_buffers(kind, encoded.length, [validity, offsets, data], rows.null_count)
+
+
+def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+    # Readers differ in large strings, dictionaries and nullability; names and order are the mapping's.
+    if not pa.types.is_struct(rows.type) or [field.name for field in rows.type] != [field.name for field in wanted]:
+        raise _wrong_type(rows.type, wanted)
+    try:
+        return rows.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise _wrong_type(rows.type, wanted) from error
+
+
+def _wrong_type(found: pa.DataType, wanted: pa.DataType) -> KernelError:
+    return KernelError("rows to encode don't have the mapping's type", found=str(found), wanted=str(wanted))

@@ -1,0 +1,214 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The slow side of reading the wire: long varints, field searches, and bytes that are checked but not kept in columns.
+
+What is refused here is what Google's upb refuses; a message cut from the columns is checked by its real type.
+"""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+from schema_mapping.kernel.scratch cimport (
+    BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, Scratch, TOO_DEEP, TRUNCATED, fail,
+)
+from schema_mapping.kernel.tables cimport (
+    FIELD_LIST, OP_FIXED32, OP_FIXED64, OP_LAST_VARINT, OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_MAP, OP_MESSAGE, OP_STRING,
+    Enumeration, Field, NODE_MESSAGE_SET, Node, WIRE_32, WIRE_64, WIRE_BYTES, WIRE_END, WIRE_START, WIRE_VARINT,
+)
+from schema_mapping.kernel.wire cimport is_cut_short, is_utf8, read_short, read_varint
+
+
+cdef const uint8_t* read_tag(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* tag, int* odd) noexcept nogil:
+    cdef const uint8_t* after = read_short(p, end, <uint64_t>0xFFFFFFFF, tag, odd)
+    if after == NULL:
+        return fail(s, TRUNCATED if is_cut_short(p, end, 5) else BAD_TAG, p)
+    return after
+
+
+cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* length) noexcept nogil:
+    # A length that fits into what is left of the message around it.
+    cdef const uint8_t* after = read_short(p, end, 0x7FFFFFFF, length, &s.loose)
+    if after == NULL:
+        return fail(s, TRUNCATED if is_cut_short(p, end, 5) else BAD_LENGTH, p)
+    if length[0] > end - after:
+        return fail(s, TRUNCATED, p)
+    return after
+
+
+cdef int search_field(Scratch* s, const Node* node, uint32_t number) noexcept nogil:
+    cdef int low = node.first_field
+    cdef int high = node.first_field + node.field_count
+    cdef int middle
+    while low < high:
+        middle = (low + high) >> 1
+        if s.numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low < node.first_field + node.field_count and s.numbers[low] == number:
+        return low
+    return 0
+
+
+cdef int search_enum(Scratch* s, int enumeration, int number) noexcept nogil:
+    cdef const Enumeration* e = &s.enums[enumeration]
+    cdef int low = e.first
+    cdef int high = e.first + e.count
+    cdef int middle
+    if number >= e.lowest and <uint32_t>number - <uint32_t>e.lowest < <uint32_t>e.dense:
+        return s.enum_lookup[e.lookup + (<uint32_t>number - <uint32_t>e.lowest)]
+    while low < high:
+        middle = (low + high) >> 1
+        if s.enum_numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low < e.first + e.count and s.enum_numbers[low] == number:
+        return low
+    return -1
+
+
+cdef const uint8_t* skip_field(
+    Scratch* s, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
+) noexcept nogil:
+    # From after the tag at `start` to after the value. How the value is written stays the value's own business.
+    cdef int loose = s.loose
+    cdef uint64_t value
+    cdef uint32_t length
+    cdef uint32_t wire = tag & 7
+    cdef const uint8_t* at = p
+    if tag < 8:
+        return fail(s, BAD_TAG, start)
+    if wire == WIRE_VARINT:
+        p = read_varint(p, end, &value, &s.loose)
+        if p == NULL:
+            return fail(s, TRUNCATED if is_cut_short(at, end, 10) else BAD_VARINT, at)
+    elif wire == WIRE_64:
+        if end - p < 8:
+            return fail(s, TRUNCATED, p)
+        p += 8
+    elif wire == WIRE_32:
+        if end - p < 4:
+            return fail(s, TRUNCATED, p)
+        p += 4
+    elif wire == WIRE_BYTES:
+        p = read_length(s, p, end, &length)
+        if p == NULL:
+            return NULL
+        p += length
+    elif wire == WIRE_START:
+        if depth == 0:
+            return fail(s, TOO_DEEP, start)
+        p = skip_group(s, start, p, end, tag, depth - 1)
+        if p == NULL:
+            return NULL
+    elif wire == WIRE_END:
+        return fail(s, BAD_GROUP, start)
+    else:
+        return fail(s, BAD_WIRE_TYPE, start)
+    s.loose = loose
+    return p
+
+
+cdef const uint8_t* skip_group(
+    Scratch* s, const uint8_t* opened, const uint8_t* p, const uint8_t* end, uint32_t start_tag, int depth
+) noexcept nogil:
+    cdef uint32_t end_tag = (start_tag & ~<uint32_t>7) | WIRE_END
+    cdef uint32_t tag
+    cdef int odd
+    cdef const uint8_t* start
+    while p < end:
+        start = p
+        p = read_tag(s, p, end, &tag, &odd)
+        if p == NULL:
+            return NULL
+        if tag == end_tag:
+            return p
+        p = skip_field(s, start, p, end, tag, depth)
+        if p == NULL:
+            return NULL
+    return fail(s, BAD_GROUP, opened)
+
+
+cdef const uint8_t* check_packed(
+    Scratch* s, const Field* field, const uint8_t* p, const uint8_t* end
+) noexcept nogil:
+    cdef uint64_t value
+    cdef const uint8_t* at
+    if field.op <= OP_LAST_VARINT:
+        while p < end:
+            at = p
+            p = read_varint(p, end, &value, &s.loose)
+            if p == NULL:
+                return fail(s, TRUNCATED if is_cut_short(at, end, 10) else BAD_VARINT, at)
+    elif field.op <= OP_DOUBLE:
+        if (end - p) & 7:
+            return fail(s, BAD_PACKED, p)
+    elif (end - p) & 3:
+        return fail(s, BAD_PACKED, p)
+    return end
+
+
+cdef const uint8_t* check_message(
+    Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, int depth, uint32_t group,
+    const uint8_t** content_end
+) noexcept nogil:
+    # Reads a message that stays bytes. For a group, `end` is the end of what surrounds it and the answer the place
+    # after its end tag. `loose` comes out as it went in.
+    cdef int loose = s.loose
+    cdef uint32_t tag, number, length
+    cdef int odd
+    cdef const uint8_t* start
+    cdef const Field* field
+    while p < end:
+        start = p
+        p = read_tag(s, p, end, &tag, &odd)
+        if p == NULL:
+            return NULL
+        number = tag >> 3
+        if number == 0:
+            return fail(s, BAD_TAG, start)
+        if (tag & 7) == WIRE_END:
+            if group == 0 or number != group:
+                return fail(s, BAD_GROUP, start)
+            s.loose = loose
+            content_end[0] = start
+            return p
+        field = &s.fields[search_field(s, node, number)]
+        if (tag & 7) == WIRE_BYTES and (field.op >= OP_STRING or field.flags & FIELD_LIST) and field.op != OP_GROUP:
+            p = read_length(s, p, end, &length)
+            if p == NULL:
+                return NULL
+            if field.op == OP_STRING:
+                if not is_utf8(p, p + length):
+                    return fail(s, BAD_UTF8, p)
+            elif field.op == OP_MESSAGE or field.op == OP_MAP:
+                if depth == 0:
+                    return fail(s, TOO_DEEP, start)
+                if check_message(s, &s.nodes[field.node], p, p + length, depth - 1, 0, content_end) == NULL:
+                    return NULL
+            elif field.op < OP_STRING and check_packed(s, field, p, p + length) == NULL:
+                return NULL
+            p += length
+        elif (tag & 7) == WIRE_START and field.op == OP_GROUP:
+            if depth == 0:
+                return fail(s, TOO_DEEP, start)
+            p = check_message(s, &s.nodes[field.node], p, end, depth - 1, number, content_end)
+            if p == NULL:
+                return NULL
+        else:
+            p = skip_unknown(s, node, start, p, end, tag, depth)
+            if p == NULL:
+                return NULL
+    if group:
+        return fail(s, BAD_GROUP, end)
+    s.loose = loose
+    content_end[0] = end
+    return end
+
+
+cdef const uint8_t* skip_unknown(
+    Scratch* s, const Node* node, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
+) noexcept nogil:
+    # upb reads an item of a message set at the set's own depth.
+    if node.flags & NODE_MESSAGE_SET and tag == (1 << 3 | WIRE_START):
+        return skip_field(s, start, p, end, tag, depth + 1)
+    return skip_field(s, start, p, end, tag, depth)

@@ -1,0 +1,280 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The second pass of decoding: slots of one chunk narrowed and gathered onto the ends of growing Arrow buffers."""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy, memset
+
+from schema_mapping.kernel.scratch cimport Piece, Rows, SPILL_BIT, Scratch
+from schema_mapping.kernel.tables cimport (
+    OUT_32, OUT_64, OUT_BITS, OUT_BOOL, OUT_COUNTS, OUT_ENUM, OUT_UNKNOWN, Output,
+)
+
+
+cdef Gathered gather(Scratch* s, const Output* output, Column* column) noexcept nogil:
+    # Appends the chunk's rows of one output column.
+    cdef Rows* rows = &s.spaces[output.space]
+    cdef const uint64_t* slots
+    if rows.count == 0:
+        return GATHERED
+    slots = rows.block + output.slot
+    if output.kind == OUT_BITS:
+        return gather_validity(column, rows, rows.block + (output.slot >> 6), output.slot & 63)
+    elif output.kind == OUT_32:
+        return gather_32(column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_64:
+        return gather_64(column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_BOOL:
+        return gather_bools(column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_COUNTS:
+        return gather_counts(column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_UNKNOWN:
+        return gather_unknown(s, column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_ENUM:
+        return gather_bytes(s, column, slots, rows.stride, rows.count, s.enum_names[output.extra])
+    return gather_bytes(s, column, slots, rows.stride, rows.count, 0)
+
+
+cdef inline bint reserve(uint8_t** block, int64_t* capacity, int64_t size) noexcept nogil:
+    cdef int64_t wanted
+    cdef void* grown
+    if size > capacity[0]:
+        wanted = capacity[0] + (capacity[0] >> 1)
+        if wanted < size:
+            wanted = size
+        if wanted < 256:
+            wanted = 256
+        grown = realloc(block[0], wanted)
+        if grown == NULL:
+            return False
+        block[0] = <uint8_t*>grown
+        capacity[0] = wanted
+    return True
+
+
+cdef Gathered gather_32(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+    cdef uint32_t* out
+    cdef int64_t i
+    if not reserve(&column.values, &column.values_capacity, (column.rows + count) * 4):
+        return GATHER_NO_MEMORY
+    out = <uint32_t*>column.values + column.rows
+    for i in range(count):
+        out[i] = <uint32_t>slots[i * stride]
+    column.rows += count
+    return GATHERED
+
+
+cdef Gathered gather_64(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+    cdef uint64_t* out
+    cdef int64_t i
+    if not reserve(&column.values, &column.values_capacity, (column.rows + count) * 8):
+        return GATHER_NO_MEMORY
+    out = <uint64_t*>column.values + column.rows
+    for i in range(count):
+        out[i] = slots[i * stride]
+    column.rows += count
+    return GATHERED
+
+
+cdef Gathered gather_counts(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+    # `data_size` is the last offset.
+    cdef int32_t* out
+    cdef int64_t i
+    cdef int64_t total = column.data_size
+    if not reserve(&column.values, &column.values_capacity, (column.rows + count + 1) * 4):
+        return GATHER_NO_MEMORY
+    out = <int32_t*>column.values + column.rows
+    for i in range(count):
+        out[i] = <int32_t>total
+        total += slots[i * stride]
+    if total > INT32_MAX:
+        return GATHER_TOO_LARGE
+    out[count] = <int32_t>total
+    column.data_size = total
+    column.rows += count
+    return GATHERED
+
+
+cdef bint reserve_bits(Column* column, int64_t count) noexcept nogil:
+    # New bytes are zero, so that bits need only be set.
+    cdef int64_t before = column.bits_capacity
+    if not reserve(&column.bits, &column.bits_capacity, (column.rows + count + 7) >> 3):
+        return False
+    memset(column.bits + before, 0, column.bits_capacity - before)
+    return True
+
+
+cdef void set_bits(uint8_t* bits, int64_t start, int64_t count) noexcept nogil:
+    cdef int64_t i = start
+    cdef int64_t end = start + count
+    while i < end and i & 7:
+        bits[i >> 3] |= 1 << (i & 7)
+        i += 1
+    if end - i >= 8:
+        memset(bits + (i >> 3), 0xFF, (end - i) >> 3)
+        i += (end - i) & ~<int64_t>7
+    while i < end:
+        bits[i >> 3] |= 1 << (i & 7)
+        i += 1
+
+
+cdef inline int64_t append_bits(
+    uint8_t* bits, int64_t at, const uint64_t* words, int64_t stride, int64_t count, int shift
+) noexcept nogil:
+    # Copies one bit of each row; the answer is how many were set.
+    cdef int64_t i
+    cdef int64_t ones = 0
+    cdef uint8_t bit
+    for i in range(count):
+        bit = (words[i * stride] >> shift) & 1
+        bits[at >> 3] |= bit << (at & 7)
+        ones += bit
+        at += 1
+    return ones
+
+
+cdef Gathered gather_bools(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+    if not reserve_bits(column, count):
+        return GATHER_NO_MEMORY
+    append_bits(column.bits, column.rows, slots, stride, count, 0)
+    column.rows += count
+    return GATHERED
+
+
+cdef Gathered gather_validity(Column* column, const Rows* rows, const uint64_t* words, int shift) noexcept nogil:
+    # No bits are kept until the first null.
+    cdef int64_t i
+    if column.nulls == 0:
+        i = 0
+        while i < rows.count and words[i * rows.stride] >> shift & 1:
+            i += 1
+        if i == rows.count:
+            column.rows += rows.count
+            return GATHERED
+    return keep_validity(column, words, rows.stride, rows.count, shift)
+
+
+cdef Gathered keep_validity(
+    Column* column, const uint64_t* words, int64_t stride, int64_t count, int shift
+) noexcept nogil:
+    cdef bint first = column.bits == NULL
+    if not reserve_bits(column, count):
+        return GATHER_NO_MEMORY
+    if first:
+        set_bits(column.bits, 0, column.rows)
+    column.nulls += count - append_bits(column.bits, column.rows, words, stride, count, shift)
+    column.rows += count
+    return GATHERED
+
+
+cdef inline const uint8_t* locate(Scratch* s, uint32_t start) noexcept nogil:
+    if start >> SPILL_BIT:
+        return s.spill + (start & 0x7FFFFFFF)
+    return s.base + start
+
+
+cdef inline void copy_bytes(uint8_t* out, const uint8_t* data, uint32_t length) noexcept nogil:
+    # Short copies without a call; both moves of a pair stay inside the value.
+    if length > 16:
+        memcpy(out, data, length)
+    elif length >= 8:
+        memcpy(out, data, 8)
+        memcpy(out + length - 8, data + length - 8, 8)
+    elif length >= 4:
+        memcpy(out, data, 4)
+        memcpy(out + length - 4, data + length - 4, 4)
+    elif length:
+        out[0] = data[0]
+        out[length >> 1] = data[length >> 1]
+        out[length - 1] = data[length - 1]
+
+
+cdef Gathered gather_bytes(
+    Scratch* s, Column* column, const uint64_t* slots, int64_t stride, int64_t count, uint64_t absent
+) noexcept nogil:
+    # `absent` stands in for an empty slot.
+    cdef int32_t* offsets
+    cdef int64_t total = column.data_size
+    cdef int64_t i
+    cdef uint64_t slot
+    cdef uint8_t* out
+    if not reserve(&column.values, &column.values_capacity, (column.rows + count + 1) * 4):
+        return GATHER_NO_MEMORY
+    offsets = <int32_t*>column.values + column.rows
+    for i in range(count):
+        offsets[i] = <int32_t>total
+        slot = slots[i * stride]
+        total += <uint32_t>(slot if slot else absent)
+    if total > INT32_MAX:
+        return GATHER_TOO_LARGE
+    offsets[count] = <int32_t>total
+    if not reserve(&column.data, &column.data_capacity, total):
+        return GATHER_NO_MEMORY
+    out = column.data + column.data_size
+    for i in range(count):
+        slot = slots[i * stride]
+        if slot == 0:
+            slot = absent
+        copy_bytes(out, locate(s, slot >> 32), <uint32_t>slot)
+        out += <uint32_t>slot
+    column.data_size = total
+    column.rows += count
+    return GATHERED
+
+
+cdef Gathered gather_unknown(
+    Scratch* s, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
+    # Nothing is kept until the first unknown byte: offsets and bits before it are zeros.
+    cdef int32_t* offsets
+    cdef int64_t total = column.data_size
+    cdef int64_t rows = column.rows
+    cdef int64_t i
+    cdef uint8_t* out
+    if total == 0 and s.piece_count == 0:
+        column.rows += count
+        column.nulls += count
+        return GATHERED
+    if not reserve(&column.values, &column.values_capacity, (rows + count + 1) * 4) or not reserve_bits(column, count):
+        return GATHER_NO_MEMORY
+    if total == 0:
+        memset(column.values, 0, rows * 4)
+    offsets = <int32_t*>column.values + rows
+    for i in range(count):
+        offsets[i] = <int32_t>total
+        total += unknown_size(s, slots[i * stride])
+    if total > INT32_MAX:
+        return GATHER_TOO_LARGE
+    offsets[count] = <int32_t>total
+    if not reserve(&column.data, &column.data_capacity, total):
+        return GATHER_NO_MEMORY
+    out = column.data + column.data_size
+    for i in range(count):
+        if slots[i * stride]:
+            column.bits[(rows + i) >> 3] |= 1 << ((rows + i) & 7)
+            out = copy_unknown(s, out, slots[i * stride])
+        else:
+            column.nulls += 1
+    column.data_size = total
+    column.rows += count
+    return GATHERED
+
+
+cdef int64_t unknown_size(Scratch* s, uint64_t slot) noexcept nogil:
+    cdef uint64_t at = slot >> 32
+    cdef int64_t size = 0
+    while at:
+        size += s.pieces[at - 1].length
+        at = s.pieces[at - 1].next
+    return size
+
+
+cdef uint8_t* copy_unknown(Scratch* s, uint8_t* out, uint64_t slot) noexcept nogil:
+    cdef uint64_t at = slot >> 32
+    cdef const Piece* piece
+    while at:
+        piece = &s.pieces[at - 1]
+        memcpy(out, locate(s, piece.start), piece.length)
+        out += piece.length
+        at = piece.next
+    return out

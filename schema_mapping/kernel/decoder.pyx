@@ -1,0 +1,330 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Decoding driven: values in chunks that fit the cache, each parsed to slots and then gathered into Arrow buffers.
+
+A value that cannot be read takes back what it left and becomes a row of `__raw__` and `__err__`; its neighbours
+don't notice. Memory is the only reason to raise, and columns beyond what Arrow's 32-bit offsets hold.
+"""
+
+import os
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset, strlen
+
+from schema_mapping.kernel.columns cimport Column, GATHERED, GATHER_NO_MEMORY, Gathered, gather
+from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
+from schema_mapping.kernel.parse cimport clear_message, parse_message
+from schema_mapping.kernel.scratch cimport (
+    BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
+    Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
+)
+from schema_mapping.kernel.tables cimport OUT_64, Tables
+from schema_mapping.kernel.wire cimport write_decimal
+
+cdef enum:
+    MAX_DEPTH = 100
+    CHUNK_BYTES = 1 << 17
+    CHUNK_WORDS = 1 << 15
+    CHUNK_ROWS = 4096
+    CHUNK_SPAN = 0x7FFFFFFF
+
+cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
+
+
+cdef inline void set_bit(uint64_t* row, int bit) noexcept nogil:
+    row[bit >> 6] |= <uint64_t>1 << (bit & 63)
+
+
+cdef const char* code_text(int failure) noexcept nogil:
+    if failure == TRUNCATED:
+        return b"truncated"
+    elif failure == BAD_VARINT:
+        return b"bad_varint"
+    elif failure == BAD_TAG:
+        return b"bad_tag"
+    elif failure == BAD_LENGTH:
+        return b"bad_length"
+    elif failure == BAD_WIRE_TYPE:
+        return b"bad_wire_type"
+    elif failure == BAD_GROUP:
+        return b"bad_group"
+    elif failure == BAD_UTF8:
+        return b"bad_utf8"
+    elif failure == BAD_PACKED:
+        return b"bad_packed"
+    elif failure == TOO_DEEP:
+        return b"too_deep"
+    return b"too_large"
+
+
+cdef take_block(uint8_t** memory, int64_t size):
+    # The memory leaves its old owner; spare room goes back.
+    cdef Block block
+    cdef void* shrunk
+    if memory[0] == NULL:
+        return None
+    block = Block()
+    shrunk = realloc(memory[0], max(size, 1))
+    block.memory = shrunk if shrunk != NULL else memory[0]
+    block.size = size
+    memory[0] = NULL
+    return block
+
+
+cdef class Block:
+    """A piece of C memory, freed with this object."""
+
+    cdef void* memory
+    cdef readonly int64_t size
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    @property
+    def address(self):
+        """Where the memory starts."""
+        return <size_t>self.memory
+
+
+cdef class Values:
+    """A binary column to be decoded: addresses of its Arrow buffers and the part of it that counts."""
+
+    cdef const uint8_t* validity
+    cdef const void* offsets
+    cdef const uint8_t* data
+    cdef const int32_t* prefixes
+    cdef int64_t start
+    cdef readonly int64_t length
+    cdef bint large
+
+    def __init__(self, *, size_t validity, size_t offsets, size_t data, size_t prefixes, int64_t start, int64_t length,
+                 bint large):
+        self.validity = <const uint8_t*>validity
+        self.offsets = <const void*>offsets
+        self.data = <const uint8_t*>data
+        self.prefixes = <const int32_t*>prefixes
+        self.start = start
+        self.length = length
+        self.large = large
+
+    cdef inline bint is_null(self, int64_t i) noexcept nogil:
+        i += self.start
+        return self.validity != NULL and not (self.validity[i >> 3] >> (i & 7)) & 1
+
+    cdef inline int64_t offset(self, int64_t i) noexcept nogil:
+        if self.large:
+            return (<const int64_t*>self.offsets)[self.start + i]
+        return (<const int32_t*>self.offsets)[self.start + i]
+
+
+cdef class Decoder:
+    """One decoding run: feed it values, then take the columns. Not for use by two threads at once."""
+
+    cdef Tables tables
+    cdef Scratch scratch
+    cdef Column* columns
+    cdef RowList* dead
+    cdef KeyTable keys
+    cdef uint8_t* twice         # for each row of the chunk, whether it has a map key twice
+    cdef uint64_t* spans        # and where its value lies
+    cdef int64_t* totals
+    cdef int64_t chunk_rows
+    cdef bint too_large
+
+    def __cinit__(self, Tables tables not None):
+        cdef int i
+        cdef Scratch* s = &self.scratch
+        self.tables = tables
+        s.fields = tables.fields
+        s.nodes = tables.nodes
+        s.layout = tables.spaces
+        s.numbers = tables.numbers
+        s.lookup = tables.lookup
+        s.enums = tables.enums
+        s.enum_numbers = tables.enum_numbers
+        s.enum_names = tables.enum_names
+        s.enum_lookup = tables.enum_lookup
+        s.spaces = <Rows*>calloc(tables.space_count, sizeof(Rows))
+        self.columns = <Column*>calloc(tables.output_count, sizeof(Column))
+        self.dead = <RowList*>calloc(tables.map_count + 1, sizeof(RowList))
+        self.totals = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
+        self.twice = <uint8_t*>calloc(CHUNK_ROWS, 1)
+        self.spans = <uint64_t*>calloc(CHUNK_ROWS, sizeof(uint64_t))
+        if not (s.spaces and self.columns and self.dead and self.totals and self.twice and self.spans):
+            raise MemoryError
+        for i in range(tables.space_count):
+            s.spaces[i].stride = tables.spaces[i].stride
+        self.keys.seed = SEED
+        self.chunk_rows = max(64, min(<int64_t>CHUNK_ROWS, CHUNK_WORDS // max(1, s.spaces[0].stride)))
+        if reserve_spill(s, tables.names_size + 64) == NULL:
+            raise MemoryError
+        memcpy(s.spill, tables.names, tables.names_size)
+        s.spill_size = tables.names_size
+
+    def __dealloc__(self):
+        cdef int i
+        if self.scratch.spaces != NULL:
+            for i in range(self.tables.space_count):
+                free(self.scratch.spaces[i].block)
+        if self.columns != NULL:
+            for i in range(self.tables.output_count):
+                free(self.columns[i].bits)
+                free(self.columns[i].values)
+                free(self.columns[i].data)
+        if self.dead != NULL:
+            for i in range(self.tables.map_count):
+                free(self.dead[i].rows)
+        free(self.scratch.spaces)
+        free(self.scratch.spill)
+        free(self.scratch.pieces)
+        free(self.columns)
+        free(self.dead)
+        free(self.keys.places)
+        free(self.twice)
+        free(self.spans)
+        free(self.totals)
+
+    def feed(self, Values values not None):
+        """Decodes all of `values`. MemoryError when memory is out, OverflowError when a column gets too large."""
+        cdef bint fine
+        with nogil:
+            fine = self.run(values)
+        if not fine:
+            if self.too_large:
+                raise OverflowError
+            raise MemoryError
+
+    cdef bint run(self, Values values) noexcept nogil:
+        cdef Scratch* s = &self.scratch
+        cdef int64_t i, start, end
+        cdef int64_t first = 0
+        for i in range(values.length):
+            start = values.offset(i)
+            end = values.offset(i + 1)
+            if s.spaces[0].count == 0:
+                first = start
+            elif (s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES) and not self.flush():
+                return False
+            if s.spaces[0].count == 0:
+                first = start
+                s.base = values.data + first
+            if values.is_null(i):
+                if append_row(s, &s.spaces[0]) == NULL:
+                    return False
+            elif not self.parse(
+                values.data + start, values.data + end, values.prefixes[i] if values.prefixes != NULL else 0
+            ):
+                return False
+        return self.flush()
+
+    cdef bint parse(self, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
+        cdef Scratch* s = &self.scratch
+        cdef uint64_t* row = append_row(s, &s.spaces[0])
+        if row == NULL:
+            return False
+        s.loose = self.tables.keep_raw
+        s.failure = FINE
+        s.failed_at = p
+        set_bit(row, self.tables.row_bit)
+        set_bit(row, self.tables.ok_bit)
+        if prefix:
+            set_bit(row, self.tables.prefix_bit)
+            row[self.tables.prefix_slot] = bytes_slot(p - s.base, prefix)
+        parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
+        if s.failure != FINE:
+            if s.failure == NO_MEMORY or not self.give_up(row, p):
+                return False
+        self.spans[s.spaces[0].count - 1] = bytes_slot(p - s.base, end - p)
+        if s.loose:
+            self.keep_raw(s.spaces[0].count - 1)
+        return True
+
+    cdef inline void keep_raw(self, int64_t index) noexcept nogil:
+        cdef uint64_t* row = self.scratch.spaces[0].block + index * self.scratch.spaces[0].stride
+        set_bit(row, self.tables.raw_bit)
+        row[self.tables.raw_slot] = self.spans[index]
+
+    cdef bint give_up(self, uint64_t* row, const uint8_t* start) noexcept nogil:
+        # Takes back what the value left and writes down why.
+        cdef Scratch* s = &self.scratch
+        cdef const char* code = code_text(s.failure)
+        cdef uint8_t* out
+        cdef int size
+        clear_message(s, &s.nodes[0], row)
+        memset(row, 0, s.spaces[0].stride * 8)
+        s.failure = FINE
+        out = reserve_spill(s, 48)
+        if out == NULL:
+            return False
+        size = <int>strlen(code)
+        memcpy(out, code, size)
+        out[size] = b"@"
+        size += 1
+        size += write_decimal(out + size, s.failed_at - start)
+        row[self.tables.err_slot] = spilled_slot(s.spill_size, size)
+        s.spill_size += size
+        set_bit(row, self.tables.row_bit)
+        set_bit(row, self.tables.err_bit)
+        s.loose = 1
+        return True
+
+    cdef bint flush(self) noexcept nogil:
+        # The chunk's rows go to the columns.
+        cdef Scratch* s = &self.scratch
+        cdef Gathered outcome
+        cdef int i
+        for i in range(self.tables.map_count):
+            if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
+                return False
+        for i in range(self.tables.output_count):
+            outcome = gather(s, &self.tables.outputs[i], &self.columns[i])
+            if outcome != GATHERED:
+                self.too_large = outcome != GATHER_NO_MEMORY
+                return False
+        for i in range(self.tables.space_count):
+            self.totals[i] += s.spaces[i].count
+            s.spaces[i].count = 0
+        s.piece_count = 0
+        s.spill_size = self.tables.names_size
+        return True
+
+    cdef bint settle_map(self, int index) noexcept nogil:
+        # Values with a key twice in a map are kept raw.
+        cdef Scratch* s = &self.scratch
+        cdef int space = self.tables.maps[index].space
+        cdef int64_t before = self.dead[index].count
+        cdef int64_t i
+        memset(self.twice, 0, s.spaces[0].count)
+        if not mark_duplicates(
+            s, &self.tables.maps[index], &self.keys, self.totals[space], &self.dead[index], self.twice
+        ):
+            return False
+        if self.dead[index].count > before:
+            for i in range(s.spaces[0].count):
+                if self.twice[i]:
+                    self.keep_raw(i)
+        return True
+
+    def take(self):
+        """The columns so far, one tuple an output: rows, nulls, and blocks of bits, values and data (or None)."""
+        return [self.take_column(i) for i in range(self.tables.output_count)]
+
+    cdef take_column(self, int index):
+        cdef Column* column = &self.columns[index]
+        bits = take_block(&column.bits, (column.rows + 7) >> 3)
+        values = take_block(
+            &column.values, column.rows * 8 if self.tables.outputs[index].kind == OUT_64 else (column.rows + 1) * 4
+        )
+        data = take_block(&column.data, column.data_size)
+        return column.rows, column.nulls, bits, values, data
+
+    def rows(self):
+        """Rows of each row space."""
+        return [self.totals[i] for i in range(self.tables.space_count)]
+
+    def dead_rows(self):
+        """For each map, the entries whose key came again, as a block of 64-bit row numbers, or None."""
+        return [
+            take_block(<uint8_t**>&self.dead[i].rows, self.dead[i].count * 8) if self.dead[i].count else None
+            for i in range(self.tables.map_count)
+        ]

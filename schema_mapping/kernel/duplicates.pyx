@@ -1,0 +1,186 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Map keys given twice in one map: the last stays, the others are named for removal, and the value is kept raw.
+
+Keys are hashed with a seed of the process, so that nobody can send a million that collide.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from schema_mapping.kernel.scratch cimport NO_MEMORY, Rows, SPILL_BIT, Scratch
+from schema_mapping.kernel.tables cimport MapKeys, Space
+
+cdef enum:
+    FEW = 8
+
+
+cdef bint mark_duplicates(
+    Scratch* s, const MapKeys* keys, KeyTable* table, int64_t first_row, RowList* dead, uint8_t* root_flags
+) noexcept nogil:
+    # For each map of this kind in the chunk. `first_row` is the number of the chunk's first entry in the whole column;
+    # the bytes of `root_flags` become 1 for values that have a key twice.
+    cdef const Space* layout = &s.layout[keys.space]
+    cdef const Rows* parents = &s.spaces[layout.parent]
+    cdef uint32_t* roots = NULL
+    cdef int64_t at = 0
+    cdef int64_t before
+    cdef int64_t i, count
+    cdef bint fine = True
+    for i in range(parents.count):
+        count = <int64_t>parents.block[i * parents.stride + layout.count_slot]
+        if count > 1:
+            before = dead.count
+            if count <= FEW:
+                fine = compare_all(s, keys, at, count, first_row, dead)
+            else:
+                fine = compare_hashed(s, keys, table, at, count, first_row, dead)
+            if fine and dead.count > before:
+                if roots == NULL:
+                    roots = root_rows(s, layout.parent)
+                    fine = roots != NULL
+                if fine:
+                    root_flags[roots[i]] = 1
+            if not fine:
+                break
+        at += count
+    free(roots)
+    if not fine:
+        s.failure = NO_MEMORY
+    return fine
+
+
+cdef inline const uint8_t* key_bytes(Scratch* s, uint64_t slot) noexcept nogil:
+    cdef uint32_t start = <uint32_t>(slot >> 32)
+    return s.spill + (start & 0x7FFFFFFF) if start >> SPILL_BIT else s.base + start
+
+
+cdef inline bint same_key(Scratch* s, bint as_bytes, uint64_t one, uint64_t other) noexcept nogil:
+    if not as_bytes:
+        return one == other
+    return <uint32_t>one == <uint32_t>other and not memcmp(key_bytes(s, one), key_bytes(s, other), <uint32_t>one)
+
+
+cdef bint compare_all(
+    Scratch* s, const MapKeys* keys, int64_t at, int64_t count, int64_t first_row, RowList* dead
+) noexcept nogil:
+    cdef const Rows* entries = &s.spaces[keys.space]
+    cdef const uint64_t* slots = entries.block + at * entries.stride + keys.slot
+    cdef int64_t i, j
+    for i in range(count - 1):
+        for j in range(i + 1, count):
+            if same_key(s, keys.as_bytes, slots[i * entries.stride], slots[j * entries.stride]):
+                if not add_row(dead, first_row + at + i):
+                    return False
+                break
+    return True
+
+
+cdef bint compare_hashed(
+    Scratch* s, const MapKeys* keys, KeyTable* table, int64_t at, int64_t count, int64_t first_row, RowList* dead
+) noexcept nogil:
+    cdef const Rows* entries = &s.spaces[keys.space]
+    cdef const uint64_t* slots = entries.block + at * entries.stride + keys.slot
+    cdef int64_t size = 32
+    cdef int64_t i, place, held
+    cdef uint64_t slot
+    while size < 2 * count:
+        size *= 2
+    if not clear_table(table, size):
+        return False
+    for i in range(count):
+        slot = slots[i * entries.stride]
+        place = <int64_t>hash_key(s, keys.as_bytes, slot, table.seed) & (size - 1)
+        while True:
+            held = table.places[place]
+            if held == 0:
+                break
+            if same_key(s, keys.as_bytes, slots[(held - 1) * entries.stride], slot):
+                if not add_row(dead, first_row + at + held - 1):
+                    return False
+                break
+            place = (place + 1) & (size - 1)
+        table.places[place] = <uint32_t>(i + 1)
+    return True
+
+
+cdef bint clear_table(KeyTable* table, int64_t size) noexcept nogil:
+    cdef void* grown
+    if size > table.capacity:
+        grown = realloc(table.places, size * sizeof(uint32_t))
+        if grown == NULL:
+            return False
+        table.places = <uint32_t*>grown
+        table.capacity = size
+    memset(table.places, 0, size * sizeof(uint32_t))
+    return True
+
+
+cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
+    x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+cdef uint64_t hash_key(Scratch* s, bint as_bytes, uint64_t slot, uint64_t seed) noexcept nogil:
+    cdef const uint8_t* data
+    cdef uint64_t word
+    cdef uint64_t result
+    cdef uint32_t left
+    if not as_bytes:
+        return mixed(slot ^ seed)
+    data = key_bytes(s, slot)
+    left = <uint32_t>slot
+    result = mixed(left ^ seed)
+    while left >= 8:
+        memcpy(&word, data, 8)
+        result = mixed(result ^ word) + seed
+        data += 8
+        left -= 8
+    word = 0
+    memcpy(&word, data, left)
+    return mixed(result ^ word)
+
+
+cdef bint add_row(RowList* rows, int64_t row) noexcept nogil:
+    cdef int64_t capacity
+    cdef void* grown
+    if rows.count == rows.capacity:
+        capacity = rows.capacity * 2 + 16
+        grown = realloc(rows.rows, capacity * sizeof(int64_t))
+        if grown == NULL:
+            return False
+        rows.rows = <int64_t*>grown
+        rows.capacity = capacity
+    rows.rows[rows.count] = row
+    rows.count += 1
+    return True
+
+
+cdef uint32_t* root_rows(Scratch* s, int space) noexcept nogil:
+    # For each row of a space, the row of the root that it hangs on; for the caller to free, NULL when memory is out.
+    cdef const Space* layout = &s.layout[space]
+    cdef const Rows* rows = &s.spaces[space]
+    cdef uint32_t* result = <uint32_t*>calloc(rows.count + 1, sizeof(uint32_t))
+    cdef uint32_t* above
+    cdef const Rows* parents
+    cdef int64_t i, j, count
+    cdef int64_t at = 0
+    if result == NULL:
+        return NULL
+    if layout.parent < 0:
+        for i in range(rows.count):
+            result[i] = <uint32_t>i
+        return result
+    above = root_rows(s, layout.parent)
+    if above == NULL:
+        free(result)
+        return NULL
+    parents = &s.spaces[layout.parent]
+    for i in range(parents.count):
+        count = <int64_t>parents.block[i * parents.stride + layout.count_slot]
+        for j in range(count):
+            result[at + j] = above[i]
+        at += count
+    free(above)
+    return result

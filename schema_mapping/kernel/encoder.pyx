@@ -1,0 +1,367 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Rows to values, in canonical form. Written from the last byte to the first: a message's length is known before its tag.
+
+Everything a row says is written, nothing is checked against the schema but the names of enums.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy
+
+from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.sources cimport Source, Sources, bind_root, is_null
+from schema_mapping.kernel.tables cimport (
+    Enumeration, FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_CUT, Node, OP_BOOL, OP_BYTES, OP_CLOSED_ENUM,
+    OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_GROUP, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_MAP, OP_MESSAGE,
+    OP_OPEN_ENUM, OP_SINT32, OP_SINT64, OP_STRING, OP_TEXT, OP_UINT32, Tables, hash_name,
+)
+from schema_mapping.kernel.wire cimport load32, load64, varint_size, write_varint
+
+cdef enum:
+    ROOM = 64           # more than tags, a number and a length take
+    NOT_A_NUMBER = 1    # failures
+    OUT_OF_MEMORY = 2
+
+cdef struct Writer:
+    const Field* fields
+    const Node* nodes
+    const Enumeration* enums
+    const uint64_t* enum_names
+    const int32_t* enum_numbers
+    const int32_t* name_lookup
+    const uint8_t* names
+    Sources sources
+    uint8_t* start
+    uint8_t* end
+    int failure
+    int failed_field
+
+
+cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
+    # What is written moves to the end of a larger buffer.
+    cdef int64_t written = w.end - p
+    cdef int64_t capacity = (w.end - w.start) * 2
+    cdef uint8_t* block
+    if capacity < written + more:
+        capacity = written + more
+    block = <uint8_t*>malloc(capacity)
+    if block == NULL:
+        w.failure = OUT_OF_MEMORY
+        return NULL
+    memcpy(block + capacity - written, p, written)
+    free(w.start)
+    w.start = block
+    w.end = block + capacity
+    return w.end - written
+
+
+cdef inline uint8_t* make_room(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
+    return p if p - w.start >= more else grow(w, p, more)
+
+
+cdef inline uint8_t* put_varint(uint8_t* p, uint64_t value) noexcept nogil:
+    p -= varint_size(value)
+    write_varint(p, value)
+    return p
+
+
+cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int64_t i) noexcept nogil:
+    # The bytes alone; nothing for a null.
+    cdef int64_t at = i + source.shift
+    cdef int64_t start, length
+    if is_null(source, i):
+        return p
+    start = source.offsets[at]
+    length = source.offsets[at + 1] - start
+    p = make_room(w, p, length + ROOM)
+    if p != NULL and length:
+        p -= length
+        memcpy(p, source.data + start, length)
+    return p
+
+
+cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
+    # The content of a message in row i of its space.
+    cdef const Node* node = &w.nodes[index]
+    cdef int at
+    if p != NULL and w.sources.unknown[index].offsets != NULL:
+        p = put_bytes(w, p, &w.sources.unknown[index], i)
+    if node.flags & NODE_CUT:
+        return p
+    for at in range(node.first_field + node.field_count - 1, node.first_field - 1, -1):
+        if p == NULL:
+            return NULL
+        p = write_field(w, at, i, p)
+    return p
+
+
+cdef inline uint8_t* write_field(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
+    cdef const Field* field = &w.fields[index]
+    cdef const Source* source = &w.sources.fields[index]
+    if is_null(source, i):
+        return p
+    if field.flags & FIELD_LIST:
+        return write_list(w, index, source.offsets[i + source.shift], source.offsets[i + source.shift + 1], p)
+    return write_value(w, index, source, i, p)
+
+
+cdef uint8_t* write_list(Writer* w, int index, int64_t first, int64_t last, uint8_t* p) noexcept nogil:
+    cdef const Field* field = &w.fields[index]
+    cdef const Source* source = &w.sources.elements[index]
+    cdef int64_t written = w.end - p
+    cdef int64_t i
+    if first == last:
+        return p
+    for i in range(last - 1, first - 1, -1):
+        if field.op == OP_MAP:
+            p = write_entry(w, field, i, p)
+        elif field.flags & FIELD_PACKED:
+            p = make_room(w, p, ROOM)
+            if p != NULL:
+                p = put_number(w, index, source, i, p)
+        else:
+            p = write_value(w, index, source, i, p)
+        if p == NULL:
+            return NULL
+    if field.flags & FIELD_PACKED:
+        p = make_room(w, p, ROOM)
+        if p != NULL:
+            p = put_varint(put_varint(p, w.end - p - written), field.tag)
+    return p
+
+
+cdef uint8_t* write_entry(Writer* w, const Field* field, int64_t i, uint8_t* p) noexcept nogil:
+    # A key and a value, both whatever they are.
+    cdef int key = w.nodes[field.node].first_field
+    cdef int64_t written = w.end - p
+    p = write_value(w, key + 1, &w.sources.fields[key + 1], i, p)
+    if p != NULL:
+        p = write_value(w, key, &w.sources.fields[key], i, p)
+    if p != NULL:
+        p = make_room(w, p, ROOM)
+    return NULL if p == NULL else put_varint(put_varint(p, w.end - p - written), field.tag)
+
+
+cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i, uint8_t* p) noexcept nogil:
+    # One value and its tag, or nothing where it is an implicit default.
+    cdef const Field* field = &w.fields[index]
+    cdef int64_t written
+    cdef int64_t length
+    p = make_room(w, p, ROOM)
+    if p == NULL:
+        return NULL
+    written = w.end - p
+    if field.op <= OP_FLOAT:
+        if field.flags & FIELD_IMPLICIT and is_zero(w, index, source, i):
+            return p
+        p = put_number(w, index, source, i, p)
+        return NULL if p == NULL else put_varint(p, field.tag)
+    if field.op <= OP_BYTES:
+        p = put_bytes(w, p, source, i)
+        if p == NULL:
+            return NULL
+        length = w.end - p - written
+        if length == 0 and field.flags & FIELD_IMPLICIT:
+            return p
+        return put_varint(put_varint(p, length), field.tag)
+    if field.op == OP_GROUP:
+        p = put_varint(p, field.tag + 1)
+    p = write_message(w, field.node, i, p)
+    if p != NULL:
+        p = make_room(w, p, ROOM)
+    if p == NULL:
+        return NULL
+    return put_varint(p if field.op == OP_GROUP else put_varint(p, w.end - p - written), field.tag)
+
+
+cdef inline bint is_zero(Writer* w, int index, const Source* source, int64_t i) noexcept nogil:
+    cdef uint8_t op = w.fields[index].op
+    i += source.shift
+    if op == OP_INT64 or op == OP_SINT64 or op == OP_FIXED64 or op == OP_DOUBLE:
+        return load64(source.values + i * 8) == 0
+    elif op == OP_BOOL:
+        return not (source.values[i >> 3] >> (i & 7)) & 1
+    elif op == OP_OPEN_ENUM or op == OP_CLOSED_ENUM:
+        return enum_number(w, index, source, i) == 0 and w.failure == 0
+    return load32(source.values + i * 4) == 0
+
+
+cdef inline uint8_t* put_number(Writer* w, int index, const Source* source, int64_t i, uint8_t* p) noexcept nogil:
+    # A number without its tag; a null counts as zero. There is room.
+    cdef uint8_t op = w.fields[index].op
+    cdef int64_t at = i + source.shift
+    cdef bint null = is_null(source, i)
+    cdef uint64_t value
+    if op == OP_INT64:
+        return put_varint(p, 0 if null else load64(source.values + at * 8))
+    elif op == OP_INT32:
+        return put_varint(p, 0 if null else <uint64_t><int64_t><int32_t>load32(source.values + at * 4))
+    elif op == OP_UINT32:
+        return put_varint(p, 0 if null else load32(source.values + at * 4))
+    elif op == OP_BOOL:
+        p -= 1
+        p[0] = 0 if null else (source.values[at >> 3] >> (at & 7)) & 1
+        return p
+    elif op == OP_SINT32:
+        value = 0 if null else load32(source.values + at * 4)
+        return put_varint(p, <uint32_t>(value << 1) ^ (0 - (<uint32_t>value >> 31)))
+    elif op == OP_SINT64:
+        value = 0 if null else load64(source.values + at * 8)
+        return put_varint(p, (value << 1) ^ (0 - (value >> 63)))
+    elif op == OP_FIXED64 or op == OP_DOUBLE:
+        value = 0 if null else load64(source.values + at * 8)
+        p -= 8
+        memcpy(p, &value, 8)
+        return p
+    elif op == OP_FIXED32 or op == OP_FLOAT:
+        value = 0 if null else load32(source.values + at * 4)
+        p -= 4
+        memcpy(p, &value, 4)
+        return p
+    value = 0 if null else <uint64_t>enum_number(w, index, source, at)
+    return NULL if w.failure else put_varint(p, value)
+
+
+cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at) noexcept nogil:
+    # The number that a text names: a declared name, or decimal digits.
+    cdef const Enumeration* e = &w.enums[w.fields[index].enumeration]
+    cdef const uint8_t* text = source.data + source.offsets[at]
+    cdef int64_t size = source.offsets[at + 1] - source.offsets[at]
+    cdef uint32_t place
+    cdef int found
+    cdef uint64_t slot
+    if size and text[0] > 57:
+        place = hash_name(text, size) & <uint32_t>e.name_mask
+        while True:
+            found = w.name_lookup[e.by_name + <int64_t>place]
+            if found == 0:
+                break
+            slot = w.enum_names[found - 1]
+            if <int64_t><uint32_t>slot == size and memcmp(
+                w.names + (<uint32_t>(slot >> 32) & 0x7FFFFFFF), text, size
+            ) == 0:
+                return w.enum_numbers[found - 1]
+            place = (place + 1) & <uint32_t>e.name_mask
+    return decimal_number(w, index, text, size)
+
+
+cdef int64_t decimal_number(Writer* w, int index, const uint8_t* text, int64_t size) noexcept nogil:
+    cdef bint negative = size > 1 and text[0] == 45
+    cdef int64_t value = 0
+    cdef int64_t i
+    cdef bint fine = 0 < size < 12
+    for i in range(negative, size):
+        if not fine or text[i] < 48 or text[i] > 57:
+            fine = False
+            break
+        value = value * 10 + text[i] - 48
+    if negative:
+        value = -value
+    if not fine or not INT32_MIN <= value <= INT32_MAX:
+        w.failure = NOT_A_NUMBER
+        w.failed_field = index
+        return 0
+    return value
+
+
+cdef class Encoded:
+    """The bytes of all values, one after the other, and where each starts; the memory is freed with this object."""
+
+    cdef uint8_t* memory
+    cdef uint8_t* first
+    cdef int64_t* offsets
+    cdef readonly int64_t size
+    cdef readonly int64_t length
+
+    def __dealloc__(self):
+        free(self.memory)
+        free(self.offsets)
+
+    @property
+    def address(self):
+        """Where the bytes start."""
+        return <size_t>self.first
+
+    @property
+    def offsets_address(self):
+        """Where the `length + 1` 64-bit offsets start."""
+        return <size_t>self.offsets
+
+
+def encode_rows(Tables tables not None, capsule, *, int64_t guess):
+    """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, in bytes.
+
+    TypeError when the array hasn't the tables' children; ValueError, with the row and the field's number, when an
+    enum's text is neither a name nor a number; MemoryError.
+    """
+    cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
+    cdef Writer w
+    cdef Encoded result = Encoded()
+    cdef uint8_t* p = NULL
+    cdef int64_t row = 0
+    w.fields = tables.fields
+    w.nodes = tables.nodes
+    w.enums = tables.enums
+    w.enum_names = tables.enum_names
+    w.enum_numbers = tables.enum_numbers
+    w.name_lookup = tables.name_lookup
+    w.names = tables.names
+    w.failure = 0
+    w.start = <uint8_t*>malloc(guess + ROOM)
+    w.end = w.start + guess + ROOM
+    w.sources.tables_fields = tables.fields
+    w.sources.tables_nodes = tables.nodes
+    w.sources.fields = <Source*>calloc(tables.field_count, sizeof(Source))
+    w.sources.elements = <Source*>calloc(tables.field_count, sizeof(Source))
+    w.sources.unknown = <Source*>calloc(tables.node_count, sizeof(Source))
+    result.length = array.length
+    result.offsets = <int64_t*>malloc((array.length + 1) * sizeof(int64_t))
+    try:
+        if not (w.start and w.sources.fields and w.sources.elements and w.sources.unknown and result.offsets):
+            raise MemoryError
+        if not bind_root(&w.sources, array):
+            raise TypeError("the rows have other columns than the mapping")
+        with nogil:
+            p = write_rows(&w, array.length, result.offsets, &row)
+        if p == NULL:
+            if w.failure == OUT_OF_MEMORY:
+                raise MemoryError
+            raise ValueError(row, tables.numbers[w.failed_field])
+        result.memory = w.start
+        w.start = NULL
+        result.first = p
+        result.size = w.end - p
+        return result
+    finally:
+        free(w.start)
+        free(w.sources.fields)
+        free(w.sources.elements)
+        free(w.sources.unknown)
+
+
+cdef uint8_t* write_rows(Writer* w, int64_t count, int64_t* offsets, int64_t* row) noexcept nogil:
+    cdef uint8_t* p = w.end
+    cdef int64_t i, total
+    offsets[count] = 0
+    for i in range(count - 1, -1, -1):
+        row[0] = i
+        p = write_row(w, i, p)
+        if p == NULL:
+            return NULL
+        offsets[i] = w.end - p
+    total = w.end - p
+    for i in range(count + 1):
+        offsets[i] = total - offsets[i]
+    return p
+
+
+cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
+    if is_null(&w.sources.root, i):
+        return p
+    if not is_null(&w.sources.raw, i):
+        return put_bytes(w, p, &w.sources.raw, i)
+    p = write_message(w, 0, i, p)
+    if p != NULL:
+        p = put_bytes(w, p, &w.sources.prefix, i)
+    return p

@@ -1,0 +1,32 @@
+# Where the columns of rows to be encoded lie: an Arrow buffer and a shift for each field of the tables.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.tables cimport Field, Node
+
+# Row i of a row space is value i + shift of the buffers.
+cdef struct Source:
+    const uint8_t* validity
+    const uint8_t* values       # numbers or bits
+    const int32_t* offsets      # of strings or lists
+    const uint8_t* data
+    int64_t shift
+
+cdef struct Sources:
+    const Field* tables_fields
+    const Node* tables_nodes
+    Source* fields              # a field's column; for a list, its offsets
+    Source* elements            # what a list of scalars holds
+    Source* unknown             # of each node
+    Source prefix
+    Source raw
+    Source root
+
+
+cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
+    i += source.shift
+    return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
+
+
+cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil

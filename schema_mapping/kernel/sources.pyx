@@ -1,0 +1,64 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Finds the buffers of rows to be encoded: walks an Arrow array beside the tables, whose fields stand in its order."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, Node, OP_GROUP, OP_MAP, OP_MESSAGE
+
+cdef enum:
+    SPECIALS = 3        # __prefix__, __raw__, __err__
+
+
+cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
+    # False where the array has other children than the tables have fields.
+    cdef const Node* root = &sources.tables_nodes[0]
+    if array.n_children != root.field_count + SPECIALS + 1:
+        return False
+    bind(&sources.root, array, array.offset)
+    bind(&sources.prefix, array.children[root.field_count], array.offset + array.children[root.field_count].offset)
+    bind(&sources.raw, array.children[root.field_count + 1], array.offset + array.children[root.field_count + 1].offset)
+    return bind_message(sources, 0, array, array.offset)
+
+
+cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) noexcept nogil:
+    source.validity = <const uint8_t*>array.buffers[0]
+    source.values = <const uint8_t*>array.buffers[1] if array.n_buffers > 1 else NULL
+    source.offsets = <const int32_t*>source.values
+    source.data = <const uint8_t*>array.buffers[2] if array.n_buffers > 2 else NULL
+    source.shift = shift
+
+
+cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
+    # `shift` leads from rows of the space to values of `array`, which is a struct.
+    cdef const Node* node = &sources.tables_nodes[index]
+    cdef const ArrowArray* last
+    cdef int i
+    cdef int count = 0 if node.flags & NODE_CUT else node.field_count
+    if array.n_children < count + (0 if node.flags & NODE_ENTRY else 1):
+        return False
+    for i in range(count):
+        if not bind_field(sources, node.first_field + i, array.children[i], shift):
+            return False
+    if not node.flags & NODE_ENTRY:
+        last = array.children[array.n_children - 1]
+        bind(&sources.unknown[index], last, shift + last.offset)
+    return True
+
+
+cdef bint bind_field(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
+    cdef const Field* field = &sources.tables_fields[index]
+    cdef const ArrowArray* inner
+    shift += array.offset
+    bind(&sources.fields[index], array, shift)
+    if field.flags & FIELD_LIST:
+        if array.n_children != 1:
+            return False
+        inner = array.children[0]
+        if field.node >= 0:
+            return bind_message(sources, field.node, inner, inner.offset)
+        bind(&sources.elements[index], inner, inner.offset)
+        return True
+    if field.op == OP_MESSAGE or field.op == OP_GROUP:
+        return bind_message(sources, field.node, array, shift)
+    return True

@@ -1,0 +1,136 @@
+# The compiled form of a mapping that every kernel loop interprets; see tables.pyx.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+# How one value of a field is read and written. Varints come first.
+cdef enum Op:
+    OP_INT64 = 0
+    OP_INT32 = 1
+    OP_UINT32 = 2
+    OP_SINT32 = 3
+    OP_SINT64 = 4
+    OP_BOOL = 5
+    OP_OPEN_ENUM = 6
+    OP_CLOSED_ENUM = 7
+    OP_LAST_VARINT = 7
+    OP_FIXED64 = 8
+    OP_DOUBLE = 9
+    OP_FIXED32 = 10
+    OP_FLOAT = 11
+    OP_STRING = 12
+    OP_TEXT = 13
+    OP_BYTES = 14
+    OP_MESSAGE = 15
+    OP_GROUP = 16
+    OP_MAP = 17
+    OP_NONE = 18        # of the field that stands for no field
+
+cdef enum FieldFlag:
+    FIELD_LIST = 1      # repeated or map: values open rows of their own
+    FIELD_PACKED = 2    # the canonical form is one packed run
+    FIELD_IMPLICIT = 4  # the default is never on the wire in canonical form
+    FIELD_MANY = 8      # several in a row are canonical: repeated and not packed, or a map
+
+cdef enum NodeFlag:
+    NODE_ENTRY = 1        # a map's key and value
+    NODE_CUT = 2          # kept whole in its unknown slot; the fields only check
+    NODE_MESSAGE_SET = 4
+
+cdef enum WireType:
+    WIRE_VARINT = 0
+    WIRE_64 = 1
+    WIRE_BYTES = 2
+    WIRE_START = 3
+    WIRE_END = 4
+    WIRE_32 = 5
+
+# Kinds of output columns.
+cdef enum OutputKind:
+    OUT_BITS = 0        # validity: a presence bit
+    OUT_BOOL = 1
+    OUT_32 = 2
+    OUT_64 = 3
+    OUT_BYTES = 4
+    OUT_ENUM = 5        # bytes; where nothing was on the wire, the name of zero (`extra`: its index)
+    OUT_UNKNOWN = 6     # bytes with a validity of its own: null where there are none
+    OUT_COUNTS = 7      # offsets of a list
+
+cdef struct Field:
+    uint32_t tag        # in canonical form: of the run where packed
+    uint32_t match      # the tag that the straight path takes; none for fields that need more care
+    uint8_t op
+    uint8_t flags
+    uint8_t tag_size
+    uint8_t spare
+    int32_t slot        # of the value in its row; of the count where it is a list
+    int32_t presence    # bit in the row's head
+    int32_t oneof       # slot that names the oneof's present member, or -1
+    int32_t owner       # node that the field belongs to
+    int32_t node        # of the message or map entry, or -1
+    int32_t space       # of the list's rows, or -1
+    int32_t enumeration
+
+cdef struct Node:
+    int32_t first_field
+    int32_t field_count
+    int32_t lookup      # where the node's part of the dense lookup starts
+    int32_t dense       # numbers below are looked up, others searched
+    int32_t unknown     # slot of the unrecognized bytes, or -1
+    int32_t flags
+    int32_t has_lists   # whether rows elsewhere hang on a row of this node
+
+cdef struct Enumeration:
+    int32_t first       # index of the first of its values, ascending by number
+    int32_t count
+    int32_t lowest      # of the dense part
+    int32_t dense       # size of the dense part
+    int32_t lookup
+    int32_t by_name     # where its hash table starts in `name_lookup`
+    int32_t name_mask
+
+cdef struct Space:
+    int32_t stride      # 64-bit words of a row
+    int32_t parent      # space that holds the counts, or -1 for the root
+    int32_t count_slot
+
+cdef struct Output:
+    int32_t kind
+    int32_t space
+    int32_t slot        # or presence bit
+    int32_t extra
+
+cdef struct MapKeys:
+    int32_t space
+    int32_t slot        # of the key
+    int32_t as_bytes
+
+cdef class Tables:
+    cdef Field* fields
+    cdef Node* nodes
+    cdef Space* spaces
+    cdef Output* outputs
+    cdef MapKeys* maps
+    cdef Enumeration* enums
+    cdef uint32_t* numbers        # of fields, for the search
+    cdef int32_t* lookup
+    cdef int32_t* enum_numbers
+    cdef uint64_t* enum_names     # slots: the names lie at the start of the spill
+    cdef int32_t* enum_lookup
+    cdef int32_t* name_lookup     # index in `enum_names` + 1, or 0
+    cdef uint8_t* names
+    cdef readonly int64_t names_size
+    cdef readonly int32_t field_count, node_count, space_count, output_count, enum_count, map_count
+    cdef readonly int32_t raw_slot, err_slot, prefix_slot, raw_bit, err_bit, prefix_bit, ok_bit, row_bit
+    cdef readonly int32_t keep_raw
+    cdef object owners
+
+
+cdef inline uint32_t hash_name(const uint8_t* name, int64_t size) noexcept nogil:
+    cdef uint64_t head = 0
+    cdef uint64_t tail = 0
+    memcpy(&head, name, 8 if size >= 8 else size)
+    if size > 8:
+        memcpy(&tail, name + size - 8, 8)
+    head = (head ^ (tail * <uint64_t>0x9E3779B97F4A7C15) ^ <uint64_t>size) * <uint64_t>0xBF58476D1CE4E5B9
+    return <uint32_t>(head >> 40)

@@ -1,0 +1,91 @@
+# cython: language_level=3
+"""The compiled form of a mapping as C arrays: what `program` lays out, held for the kernel loops."""
+
+FIELD_ITEM = sizeof(Field)
+NODE_ITEM = sizeof(Node)
+SPACE_ITEM = sizeof(Space)
+OUTPUT_ITEM = sizeof(Output)
+ENUM_ITEM = sizeof(Enumeration)
+MAP_ITEM = sizeof(MapKeys)
+
+
+cdef class Tables:
+    """C views of a program's tables; the numpy arrays behind them are kept alive and never written again."""
+
+    def __init__(self, arrays, *, root, keep_raw):
+        self.owners = arrays
+        self.fields = <Field*>_address(arrays["fields"], sizeof(Field))
+        self.nodes = <Node*>_address(arrays["nodes"], sizeof(Node))
+        self.spaces = <Space*>_address(arrays["spaces"], sizeof(Space))
+        self.outputs = <Output*>_address(arrays["outputs"], sizeof(Output))
+        self.maps = <MapKeys*>_address(arrays["maps"], sizeof(MapKeys))
+        self.enums = <Enumeration*>_address(arrays["enums"], sizeof(Enumeration))
+        self.numbers = <uint32_t*>_address(arrays["numbers"], sizeof(uint32_t))
+        self.lookup = <int32_t*>_address(arrays["lookup"], sizeof(int32_t))
+        self.enum_numbers = <int32_t*>_address(arrays["enum_numbers"], sizeof(int32_t))
+        self.enum_names = <uint64_t*>_address(arrays["enum_names"], sizeof(uint64_t))
+        self.enum_lookup = <int32_t*>_address(arrays["enum_lookup"], sizeof(int32_t))
+        self.name_lookup = <int32_t*>_address(arrays["name_lookup"], sizeof(int32_t))
+        self.names = <uint8_t*>_address(arrays["names"], sizeof(uint8_t))
+        self.names_size = arrays["names"].size
+        self.field_count = arrays["fields"].size
+        self.node_count = arrays["nodes"].size
+        self.space_count = arrays["spaces"].size
+        self.output_count = arrays["outputs"].size
+        self.enum_count = arrays["enums"].size
+        self.map_count = arrays["maps"].size
+        self.raw_slot = root["raw_slot"]
+        self.err_slot = root["err_slot"]
+        self.prefix_slot = root["prefix_slot"]
+        self.raw_bit = root["raw_bit"]
+        self.err_bit = root["err_bit"]
+        self.prefix_bit = root["prefix_bit"]
+        self.ok_bit = root["ok_bit"]
+        self.row_bit = root["row_bit"]
+        self.keep_raw = keep_raw
+
+
+cdef size_t _address(array, size_t item) except 0:
+    if array.dtype.itemsize != item or not array.flags.c_contiguous:
+        raise TypeError(f"a table of {item}-byte items is needed, not {array.dtype}")
+    return <size_t>array.ctypes.data
+
+
+OPS = {
+    "INT64": OP_INT64,
+    "INT32": OP_INT32,
+    "UINT32": OP_UINT32,
+    "SINT32": OP_SINT32,
+    "SINT64": OP_SINT64,
+    "BOOL": OP_BOOL,
+    "OPEN_ENUM": OP_OPEN_ENUM,
+    "CLOSED_ENUM": OP_CLOSED_ENUM,
+    "FIXED64": OP_FIXED64,
+    "DOUBLE": OP_DOUBLE,
+    "FIXED32": OP_FIXED32,
+    "FLOAT": OP_FLOAT,
+    "STRING": OP_STRING,
+    "TEXT": OP_TEXT,
+    "BYTES": OP_BYTES,
+    "MESSAGE": OP_MESSAGE,
+    "GROUP": OP_GROUP,
+    "MAP": OP_MAP,
+    "NONE": OP_NONE,
+}
+FIELD_FLAGS = {"LIST": FIELD_LIST, "PACKED": FIELD_PACKED, "IMPLICIT": FIELD_IMPLICIT, "MANY": FIELD_MANY}
+NODE_FLAGS = {"ENTRY": NODE_ENTRY, "CUT": NODE_CUT, "MESSAGE_SET": NODE_MESSAGE_SET}
+OUTPUTS = {
+    "BITS": OUT_BITS,
+    "BOOL": OUT_BOOL,
+    "32": OUT_32,
+    "64": OUT_64,
+    "BYTES": OUT_BYTES,
+    "ENUM": OUT_ENUM,
+    "UNKNOWN": OUT_UNKNOWN,
+    "COUNTS": OUT_COUNTS,
+}
+
+
+def name_hash(bytes name not None):
+    """The hash by which an enum's names are looked up."""
+    return hash_name(<const uint8_t*>name, len(name))

@@ -1,0 +1,154 @@
+# Protobuf's wire format, read with every bound checked. A function that returns a pointer returns NULL where the bytes
+# are no such thing; `loose` is set where a canonical writer would have written other bytes.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+
+cdef inline const uint8_t* read_varint(
+    const uint8_t* p, const uint8_t* end, uint64_t* value, int* loose
+) noexcept nogil:
+    cdef uint64_t result = 0
+    cdef uint64_t byte
+    cdef int shift = 0
+    while p < end:
+        byte = p[0]
+        p += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if shift != 0 and (byte == 0 or (shift == 63 and byte > 1)):
+                loose[0] = 1
+            value[0] = result
+            return p
+        shift += 7
+        if shift > 63:
+            return NULL
+    return NULL
+
+
+# A tag or length: at most five bytes, and no more than `most`.
+cdef inline const uint8_t* read_short(
+    const uint8_t* p, const uint8_t* end, uint64_t most, uint32_t* value, int* loose
+) noexcept nogil:
+    cdef uint64_t result = 0
+    cdef uint64_t byte
+    cdef int shift = 0
+    while p < end and shift < 35:
+        byte = p[0]
+        p += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if result > most:
+                return NULL
+            if shift != 0 and byte == 0:
+                loose[0] = 1
+            value[0] = <uint32_t>result
+            return p
+        shift += 7
+    return NULL
+
+
+# Whether a varint that could not be read ended too early, rather than too late.
+cdef inline bint is_cut_short(const uint8_t* p, const uint8_t* end, int most) noexcept nogil:
+    cdef int i = 0
+    while p < end and i < most:
+        if p[0] < 0x80:
+            return False
+        p += 1
+        i += 1
+    return i < most
+
+
+cdef inline int varint_size(uint64_t value) noexcept nogil:
+    cdef int size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t* write_varint(uint8_t* p, uint64_t value) noexcept nogil:
+    while value >= 0x80:
+        p[0] = <uint8_t>(value | 0x80)
+        p += 1
+        value >>= 7
+    p[0] = <uint8_t>value
+    return p + 1
+
+
+# At most 20 bytes; the answer is how many.
+cdef inline int write_decimal(uint8_t* out, int64_t value) noexcept nogil:
+    cdef uint8_t digits[24]
+    cdef uint64_t rest = 0 - <uint64_t>value if value < 0 else <uint64_t>value
+    cdef int size = 0
+    cdef int i
+    while size == 0 or rest:
+        digits[size] = 48 + <uint8_t>(rest % 10)
+        rest //= 10
+        size += 1
+    if value < 0:
+        digits[size] = 45
+        size += 1
+    for i in range(size):
+        out[i] = digits[size - 1 - i]
+    return size
+
+
+cdef inline uint64_t load64(const uint8_t* p) noexcept nogil:
+    cdef uint64_t value
+    memcpy(&value, p, 8)
+    return value
+
+
+cdef inline uint32_t load32(const uint8_t* p) noexcept nogil:
+    cdef uint32_t value
+    memcpy(&value, p, 4)
+    return value
+
+
+# Length of the well-formed UTF-8 character at p (1 to 4), or minus the length of the ill-formed piece there that
+# one U+FFFD stands for (Unicode, "maximal subpart").
+cdef inline int utf8_step(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    cdef uint8_t lead = p[0]
+    cdef uint8_t low = 0x80
+    cdef uint8_t high = 0xBF
+    cdef int need, i
+    if lead < 0x80:
+        return 1
+    if lead < 0xC2 or lead > 0xF4:
+        return -1
+    if lead < 0xE0:
+        need = 1
+    elif lead < 0xF0:
+        need = 2
+        if lead == 0xE0:
+            low = 0xA0
+        elif lead == 0xED:
+            high = 0x9F
+    else:
+        need = 3
+        if lead == 0xF0:
+            low = 0x90
+        elif lead == 0xF4:
+            high = 0x8F
+    for i in range(1, need + 1):
+        if p + i >= end or p[i] < low or p[i] > high:
+            return -i
+        low = 0x80
+        high = 0xBF
+    return need + 1
+
+
+cdef inline bint is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    cdef int step
+    while p < end:
+        while end - p >= 8 and not (load64(p) & <uint64_t>0x8080808080808080):
+            p += 8
+        while p < end and p[0] < 0x80:
+            p += 1
+        if p < end:
+            step = utf8_step(p, end)
+            if step < 0:
+                return False
+            p += step
+    return True

@@ -1,0 +1,173 @@
+"""Rows of the kernel's tables while they are laid out, and the numpy arrays they end in.
+
+Slots count from zero within their space here; the arrays put them behind the space's presence bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schema_mapping.kernel import tables
+
+NONE = -1
+NO_TAG = 0xFFFF_FFFF
+WORD_BITS = 64
+DENSE_SLACK = 64
+DENSE_SPREAD = 4
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class SpaceRow:
+    """A row space: where its counts are, and how many slots and presence bits a row has so far."""
+
+    parent: int = NONE
+    count_slot: int = NONE
+    slots: int = 0
+    bits: int = 0
+
+    def slot(self) -> int:
+        """A new slot."""
+        self.slots += 1
+        return self.slots - 1
+
+    def bit(self) -> int:
+        """A new presence bit."""
+        self.bits += 1
+        return self.bits - 1
+
+    @property
+    def head(self) -> int:
+        """Words that the presence bits take."""
+        return -(-self.bits // WORD_BITS)
+
+
+@dataclass(slots=True, kw_only=True)
+class FieldRow:
+    """A field as the kernel sees it; `home` is the space of its message, `space` that of its list."""
+
+    number: int
+    op: int
+    home: int = NONE
+    tag: int = NO_TAG
+    match: int = NO_TAG
+    tag_size: int = 0
+    flags: int = 0
+    slot: int = NONE
+    presence: int = 0
+    oneof: int = NONE
+    owner: int = NONE
+    node: int = NONE
+    space: int = NONE
+    enumeration: int = NONE
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeRow:
+    """A message: its fields are `first` and the `count - 1` after it; `like` lends them to a node without its own."""
+
+    home: int = NONE
+    first: int = 0
+    count: int = 0
+    unknown: int = NONE
+    flags: int = 0
+    has_lists: bool = False
+    like: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class OutputRow:
+    """An output column; `slot` is a presence bit where the kind is BITS."""
+
+    kind: int
+    space: int
+    slot: int
+    extra: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class MapRow:
+    """Where the keys of a kind of map lie."""
+
+    space: int
+    slot: int
+    as_bytes: bool
+
+
+NO_FIELD = FieldRow(number=0, op=tables.OPS["NONE"])
+
+FIELD = np.dtype(
+    [("tag", "u4"), ("match", "u4"), ("op", "u1"), ("flags", "u1"), ("tag_size", "u1"), ("spare", "u1")]
+    + [(name, "i4") for name in ("slot", "presence", "oneof", "owner", "node", "space", "enumeration")]
+)
+NODE = np.dtype([(n, "i4") for n in ("first", "count", "lookup", "dense", "unknown", "flags", "has_lists")])
+SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot")])
+OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra")])
+MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
+
+
+def field_arrays(
+    fields: Sequence[FieldRow], nodes: Sequence[NodeRow], spaces: Sequence[SpaceRow]
+) -> Mapping[str, Array]:
+    """The arrays of fields, nodes and spaces, with the lookup from field number to field."""
+    lookup: list[int] = []
+    rows = []
+    for node in nodes:
+        source = node if node.like is None else nodes[node.like]
+        numbers = [field.number for field in fields[source.first : source.first + source.count]]
+        dense = _dense_size(numbers)
+        unknown = _placed(node.unknown, node.home, spaces)
+        rows.append((source.first, source.count, len(lookup), dense, unknown, node.flags, node.has_lists))
+        part = [0] * dense
+        for index, number in enumerate(numbers):
+            if number < dense:
+                part[number] = source.first + index
+        lookup.extend(part)
+    return {
+        "fields": np.array([_field(field, spaces) for field in fields], dtype=FIELD),
+        "numbers": np.array([field.number for field in fields], dtype=np.uint32),
+        "nodes": np.array(rows, dtype=NODE),
+        "lookup": np.array(lookup, dtype=np.int32),
+        "spaces": np.array(
+            [(s.head + s.slots, s.parent, _placed(s.count_slot, s.parent, spaces)) for s in spaces], dtype=SPACE
+        ),
+    }
+
+
+def output_arrays(
+    outputs: Sequence[OutputRow], maps: Sequence[MapRow], spaces: Sequence[SpaceRow]
+) -> Mapping[str, Array]:
+    """The arrays of output columns and maps."""
+    bits = tables.OUTPUTS["BITS"]
+    placed = [
+        (row.kind, row.space, row.slot if row.kind == bits else _placed(row.slot, row.space, spaces), row.extra)
+        for row in outputs
+    ]
+    keys = [(row.space, _placed(row.slot, row.space, spaces), row.as_bytes) for row in maps]
+    return {"outputs": np.array(placed, dtype=OUTPUT), "maps": np.array(keys, dtype=MAP)}
+
+
+def _placed(slot: int, space: int, spaces: Sequence[SpaceRow]) -> int:
+    return NONE if slot == NONE else slot + spaces[space].head
+
+
+def _field(row: FieldRow, spaces: Sequence[SpaceRow]) -> tuple[int, ...]:
+    slot = _placed(row.slot, row.home, spaces)
+    oneof = _placed(row.oneof, row.home, spaces)
+    head = (row.tag, row.match, row.op, row.flags, row.tag_size, 0)
+    return (*head, slot, row.presence, oneof, row.owner, row.node, row.space, row.enumeration)
+
+
+def _dense_size(numbers: Sequence[int]) -> int:
+    # Number 0 is looked up too: it is no field's.
+    size = 1
+    for index, number in enumerate(numbers):
+        if number < DENSE_SPREAD * (index + 1) + DENSE_SLACK:
+            size = number + 1
+    return size
