@@ -53,9 +53,5 @@ class MappingOptionsError(SchemaMappingError):
     """Limits that no mapping can have."""
 
 
-class EvolutionError(SchemaMappingError):
-    """A schema change that the field-id ledger cannot take."""
-
-
 class KernelError(SchemaMappingError):
     """Rows handed to the kernel do not have the mapping's type."""

@@ -140,7 +140,8 @@ def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> 
 def keep_foreign_columns(ours: Schema, table: Schema, entries: Iterable[LedgerEntry]) -> Schema:
     """`ours` with the columns of `table` that are neither in it nor in the ledger: others added them.
 
-    They stand at the end of their struct, at any depth; `schema_id` is that of `ours`.
+    They stand at the end of their struct, at any depth, and yield a name that is ours: `<name>_<id>`. The schema id is
+    that of `ours`.
     """
     known = {entry.field_id for entry in entries} | set(ours._lazy_id_to_field)  # noqa: SLF001
     merged = _merge_struct(ours.as_struct(), table.as_struct(), known)
@@ -150,7 +151,12 @@ def keep_foreign_columns(ours: Schema, table: Schema, entries: Iterable[LedgerEn
 def _merge_struct(ours: StructType, theirs: StructType, known: set[int]) -> StructType:
     before = {field.field_id: field for field in theirs.fields}
     kept = [_merge_field(field, before.get(field.field_id), known) for field in ours.fields]
-    return StructType(*kept, *(field for field in theirs.fields if field.field_id not in known))
+    taken = {field.name.lower() for field in kept}
+    for field in theirs.fields:
+        if field.field_id not in known:
+            name = f"{field.name}_{field.field_id}" if field.name.lower() in taken else field.name
+            kept.append(field.model_copy(update={"name": name}))
+    return StructType(*kept)
 
 
 def _merge_field(ours: NestedField, theirs: NestedField | None, known: set[int]) -> NestedField:

@@ -40,8 +40,8 @@ class Mapping:
     """The columns of a message type. Make one with `compile_mapping`.
 
     `descriptor_set` and `message` are the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root`
-    and `root_ids` are the mapping tree, `cuts` what it leaves out. `fingerprint` is SHA-256 over the schema's facts and
-    the options, not the ids.
+    and `root_ids` are the mapping tree, `cuts` what it leaves out, `graph` the types it was made from. `fingerprint` is
+    SHA-256 over the schema's facts and the options, not the ids.
     """
 
     descriptor_set: bytes
@@ -53,6 +53,7 @@ class Mapping:
     root: MappedMessage
     root_ids: RootIds
     cuts: tuple[Cut, ...]
+    graph: TypeGraph
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
@@ -71,19 +72,22 @@ class Mapping:
         """The kernel's tables, compiled once in a process."""
         from schema_mapping.program import compile_program
 
-        return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw)
+        return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph)
 
     def decode(self, values: pa.Array | pa.ChunkedArray) -> pa.StructArray:
-        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are."""
+        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
+
+        Raises KernelError when the values aren't binary, or are so many that a column would pass Arrow's 2 GiB.
+        """
         from schema_mapping.decode import decode
 
-        return _by_chunk(values, lambda chunk: decode(chunk, self.program), self.arrow_type)
+        return decode(values, self.program)
 
-    def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
+    def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
         """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""
         from schema_mapping.encode import encode
 
-        return _by_chunk(rows, lambda chunk: encode(chunk, self.program), pa.binary())
+        return encode(rows, self.program)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `mapping_from_json` makes an equal mapping."""
@@ -178,6 +182,7 @@ def compile_mapping(
         root=root,
         root_ids=root_ids,
         cuts=find_cuts(graph, ids, options),
+        graph=graph,
     )
 
 

@@ -119,6 +119,17 @@ def test_columns_that_others_added_are_kept() -> None:
     assert keep_foreign_columns(second.iceberg_schema, second.iceberg_schema, ()) == second.iceberg_schema
 
 
+def test_a_column_that_others_added_yields_its_name() -> None:
+    first = assign(LedgerState(), value=fields("A a = 1; message A { int32 x = 1; }"))
+    table = with_foreign(first.iceberg_schema)
+    second = assign(first.state.at_least(901), value=fields("A a = 1; message A { int32 x = 1; int32 Score = 2; }"))
+    merged = keep_foreign_columns(second.iceberg_schema, table, second.state.entries)
+    assert merged.find_field("val.a.Score").field_id == 902
+    assert merged.find_field("val.a.score_901").field_id == 901
+    again = keep_foreign_columns(second.iceberg_schema, merged, second.state.entries)
+    assert again == merged
+
+
 def test_a_dropped_column_is_not_taken_for_a_foreign_one() -> None:
     options = MappingOptions(keep_removed=False)
     first = assign(LedgerState(), value=fields("int32 a = 1; int32 b = 2;"), options=options)
