@@ -65,13 +65,14 @@ def decode_batches(
     all_read = done == len(headers)
     if error is not None and all_read:
         raise error
+    complete = next_offset >= end_offset or (next_range_seen and all_read)
     records, batches = reader.finish()
     return DecodedBatches(
         records=records,
         batches=batches,
         start_offset=covered_from,
-        next_offset=next_offset,
-        complete=next_offset >= end_offset or (next_range_seen and all_read),
+        next_offset=max(next_offset, end_offset) if complete else next_offset,
+        complete=complete,
         consumed=consumed,
         open_transactions=reader.aborted.remaining(),
     )
