@@ -4,6 +4,8 @@
     ├── ConfigError              configuration that cannot work; nothing has been started
     ├── SourceError              Kafka
     │   ├── BrokerUnavailable    (retryable) no broker answers
+    │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
+    │   ├── UnknownTopic         no such topic or partition
     │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
     │   └── DataLoss             the log no longer holds, or contradicts, what comes next
     ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
@@ -45,6 +47,16 @@ class BrokerUnavailable(SourceError):
     """No broker answers at the addresses given."""
 
     retryable: ClassVar[bool] = True
+
+
+class LeaderUnavailable(SourceError):
+    """No broker leads the partition, or its leader does not answer; elections and restarts pass."""
+
+    retryable: ClassVar[bool] = True
+
+
+class UnknownTopic(SourceError):
+    """No such topic or partition, as far as the principal may see."""
 
 
 class AccessDenied(SourceError):
