@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -50,19 +50,18 @@ def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -
 
 
 def find_descriptor(source: SourceSchema) -> Descriptor:
-    """The message's descriptor in a pool of its own.
+    """The message's descriptor in a pool of its own, which holds only the files it needs.
 
     Raises DescriptorError when the bytes are no descriptor set, an import is missing, a file contradicts itself, or the
     message isn't there; near names are listed.
     """
-    files = _parse(source)
+    files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
+    homes = {name: file.name for file in files.values() for name in message_names(file)}
+    if source.message not in homes:
+        raise DescriptorError(missing_message(source.message, tuple(homes)))
     pool = DescriptorPool()
-    _fill(pool, files, source.message)
-    try:
-        return pool.FindMessageTypeByName(source.message)
-    except KeyError:
-        names = tuple(name for file in files.values() for name in message_names(file))
-        raise DescriptorError(missing_message(source.message, names)) from None
+    _fill(pool, files, homes[source.message], source.message)
+    return pool.FindMessageTypeByName(source.message)
 
 
 def missing_message(message: str, names: tuple[str, ...]) -> str:
@@ -103,11 +102,7 @@ def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
     return parsed
 
 
-def _parse(source: SourceSchema) -> dict[str, FileDescriptorProto]:
-    return {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
-
-
-def _fill(pool: DescriptorPool, files: dict[str, FileDescriptorProto], message: str) -> None:
+def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], home: str, message: str) -> None:
     added: set[str] = set()
 
     def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:
@@ -131,8 +126,7 @@ def _fill(pool: DescriptorPool, files: dict[str, FileDescriptorProto], message: 
         except TypeError as error:
             raise DescriptorError(f"protobuf refuses a file of the schema: {error}", file=name) from error
 
-    for name in sorted(files):
-        add(name, "", ())
+    add(home, "", ())
 
 
 def _well_known(name: str) -> FileDescriptorProto | None:

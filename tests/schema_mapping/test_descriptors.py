@@ -81,12 +81,15 @@ def test_no_descriptor_set() -> None:
     assert "holds no file" in refusal(SourceSchema(descriptor_set=b"", message="t.M"))
 
 
+M = DescriptorProto(name="M")
+
+
 def file_set(*files: FileDescriptorProto) -> SourceSchema:
     return SourceSchema(descriptor_set=FileDescriptorSet(file=files).SerializeToString(), message="t.M")
 
 
 def test_a_missing_import_is_named_with_its_importer() -> None:
-    told = refusal(file_set(FileDescriptorProto(name="a.proto", dependency=["b.proto"])))
+    told = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M], dependency=["b.proto"])))
     assert "--include_imports" in told
     assert "file='b.proto'" in told
     assert "imported_by='a.proto'" in told
@@ -95,7 +98,7 @@ def test_a_missing_import_is_named_with_its_importer() -> None:
 def test_a_circle_of_imports() -> None:
     told = refusal(
         file_set(
-            FileDescriptorProto(name="a.proto", dependency=["b.proto"]),
+            FileDescriptorProto(name="a.proto", package="t", message_type=[M], dependency=["b.proto"]),
             FileDescriptorProto(name="b.proto", dependency=["a.proto"]),
         )
     )
@@ -103,7 +106,14 @@ def test_a_circle_of_imports() -> None:
 
 
 def test_a_file_that_contradicts_itself() -> None:
-    message = DescriptorProto(name="M")
-    told = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[message, message])))
+    told = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M, M])))
     assert "protobuf refuses" in told
     assert "file='a.proto'" in told
+
+
+def test_files_that_the_message_does_not_need_may_be_broken() -> None:
+    good = FileDescriptorProto(name="a.proto", package="t", message_type=[M])
+    bad = FileDescriptorProto(name="b.proto", package="t", message_type=[M, M], dependency=["none.proto"])
+    other = FileDescriptorProto(name="b.proto", package="o", dependency=["none.proto"])
+    assert find_descriptor(file_set(good, other)).full_name == "t.M"
+    assert "none.proto" in refusal(file_set(good, bad))

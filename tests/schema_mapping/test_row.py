@@ -8,8 +8,10 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import LedgerState, RawMapping, RowMapping, assign
+from schema_mapping.descriptors import find_descriptor
 from schema_mapping.errors import DescriptorError
 from schema_mapping.fixed_columns import FIXED_LEAVES
 from schema_mapping.row import row_mapping_from_json
@@ -82,6 +84,26 @@ def test_a_version_is_rebuilt_from_its_json() -> None:
         again = row_mapping_from_json(json.loads(version.mapping))
         assert again == row
         assert again.arrow_schema.equals(row.arrow_schema, check_metadata=True)
+
+
+def test_values_of_every_version_are_encoded_back_by_the_rebuilt_mapping() -> None:
+    state, written = LedgerState(), []
+    for body, value in (
+        ("int32 a = 1; string old = 2;", {"a": 7, "old": "x"}),
+        ("int64 a = 1; string new = 2; map<string, M> m = 3;", {"a": -1, "new": "y", "m": {"k": {"a": 5}}}),
+        ("repeated string a = 1; bytes b = 4;", {"a": ["p", "q"], "b": b"\x00"}),
+    ):
+        source = fields(body)
+        assigned = assign(state, value=source)
+        state = assigned.state
+        data = GetMessageClass(find_descriptor(source))(**value).SerializeToString()
+        rows = assigned.row.value.decode(pa.array([data, None, b""]))
+        assert rows.field("__raw__").null_count == 3
+        written.append((assigned.version, rows, [data, None, b""]))
+    for version, rows, values in written:
+        stored = next(each for each in state.versions if each.version == version)
+        mapping = row_mapping_from_json(json.loads(stored.mapping)).value
+        assert mapping.encode(rows).to_pylist() == values
 
 
 def test_a_newer_format_is_refused() -> None:
