@@ -52,7 +52,7 @@ class Rotation:
         self._latest = 0
 
     def runs(self, times: Int64Array) -> Iterator[Run]:
-        """Runs of the batches with these times, as the clock gave them; `end_file` may be called between two runs."""
+        """Runs of the batches with these times, as the clock gave them; `end_if_full` may be called after each."""
         first = 0
         while first < len(times):
             floor = times[first] if self._open is None else self._latest
@@ -71,13 +71,12 @@ class Rotation:
             )
             first += length
 
-    def is_full(self, size_bytes: int) -> bool:
-        """Whether a file of this size has reached its target."""
-        return size_bytes >= self._target_bytes
-
-    def end_file(self) -> None:
-        """Note that the open file has ended: the next run begins another, whatever its partition."""
+    def end_if_full(self, size_bytes: int) -> bool:
+        """Whether the open file, of this size, ends here; the next run then begins another, whatever its partition."""
+        if size_bytes < self._target_bytes:
+            return False
         self._open = None
+        return True
 
 
 def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:

@@ -33,8 +33,7 @@ def test_every_batch_is_in_one_file_of_one_partition(
                 inputs.append([])
             files[-1] += run.times.tolist()
             inputs[-1] += times[run.first : run.end]
-            if next(ends, False):
-                decision.end_file()
+            if decision.end_if_full(int(next(ends, False))):
                 files.append([])
                 inputs.append([])
         assert placed == len(times)

@@ -29,7 +29,7 @@ def test_the_maximum_goes_on_over_groups_and_begins_anew_with_a_file():
     assert [run.partition_value for run in decision.runs(np.array([3 * DAY]))] == [3]
     late = list(decision.runs(np.array([DAY])))
     assert [(run.partition_value, run.new_partition, run.times.tolist()) for run in late] == [(3, False, [3 * DAY])]
-    decision.end_file()
+    assert decision.end_if_full(1_000)
     early = list(decision.runs(np.array([DAY])))
     assert [(run.partition_value, run.new_partition) for run in early] == [(1, False)]
 
@@ -39,14 +39,14 @@ def test_a_file_may_end_between_two_runs_of_a_group():
     seen = []
     for run in decision.runs(np.array([DAY, 2 * DAY, DAY])):
         seen.append((run.first, run.end, run.new_partition))
-        decision.end_file()
+        assert decision.end_if_full(1_000)
     assert seen == [(0, 1, False), (1, 3, False)]
 
 
 def test_the_target_size_counts_from_itself():
     decision = rotation()
-    assert not decision.is_full(999)
-    assert decision.is_full(1_000)
+    assert not decision.end_if_full(999)
+    assert decision.end_if_full(1_000)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,154 @@
+"""Writes a range's groups to one data file after the other, and says which offsets each covers.
+
+The ranges it hands over follow each other without gaps: each file's range ends where the next one's starts, behind its
+last batch, and the last one where the task stopped. What a failed file held is in no range.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.ingest.grouping import BatchGroup
+from archiver.ingest.rotation import EndReason, Rotation, Run, partition_folder
+from archiver.ingest.spool import TaskSpool
+from archiver.ingest.task_values import TranslateTask
+from archiver.ingest.translate import Translator
+from archiver.ingest.upload import Uploader
+from archiver.storage.segment import SegmentOrigin, SegmentWriter
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenFile:
+    """The file being written. `path` is where it will be; the range it covers starts at `start_offset`."""
+
+    id: str
+    writer: SegmentWriter
+    local: Path
+    path: str
+    start_offset: int
+    partition_value: int
+
+
+class RangeWriter:
+    """Takes groups in order; `end` finishes the last file. `ended_by` counts why files ended."""
+
+    def __init__(self, task: TranslateTask, spool: TaskSpool, uploader: Uploader) -> None:
+        target = task.target
+        self._target = target
+        self._partition = task.planned.partition
+        self._spool = spool
+        self._uploader = uploader
+        self._translator = Translator(
+            target.row, topic=target.topic, partition=self._partition, on_parse_error=target.on_parse_error
+        )
+        self._rotation = Rotation(
+            partition_by=target.partition_by, target_bytes=min(target.target_file_size, task.spool_bytes // 2)
+        )
+        self._open: _OpenFile | None = None
+        self._start = task.planned.start_offset
+        self._leader_epoch = task.planned.leader_epoch
+        self._holds_rows = False
+        self.written_until = self._start
+        self.ended_by: dict[EndReason, int] = dict.fromkeys(EndReason, 0)
+        self.translate_seconds = 0.0
+        self.write_seconds = 0.0
+
+    def begin_at(self, offset: int) -> None:
+        """Move the range's start, before anything was written: the offsets before belong to another range's batch."""
+        self._start = self.written_until = offset
+
+    def write(self, group: BatchGroup) -> None:
+        """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError."""
+        for run in self._rotation.runs(group.times):
+            if run.new_partition:
+                self._end_file(self.written_until, EndReason.TIME_PARTITION)
+            part = group.part(run.first, run.end)
+            self._append(part, run)
+            self.written_until = int(part.last_offset[-1]) + 1
+            self._leader_epoch = part.records.column("leader_epoch")[-1].as_py()
+            if self._open is not None and self._rotation.end_if_full(self._open.writer.size_bytes):
+                self._end_file(self.written_until, EndReason.TARGET_SIZE)
+
+    def cover(self, until: int) -> None:
+        """Note that the offsets up to `until` hold no further records."""
+        self.written_until = max(self.written_until, until)
+
+    def end(self) -> None:
+        """End the range behind what was written and covered, and hand over what is left of it."""
+        if self._open is not None:
+            self._end_file(self.written_until, EndReason.RANGE_END)
+        elif self.written_until > self._start and not self._holds_rows:
+            self._hand_over(new_id(), self.written_until, None, None)
+
+    def abort(self) -> None:
+        """Drop the file that is open, if one is; its offsets are then not covered."""
+        if self._open is not None:
+            self._open.writer.abort()
+            self._open = None
+
+    def _append(self, part: BatchGroup, run: Run) -> None:
+        started = time.perf_counter()
+        rows = self._translator.translate(part, run.times)
+        translated = time.perf_counter()
+        if self._open is None:
+            self._open = self._start_file(run.partition_value)
+        self._holds_rows = True
+        try:
+            self._open.writer.write(rows)
+        except BaseException:
+            self.abort()  # some of the rows may be in it
+            raise
+        self.translate_seconds += translated - started
+        self.write_seconds += time.perf_counter() - translated
+
+    def _start_file(self, partition_value: int) -> _OpenFile:
+        target, file_id = self._target, new_id()
+        folder = partition_folder(target.partition_name, partition_value, target.partition_by)
+        name = f"{target.topic}-{self._partition}-{self._start:020d}-{file_id.lower()}.{target.format.extension}"
+        local = self._spool.file(f"{file_id}.{target.format.extension}")
+        return _OpenFile(
+            id=file_id,
+            writer=target.format.start(local, target.layout),
+            local=local,
+            path=f"{target.data_location}/{folder}/{name}",
+            start_offset=self._start,
+            partition_value=partition_value,
+        )
+
+    def _end_file(self, end_offset: int, reason: EndReason) -> None:
+        file, self._open = self._open, None
+        if file is None:
+            return
+        started = time.perf_counter()
+        target = self._target
+        origin = SegmentOrigin(
+            cluster_id=target.cluster_id,
+            topic=target.topic,
+            topic_id=target.topic_id,
+            partition=self._partition,
+            start_offset=file.start_offset,
+            end_offset=end_offset,
+        )
+        info = file.writer.close(origin=origin, path=file.path, partition_value=file.partition_value)
+        self.write_seconds += time.perf_counter() - started
+        self.ended_by[reason] += 1
+        self._hand_over(file.id, end_offset, info, file.local)
+
+    def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: Path | None) -> None:
+        finished = TranslatedRange(
+            id=range_id,
+            topic=self._target.topic,
+            partition=self._partition,
+            start_offset=self._start,
+            end_offset=end_offset,
+            schema_version=self._target.row.schema_version,
+            leader_epoch=self._leader_epoch,
+            file=file,
+            created_ms=time.time_ns() // 1_000_000,
+        )
+        self._start = end_offset
+        self._holds_rows = False
+        self._uploader.put(finished, local)

@@ -1,0 +1,64 @@
+"""Uploads of finished files, one at a time, while the task goes on with the next file.
+
+So a task's spool holds at most two files. What is uploaded is known in order: after a failure, the ranges before it are
+still good. A file that storage denied is kept and named.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from archiver.errors import StorageDenied
+from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.ingest.spool import TaskSpool
+from archiver.storage.objects import ObjectStore
+from catalog.model import TranslatedRange
+
+
+class Uploader:
+    """Takes finished ranges in order; `uploaded` are those whose file is in the object store. A context manager."""
+
+    def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
+        self._objects = objects
+        self._spool = spool
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="upload")
+        self._running: Future[None] | None = None
+        self.uploaded: list[TranslatedRange] = []
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def put(self, finished: TranslatedRange, local: Path | None) -> None:
+        """Upload the range's file (None: it has none) after those before; raises what became of the one before."""
+        self.wait()
+        self._running = self._thread.submit(self._upload, finished, local)
+
+    def wait(self) -> None:
+        """Wait until everything put so far is uploaded.
+
+        Raises the leaves of StorageError, naming the file; once it did, it always will: nothing may follow a gap.
+        """
+        if self._running is not None:
+            self._running.result()
+
+    def _upload(self, finished: TranslatedRange, local: Path | None) -> None:
+        if finished.file is not None and local is not None:
+            started = time.perf_counter()
+            pass_point(FaultPoint.BEFORE_UPLOAD)
+            try:
+                self._objects.upload(local, finished.file.path)
+            except StorageDenied as error:
+                name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.suffix}"
+                kept = self._spool.keep(local, name)
+                raise StorageDenied(error.message, **error.context | {"spooled": str(kept)}) from error
+            pass_point(FaultPoint.AFTER_UPLOAD)
+            local.unlink()
+            self.seconds += time.perf_counter() - started
+        self.uploaded.append(finished)
