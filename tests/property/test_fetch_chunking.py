@@ -59,7 +59,7 @@ def test_files_do_not_depend_on_fetches(tmp_path: Path, seed: int) -> None:
     day = 0
     shape = []
     for _ in range(200):
-        day += random.random() < 0.01
+        day += random.random() < 0.02
         wild = PLAN if random.random() < 0.1 else day * DAY + random.randrange(DAY)
         shape.append((wild, random.randrange(1, 200), random.randrange(2_000)))
     log = log_of(shape)
@@ -79,4 +79,4 @@ def test_files_do_not_depend_on_fetches(tmp_path: Path, seed: int) -> None:
             ]
         )
     assert digests[0] == digests[1] == digests[2]
-    assert len(digests[0]) > 3
+    assert len(digests[0]) >= 3
