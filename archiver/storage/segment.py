@@ -89,12 +89,19 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a file that is read or ruled out as a whole: `first_row` is its first row's position in the file."""
+    """A part of a file that is read or ruled out as a whole: `first_row` is its first row's position in the file.
+
+    No row's offset lies outside `low_offset` and `high_offset` (both included; None where the file doesn't say).
+    `is_sorted` says that its rows are known to be in the order of (partition, offset).
+    """
 
     index: int
     first_row: int
     rows: int
     size_bytes: int
+    low_offset: int | None
+    high_offset: int | None
+    is_sorted: bool
 
 
 class SegmentWriter(Protocol):

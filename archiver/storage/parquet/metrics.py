@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.columns import Leaf
 
 DEFAULT_MODE = "write.metadata.metrics.default"
 COLUMN_MODE = "write.metadata.metrics.column."

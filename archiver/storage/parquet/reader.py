@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
+from archiver.storage.columns import leaves_of, parquet_paths
 from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.footer import read_footer
-from archiver.storage.parquet.leaves import leaves_of, parquet_paths
 from archiver.storage.rows import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from schema_mapping.fixed_columns import (
@@ -68,9 +68,7 @@ class ParquetSegmentReader:
         for index in range(self._footer.num_row_groups):
             group = self._footer.row_group(index)
             if self._may_hold(group, rows):
-                found.append(
-                    Block(index=index, first_row=first_row, rows=group.num_rows, size_bytes=group.total_byte_size)
-                )
+                found.append(self._block(index, first_row, group))
             first_row += group.num_rows
         return tuple(found)
 
@@ -93,6 +91,20 @@ class ParquetSegmentReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _block(self, index: int, first_row: int, group: pq.RowGroupMetaData) -> Block:
+        low, high = self._bounds(group, OFFSET_ID) or (None, None)
+        order = tuple((one.column_index, one.descending) for one in group.sorting_columns)
+        by_offset = ((self._leaf_index.get(PARTITION_ID), False), (self._leaf_index.get(OFFSET_ID), False))
+        return Block(
+            index=index,
+            first_row=first_row,
+            rows=group.num_rows,
+            size_bytes=group.total_byte_size,
+            low_offset=low,
+            high_offset=high,
+            is_sorted=order[:2] == by_offset,
+        )
 
     def _may_hold(self, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
         partition = self._bounds(group, PARTITION_ID)

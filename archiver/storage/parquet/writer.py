@@ -15,17 +15,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
+from archiver.storage.columns import Leaf, leaves_of
 from archiver.storage.parquet.footer import footer_of
-from archiver.storage.parquet.leaves import Leaf, leaves_of
-from archiver.storage.parquet.metrics import column_metrics, metrics_modes
+from archiver.storage.parquet.metrics import column_metrics, metrics_mode, metrics_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.rows import NO_TIMESTAMP, record_timestamps
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from catalog.model import DataFileInfo
 from schema_mapping import names
+from schema_mapping.fixed_columns import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
 GROUP_ROWS = 128 << 10
 GROUP_BYTES = 64 << 20
+ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
+"""Whatever the table's modes: with `kafka.event_timestamp` they tell a replay which files can't hold a time."""
+
 EXPECTED_RATIO = 0.5
 """File bytes for each byte of Arrow data, until the first row group of a file has shown its own ratio."""
 
@@ -44,7 +48,7 @@ class ParquetSegmentWriter:
         self._path = spool_file
         self._layout = layout
         self._leaves = leaves_of(layout.schema)
-        self._modes = metrics_modes(self._leaves, layout.table_properties)
+        self._modes = metrics_modes(self._leaves, layout.table_properties) | ALWAYS_MEASURED
         self._sink = _create(spool_file)
         self._parquet = pq.ParquetWriter(self._sink, layout.schema, **writer_options(self._leaves, compression_level))
         self._gathered: list[pa.RecordBatch] = []

@@ -1,0 +1,132 @@
+"""One topic's archive as a replay sees it: partitions, watermarks, offsets of times, and records in order.
+
+Always the table's current snapshot, loaded again at `refresh`, and when a file is gone because others rewrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from archiver.config import Config
+from archiver.errors import ObjectMissing
+from archiver.replay.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
+from archiver.replay.merge import offsets_of
+from archiver.replay.open_file import TopicStorage
+from archiver.replay.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
+from archiver.replay.scan import PartitionScan
+from archiver.replay.table_files import ManifestReader
+from archiver.replay.tables import CatalogTables, TableSource
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import RowRange, SegmentFormat
+from catalog import properties as keys
+from catalog.offsets import decode_offsets
+
+FORMATS: Final[Mapping[str, SegmentFormat]] = {ParquetFormat.extension: ParquetFormat()}
+
+
+class TopicArchive:
+    """The archive of one topic. Safe to share between threads; a running `records` isn't disturbed by `refresh`."""
+
+    def __init__(
+        self,
+        topic: str,
+        tables: TableSource,
+        *,
+        registry: Callable[[str], MappingSource] | None = None,
+        formats: Mapping[str, SegmentFormat] = FORMATS,
+    ) -> None:
+        """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach."""
+        self.topic = topic
+        self._tables = tables
+        self._formats = formats
+        self._manifests = ManifestReader()
+        self._lock = Lock()
+        table = tables.load(topic)
+        fallback = registry(table.properties.get(keys.CLUSTER_ID, "")) if registry else NoMappings()
+        self._mappings = KnownMappings(topic, fallback)
+        self._snapshot = self._read(table)
+
+    @property
+    def snapshot(self) -> TopicSnapshot:
+        """The snapshot that was current at the last refresh."""
+        return self._snapshot
+
+    def refresh(self) -> TopicSnapshot:
+        """Load the table again."""
+        with self._lock:
+            table = self._tables.load(self.topic)
+            self._snapshot = self._read(table)
+            return self._snapshot
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that have been archived."""
+        return self._snapshot.partitions
+
+    def watermarks(self, partition: int) -> tuple[int, int]:
+        """Least archived offset, and the offset after the last: equal where nothing is archived."""
+        return low_watermark(self._snapshot, partition), self.end(partition)
+
+    def end(self, partition: int) -> int:
+        """The offset after the last archived one."""
+        return high_watermark(self._snapshot, partition)
+
+    def offset_for_time(self, partition: int, timestamp: int) -> int | None:
+        """The least offset whose timestamp (ms) is `timestamp` or later; None where none is."""
+        return first_offset_since(self._snapshot, partition, timestamp)
+
+    def records(self, partition: int, start: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Records from offset `start` up to and without `end` (default: the end at the last refresh), in order.
+
+        Batches have the schema ASSEMBLED and are never empty. When a file is gone because the table was rewritten and
+        cleaned up meanwhile, the stream goes on from the current snapshot. Raises ReplayError, StorageError leaves and
+        CatalogError, each naming the file.
+        """
+        position = start
+        end = self.end(partition) if end is None else end
+        snapshot = self._snapshot
+        while position < end:
+            try:
+                for batch in self._scan(snapshot, RowRange(partition=partition, start_offset=position, end_offset=end)):
+                    yield batch
+                    position = int(offsets_of(batch)[-1]) + 1
+            except ObjectMissing:
+                fresh = self.refresh()
+                if fresh.snapshot_id == snapshot.snapshot_id:
+                    raise
+                snapshot = fresh
+            else:
+                return
+
+    @staticmethod
+    def _scan(snapshot: TopicSnapshot, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        return iter(PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted))
+
+    def _read(self, table: Table) -> TopicSnapshot:
+        offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
+        return TopicSnapshot(
+            snapshot_id=table.metadata.current_snapshot_id,
+            files=self._manifests.files(table),
+            next_offsets={partition: one.next_offset for partition, one in offsets.items()},
+            storage=TopicStorage(
+                io=table.io,
+                objects=ObjectStore.of(table.io.properties),
+                formats=self._formats,
+                mappings=self._mappings,
+            ),
+        )
+
+
+def open_archive(config: Config, topic: str, tables: TableSource | None = None) -> TopicArchive:
+    """Open a topic's archive: its table from the catalog, mappings from footers and, where needed, the registry."""
+
+    def registry(cluster_id: str) -> MappingSource:
+        return RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
+
+    return TopicArchive(topic, tables or CatalogTables(config), registry=registry)

@@ -1,0 +1,181 @@
+"""From archived rows to records as a consumer sees them, a batch at a time and without an object per record.
+
+Key and raw values come from `__raw__`, other values from the mapping that wrote the row. Sections 2, 3 and 7 of the
+design: byte for byte, or an error that names the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.errors import ReplayError
+from archiver.replay.projection import Projection, compile_projection
+from archiver.replay.records import ASSEMBLED, HEADER
+from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.rows import record_timestamps
+from schema_mapping import names
+from schema_mapping.errors import KernelError
+from schema_mapping.fixed_columns import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    HEADERS_FIELD,
+    HEADERS_ID,
+    KAFKA_FIELD,
+    KAFKA_ID,
+    KEY_ID,
+    LEADER_EPOCH_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    RAW_TIMESTAMP_ID,
+    SCHEMA_VERSION_ID,
+    TIMESTAMP_TYPE_ID,
+    VAL_ID,
+)
+from schema_mapping.row import RowMapping
+
+KAFKA_IDS = frozenset(
+    (
+        PARTITION_ID,
+        OFFSET_ID,
+        EVENT_TIMESTAMP_ID,
+        TIMESTAMP_TYPE_ID,
+        APPEND_TIMESTAMP_ID,
+        RAW_TIMESTAMP_ID,
+        LEADER_EPOCH_ID,
+        SCHEMA_VERSION_ID,
+    )
+)
+"""What records need of `kafka`."""
+
+_KAFKA_TYPE = pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in KAFKA_IDS])
+_HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
+
+
+class Mappings(Protocol):
+    """The mapping of each schema version."""
+
+    def row_mapping(self, version: int) -> RowMapping:
+        """Return the mapping of a version; ReplayError where nobody knows it."""
+
+
+@dataclass(frozen=True)
+class Assembler:
+    """Assembles the rows of one file, read with always the same columns; `schema` is the file's own."""
+
+    path: str
+    schema: pa.Schema
+    mappings: Mappings
+
+    @cached_property
+    def field_ids(self) -> frozenset[int]:
+        """The columns to read."""
+        key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
+        raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
+        raw_id = None if raw is None else field_id(raw)
+        if raw_id is None:
+            raise self._incomplete(f"{names.KEY}.{names.RAW}")
+        return KAFKA_IDS | {raw_id, VAL_ID, HEADERS_ID}
+
+    def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
+        """Return `kafka` of rows with at least these columns, missing ones null, names and types ours."""
+        column = column_by_id(rows, KAFKA_ID)
+        if column is None:
+            raise self._incomplete(names.KAFKA)
+        projection = self._projection(column.type, _KAFKA_TYPE, names.KAFKA)
+        if projection.missing:
+            raise self._incomplete(*projection.missing)
+        return projection(column)
+
+    def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+        """Assemble rows; `kafka` is theirs. The result has the schema ASSEMBLED, in the order of the rows."""
+        key = column_by_id(rows, KEY_ID)
+        types = pc.fill_null(kafka.field(names.TIMESTAMP_TYPE), -1)
+        columns = [
+            kafka.field(names.PARTITION),
+            kafka.field(names.OFFSET),
+            types,
+            record_timestamps(kafka),
+            pc.struct_field(key, names.RAW).cast(pa.binary()),
+            self._values(column_by_id(rows, VAL_ID), kafka.field(names.SCHEMA_VERSION)),
+            self._headers(column_by_id(rows, HEADERS_ID)),
+            kafka.field(names.LEADER_EPOCH),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
+
+    def _values(self, val: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+        distinct = pc.unique(versions)
+        if len(distinct) == 1:
+            return self._encode(val, distinct[0].as_py())
+        parts = []
+        places = []
+        for version in distinct.to_pylist():
+            place = np.flatnonzero(pc.equal(versions, version).fill_null(value=False).to_numpy(zero_copy_only=False))
+            places.append(place)
+            parts.append(self._encode(val.take(pa.array(place)), version))
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return pa.concat_arrays(parts).take(pa.array(order))
+
+    def _encode(self, val: pa.StructArray, version: int | None) -> pa.BinaryArray:
+        if version is None:
+            raise ReplayError(
+                "rows have no schema version: restore the file from a snapshot before the rewrite", file=self.path
+            )
+        mapping = self.mappings.row_mapping(version).value
+        projection = self._projection(val.type, mapping.arrow_type, names.VAL, version)
+        rows = projection(val)
+        if projection.missing and self._needs_columns(rows):
+            raise ReplayError(
+                "columns that these rows were written with are gone from the file, so their values can't be given "
+                "back: restore it from a snapshot before the rewrite, and keep removed columns in the table",
+                file=self.path,
+                columns=projection.missing,
+                schema_version=version,
+            )
+        try:
+            return mapping.encode(rows)
+        except KernelError as error:
+            raise ReplayError(
+                "rows can't be encoded back: the file was changed since it was written",
+                file=self.path,
+                schema_version=version,
+                cause=str(error),
+            ) from error
+
+    def _headers(self, headers: pa.ListArray | None) -> pa.ListArray:
+        if headers is None:
+            raise self._incomplete(names.HEADERS)
+        column = self._projection(headers.type, HEADERS_FIELD.type, names.HEADERS)(headers)
+        first, last = column.offsets[0], column.offsets[-1]
+        entries = column.values.slice(first.as_py(), last.as_py() - first.as_py())
+        keys = pc.coalesce(entries.field(names.RAW_KEY), entries.field(names.HEADER_KEY).cast(pa.binary()))
+        pairs = pa.StructArray.from_arrays([keys, entries.field(names.HEADER_VALUE)], fields=list(HEADER))
+        return pa.ListArray.from_arrays(pc.subtract(column.offsets, first), pairs, type=_HEADERS_TYPE)
+
+    @staticmethod
+    def _needs_columns(rows: pa.StructArray) -> bool:
+        """Whether any value is to be made from columns: neither null nor kept whole."""
+        return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
+
+    def _projection(self, source: pa.DataType, target: pa.DataType, name: str, version: int = 0) -> Projection:
+        # by name and version, not by type: Arrow's types are equal when only their field ids differ
+        found = self._projections.get((name, version))
+        if found is None:
+            found = self._projections[name, version] = compile_projection(source, target, name)
+        return found
+
+    @cached_property
+    def _projections(self) -> dict[tuple[str, int], Projection]:
+        return {}
+
+    def _incomplete(self, *columns: str) -> ReplayError:
+        return ReplayError(
+            "the file lacks columns or values that every archived row has: restore it from before the rewrite",
+            file=self.path,
+            columns=columns,
+        )

@@ -1,0 +1,87 @@
+"""Which mapping wrote a row: by `kafka.schema_version`, from the footers of our files, else from the registry.
+
+A row is always encoded back with the mapping it was written with, so evolution never breaks a replay.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from archiver.errors import ReplayError
+from archiver.storage.segment import SegmentMetadata
+from catalog.registry import Registry
+from schema_mapping.errors import SchemaMappingError
+from schema_mapping.row import RowMapping, row_mapping_from_json
+
+
+class MappingSource(Protocol):
+    """Where the mappings of one topic's schema versions come from."""
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """Return the mapping of a version, None where this source doesn't know it."""
+
+
+class NoMappings:
+    """A source that knows nothing: only footers count."""
+
+    def row_mapping(self, version: int) -> RowMapping | None:  # noqa: ARG002 - the protocol's
+        """Return None."""
+        return None
+
+
+class KnownMappings:
+    """The mappings of one topic: those that its files' footers have taught, then those of `fallback`."""
+
+    def __init__(self, topic: str, fallback: MappingSource | None = None) -> None:
+        self._topic = topic
+        self._fallback = fallback or NoMappings()
+        self._texts: dict[int, str] = {}
+        self._mappings: dict[int, RowMapping] = {}
+
+    def learn(self, metadata: SegmentMetadata) -> None:
+        """Take in what a file says about itself."""
+        if metadata.mapping is not None and metadata.schema_version is not None:
+            self._texts.setdefault(metadata.schema_version, metadata.mapping)
+
+    def row_mapping(self, version: int) -> RowMapping:
+        """Return the mapping of a version; ReplayError where nobody knows it."""
+        known = self._mappings.get(version)
+        if known is None:
+            known = self._mappings.setdefault(version, self._find(version))
+        return known
+
+    def _find(self, version: int) -> RowMapping:
+        text = self._texts.get(version)
+        try:
+            found = row_mapping_from_json(json.loads(text)) if text else self._fallback.row_mapping(version)
+        except (ValueError, KeyError, TypeError, SchemaMappingError) as error:
+            raise ReplayError(
+                "the mapping in a file's footer can't be read: upgrade the archiver if a newer one wrote it",
+                topic=self._topic,
+                schema_version=version,
+                cause=str(error),
+            ) from error
+        if found is None:
+            raise ReplayError(
+                "nobody knows the mapping that wrote these rows: files rewritten by other engines lose it, so give the "
+                "replay the registry (`registry.dsn`) that archived the topic",
+                topic=self._topic,
+                schema_version=version,
+            )
+        return found
+
+
+class RegistryMappings:
+    """The mappings that the registry remembers; it is opened at the first question."""
+
+    def __init__(self, *, dsn: str, cluster_id: str, topic: str) -> None:
+        self._dsn = dsn
+        self._cluster_id = cluster_id
+        self._topic = topic
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """Return the mapping of a version; CatalogError where the registry doesn't answer or doesn't know it."""
+        with Registry(self._dsn, connections=1) as registry:
+            topic = registry.find(cluster_id=self._cluster_id, topic=self._topic)
+            return None if topic is None else registry.row_mapping(topic, version)

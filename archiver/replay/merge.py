@@ -1,0 +1,79 @@
+"""Sorted batches of records into one sorted stream.
+
+Our own files follow each other and pass through untouched. Only where ranges of offsets overlap, as rewrites by others
+may leave them, are rows interleaved, a bounded piece at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+PIECE_BYTES = 8 << 20
+
+
+def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Offsets of a batch of records."""
+    column: npt.NDArray[np.int64] = batch.column("offset").to_numpy()
+    return column
+
+
+def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Sort a batch, or return it as it is if it is sorted."""
+    offsets = offsets_of(batch)
+    if np.all(offsets[:-1] <= offsets[1:]):
+        return batch
+    return batch.take(pa.array(np.argsort(offsets, kind="stable")))
+
+
+def split_at(batches: Iterable[pa.RecordBatch], frontier: int) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """Cut sorted batches in two: what lies below the offset `frontier`, and the rest. No batch is empty."""
+    below: list[pa.RecordBatch] = []
+    rest: list[pa.RecordBatch] = []
+    for batch in batches:
+        cut = int(np.searchsorted(offsets_of(batch), frontier))
+        if cut:
+            below.append(batch.slice(0, cut))
+        if cut < batch.num_rows:
+            rest.append(batch.slice(cut))
+    return below, rest
+
+
+def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge sorted batches, none of them empty."""
+    ordered = sorted(batches, key=lambda batch: int(offsets_of(batch)[0]))
+    cluster: list[pa.RecordBatch] = []
+    end = -1
+    for batch in ordered:
+        offsets = offsets_of(batch)
+        if cluster and offsets[0] > end:
+            yield from _interleaved(cluster)
+            cluster = []
+        cluster.append(batch)
+        end = max(end, int(offsets[-1]))
+    if cluster:
+        yield from _interleaved(cluster)
+
+
+def _interleaved(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) == 1:
+        yield batches[0]
+        return
+    lengths = [batch.num_rows for batch in batches]
+    source = np.repeat(np.arange(len(batches)), lengths)
+    order = np.argsort(np.concatenate([offsets_of(batch) for batch in batches]), kind="stable")
+    taken = np.zeros(len(batches), np.int64)
+    size = sum(batch.nbytes for batch in batches)
+    rows = max(1, PIECE_BYTES * len(order) // max(1, size))
+    for start in range(0, len(order), rows):
+        sources = source[order[start : start + rows]]
+        counts = np.bincount(sources, minlength=len(batches))
+        parts = [batch.slice(int(taken[i]), int(counts[i])) for i, batch in enumerate(batches) if counts[i]]
+        taken += counts
+        # the piece's rows lie in `parts` one source after the other: a stable sort by source says where each went
+        places = np.empty(len(sources), np.int64)
+        places[np.argsort(sources, kind="stable")] = np.arange(len(sources))
+        yield pa.concat_batches(parts).take(pa.array(places))

@@ -1,0 +1,93 @@
+"""One data file being read: its reader, what is deleted of it, and how its rows become records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+
+from archiver.errors import ReplayError
+from archiver.replay.assemble import KAFKA_IDS, Assembler
+from archiver.replay.deletes import Deletes, Mask, read_deletes
+from archiver.replay.mappings import KnownMappings
+from archiver.replay.merge import sorted_by_offset
+from archiver.replay.table_files import TableFile
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import Block, RowRange, SegmentFormat, SegmentReader
+from schema_mapping import names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStorage:
+    """Where a topic's files are, how they are read (by the file format's name), and what wrote their rows."""
+
+    io: FileIO
+    objects: ObjectStore
+    formats: Mapping[str, SegmentFormat]
+    mappings: KnownMappings
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file of the table, open until `close`."""
+
+    reader: SegmentReader
+    deletes: Deletes
+    assembler: Assembler
+
+    @classmethod
+    def open(cls, storage: TopicStorage, file: TableFile) -> OpenFile:
+        """Open a file; raises the leaves of StorageError, or ReplayError for a format that nobody reads."""
+        segment_format = storage.formats.get(file.format)
+        if segment_format is None:
+            raise ReplayError(
+                "a data file has a format that the archiver doesn't read: rewrite the table's files as Parquet",
+                file=file.path,
+                format=file.format,
+            )
+        deletes = read_deletes(storage.io, file)
+        reader = segment_format.open(storage.objects, file.path)
+        storage.mappings.learn(reader.metadata)
+        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings))
+
+    def close(self) -> None:
+        """Close the file; closing it again does nothing."""
+        self.reader.close()
+
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Assemble the block's records of one partition and range: each batch sorted, none empty."""
+        for rows, kafka in self._rows(block, wanted, self.assembler.field_ids):
+            yield sorted_by_offset(self.assembler.records(rows, kafka))
+
+    def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
+        """Read only the column `kafka` of the same rows, in file order."""
+        for _, kafka in self._rows(block, wanted, KAFKA_IDS):
+            yield kafka
+
+    def _rows(
+        self, block: Block, wanted: RowRange, field_ids: frozenset[int]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
+        first_row = block.first_row
+        for rows in self.reader.read(block, field_ids | self.deletes.field_ids):
+            kafka = self.assembler.kafka(rows)
+            kept = _wanted(kafka, wanted) & self.deletes.survivors(rows, first_row)
+            first_row += rows.num_rows
+            if kept.all():
+                yield rows, kafka
+            elif kept.any():
+                mask = pa.array(kept)
+                yield rows.filter(mask), kafka.filter(mask)
+
+
+def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
+    offsets = kafka.field(names.OFFSET)
+    inside = pc.and_(
+        pc.equal(kafka.field(names.PARTITION), pa.scalar(wanted.partition, pa.int32())),
+        pc.and_(pc.greater_equal(offsets, wanted.start_offset), pc.less(offsets, wanted.end_offset)),
+    )
+    mask: Mask = pc.fill_null(inside, fill_value=False).to_numpy(zero_copy_only=False)
+    return np.asarray(mask, np.bool_)

@@ -1,0 +1,140 @@
+"""From a file's columns to the type of the mapping that wrote the rows, by field id, at any depth.
+
+Foreign rewrites reorder, rename, promote and add columns; ids survive all of that. A column of the mapping that the
+file doesn't have is named, so that a replay never passes off a default as what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.errors import ReplayError
+from archiver.storage.columns import field_id
+
+Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A compiled conversion of one column. `missing` names the target's columns that the source doesn't have."""
+
+    convert: Convert
+    missing: tuple[str, ...]
+
+    def __call__(self, column: pa.Array) -> pa.Array:
+        """Convert one column."""
+        return self.convert(column)
+
+
+def compile_projection(source: pa.DataType, target: pa.DataType, name: str) -> Projection:
+    """Compile the conversion from type to type; `name` is the column's, for errors.
+
+    Raises ReplayError where the file's type can't hold what the mapping wrote.
+    """
+    missing: list[str] = []
+    convert = _compile(source, target, name, missing)
+    return Projection(convert or _same, tuple(missing))
+
+
+def _compile(source: pa.DataType, target: pa.DataType, name: str, missing: list[str]) -> Convert | None:
+    """Compile, or return None where the column can stay as it is."""
+    if pa.types.is_struct(target):
+        _expect(pa.types.is_struct(source), source, target, name)
+        return _compile_struct(source, target, name, missing)
+    if pa.types.is_map(target):
+        _expect(pa.types.is_map(source), source, target, name)
+        return _compile_map(source, target, name, missing)
+    if pa.types.is_list(target):
+        _expect(pa.types.is_list(source) or pa.types.is_large_list(source), source, target, name)
+        return _compile_list(source, target, name, missing)
+    if source == target:
+        return None
+    _expect(not pa.types.is_nested(source), source, target, name)
+    return lambda column: pc.cast(column, target)
+
+
+def _compile_struct(source: pa.StructType, target: pa.StructType, name: str, missing: list[str]) -> Convert | None:
+    positions = {field_id(field): index for index, field in enumerate(source)}
+    picks: list[tuple[int | None, Convert | None]] = []
+    for field in target:
+        position = positions.get(field_id(field))
+        path = f"{name}.{field.name}"
+        if position is None:
+            missing.append(path)
+            picks.append((None, None))
+        else:
+            picks.append((position, _compile(source.field(position).type, field.type, path, missing)))
+    in_place = [position for position, _ in picks] == list(range(source.num_fields))
+    if in_place and all(convert is None for _, convert in picks) and source == target:
+        return None
+    fields = list(target)
+
+    def convert(column: pa.StructArray) -> pa.StructArray:
+        children = [
+            pa.nulls(len(column), field.type) if position is None else (inner or _same)(column.field(position))
+            for field, (position, inner) in zip(fields, picks, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(column))
+
+    return convert
+
+
+def _compile_list(source: pa.ListType, target: pa.ListType, name: str, missing: list[str]) -> Convert | None:
+    inner = _compile(source.value_type, target.value_type, f"{name}.element", missing)
+    if inner is None and source == target:
+        return None
+
+    def convert(column: pa.ListArray) -> pa.ListArray:
+        offsets, (values,) = _unsliced(column, (column.values,))
+        return pa.ListArray.from_arrays(offsets, (inner or _same)(values), type=target, mask=_nulls(column))
+
+    return convert
+
+
+def _compile_map(source: pa.MapType, target: pa.MapType, name: str, missing: list[str]) -> Convert | None:
+    key = _compile(source.key_type, target.key_type, f"{name}.key", missing)
+    value = _compile(source.item_type, target.item_type, f"{name}.value", missing)
+    if key is None and value is None and source == target:
+        return None
+
+    def convert(column: pa.MapArray) -> pa.MapArray:
+        offsets, (keys, items) = _unsliced(column, (column.keys, column.items))
+        return pa.MapArray.from_arrays(
+            offsets, (key or _same)(keys), (value or _same)(items), type=target, mask=_nulls(column)
+        )
+
+    return convert
+
+
+def _unsliced(
+    column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
+) -> tuple[pa.Int32Array, list[pa.Array]]:
+    """Offsets from 0 on, and the parts of the children they mean: a sliced list still holds all of its children."""
+    offsets = column.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())
+    return rebased, [child.slice(first, last - first) for child in children]
+
+
+def _nulls(column: pa.Array) -> pa.BooleanArray | None:
+    return column.is_null() if column.null_count else None
+
+
+def _same(column: pa.Array) -> pa.Array:
+    return column
+
+
+def _expect(fits: bool, source: pa.DataType, target: pa.DataType, name: str) -> None:
+    if not fits:
+        raise ReplayError(
+            "a column of the file doesn't have the type its rows were written with: restore the file from a snapshot "
+            "before the rewrite",
+            column=name,
+            found=str(source),
+            written=str(target),
+        )
