@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, ledger, topics
+from catalog import files, ledger, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
@@ -101,6 +101,11 @@ class Registry:
         """The mapping that wrote the rows of a schema version."""
         with self._postgres.transaction() as connection:
             return ledger.row_mapping(connection, topic, version)
+
+    def starts(self, topic: TopicRow, decided: Mapping[int, int] | None = None) -> dict[int, int]:
+        """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet."""
+        with self._postgres.transaction() as connection:
+            return starts.remember(connection, topic, decided or {})
 
     def stage(
         self, topic: TopicRow, ranges: Sequence[TranslatedRange], *, table_offsets: Mapping[int, PartitionOffset]
