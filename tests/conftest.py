@@ -34,7 +34,7 @@ LocalStack(sys.argv[1]).down()
 
 def pytest_report_header() -> list[str]:
     try:
-        java = find_java().version
+        java = str(find_java().major)
     except LocalStackError:
         java = "none that fits"
     servers = ", ".join(f"{part.title} {part.version}" for part in PARTS)

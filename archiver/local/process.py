@@ -109,6 +109,7 @@ def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: floa
     children = _children(process)
     with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(with_signal)
+        process.send_signal(signal.SIGCONT)  # a suspended process hears nothing before
     if not _gone_within(mark, timeout):
         for victim in (process, *children):
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -60,8 +60,10 @@ class LocalStack:
 
     def ensure(self, progress: Progress | None = None) -> Started:
         """The same as `up`, told with which parts had to be started."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o711)
-        (self.directory / "logs").mkdir(exist_ok=True)
+        try:
+            (self.directory / "logs").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LocalStackError(f"This folder can't hold a stack: {error}", dir=str(self.directory)) from error
         with self._exclusive(progress or _silent):
             state_file = StateFile(self.directory)
             before = dict(state_file.current.ports)

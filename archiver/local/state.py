@@ -86,6 +86,8 @@ def load(directory: Path) -> StackState | None:
         return StackState(**document, processes=processes)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise LocalStackError(f"cannot be read: {error.strerror}; whose stack is it?", file=str(path)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LocalStackError(
             f"cannot be read ({error}); restore it, or remove the folder to begin anew", file=str(path)

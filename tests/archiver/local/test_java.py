@@ -10,14 +10,6 @@ from archiver.errors import LocalStackError
 from archiver.local import java
 
 
-@pytest.mark.parametrize(
-    ("version", "major"),
-    [("17.0.15", 17), ("1.8.0_402", 8), ("21-ea", 21), ("25", 25), ("11.0.2", 11), ("nonsense", 0)],
-)
-def test_major_of(version: str, major: int):
-    assert java.major_of(version) == major
-
-
 def fake_java(home: Path, report: str) -> Path:
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
@@ -40,7 +32,7 @@ def test_java_home_comes_first(tmp_path: Path, nowhere: pytest.MonkeyPatch):
     nowhere.setenv("JAVA_HOME", str(home))
     nowhere.setenv("PATH", f"{other / 'bin'}:/bin:/usr/bin")
     found = java.find_java()
-    assert (found.home, found.version, found.major) == (home, "17.0.15", 17)
+    assert (found.home, found.major) == (home, 17)
     assert found.executable == str(home / "bin" / "java")
 
 
@@ -55,7 +47,7 @@ def test_none_that_fits_lists_what_is_there(tmp_path: Path, nowhere: pytest.Monk
     home = fake_java(tmp_path / "old", 'java version "1.8.0_402"')
     nowhere.setenv("JAVA_HOME", str(home))
     nowhere.setenv("PATH", "/bin:/usr/bin" if not Path("/bin/java").exists() else "/nonexistent")
-    with pytest.raises(LocalStackError, match=r"1\.8\.0_402.*openjdk-17"):
+    with pytest.raises(LocalStackError, match=r"version 8.*openjdk-17"):
         java.find_java()
 
 
