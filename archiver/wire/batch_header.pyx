@@ -125,11 +125,11 @@ def scan(const uint8_t[::1] data, int64_t end_offset):
     base = <int64_t>_be64(at + position)
     if stop == AT_BAD_MAGIC and at[position + 16] < 2:
         error = UnsupportedBatch(
-            f"message format v{at[position + 16]} (before Kafka 0.11) is not read; archive a copy of the topic in v2",
+            f"Message format v{at[position + 16]} (before Kafka 0.11) is not read; archive a copy of the topic in v2",
             base_offset=base, position=position,
         )
     else:
-        error = CorruptBatch(f"a batch contradicts itself: {_REASONS[stop]}", base_offset=base, position=position)
+        error = CorruptBatch(f"A batch contradicts itself: {_REASONS[stop]}", base_offset=base, position=position)
     return headers, False, error
 
 

@@ -122,7 +122,7 @@ class _BatchReader:
         batch = self._octets[header.position : header.position + header.size]
         if crc32c(batch[CHECKSUM_START:]) != header.crc:
             raise CorruptBatch(
-                "a batch does not match its checksum", base_offset=header.base_offset, position=header.position
+                "A batch does not match its checksum", base_offset=header.base_offset, position=header.position
             )
         self.aborted.reach(header.last_offset)
         if header.attributes & attributes.CONTROL:
@@ -139,12 +139,12 @@ class _BatchReader:
             records = self._inflater.inflate(codec, payload)
         except InflateError as error:
             raise CorruptBatch(
-                f"the compressed records of a batch: {error}", base_offset=header.base_offset, codec=codec
+                f"The compressed records of a batch are bad: {error}", base_offset=header.base_offset, codec=codec
             ) from error
         cost = len(records) + _ROW_COST * header.record_count
         if cost > self._limit:
             raise CorruptBatch(
-                f"a batch takes {cost} bytes decoded, the limit is {self._limit}", base_offset=header.base_offset
+                f"A batch takes {cost} bytes decoded, the limit is {self._limit}", base_offset=header.base_offset
             )
         first_row = self._builder.rows
         in_order = self._builder.append(records, self._headers, index, keep_from)

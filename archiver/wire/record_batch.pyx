@@ -331,6 +331,6 @@ cdef class RecordBuilder:
 
 cdef object _corrupt(Status status, Section* s):
     return CorruptBatch(
-        f"the records of a batch contradict themselves: {_REASONS[status]}",
+        f"The records of a batch contradict themselves: {_REASONS[status]}",
         base_offset=s.base_offset, record=s.done, byte=s.pos,
     )

@@ -1,0 +1,173 @@
+"""Raw batches of one partition, as its leader has them on disk, and the columns of a whole range of offsets.
+
+Made where the fetching is done, from plain options. Committed records only: the broker's list of aborted transactions
+comes with every piece. Leaders are followed as they move; what the log has lost is a `DataLoss` that names the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+from kafka import errors as kafka
+from kafka.protocol.consumer import FetchRequest
+
+from archiver.errors import DataLoss
+from archiver.ingest.broker import BrokerClient
+from archiver.ingest.patience import patiently
+from archiver.ingest.range_reader import Fetched, read_range
+from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits
+
+__all__ = ["Fetched", "PartitionFetcher"]
+
+_CONSUMER: Final = -1
+_NO_SESSION: Final = -1
+_UNKNOWN: Final = -1
+_READ_UNCOMMITTED: Final = 0
+_READ_COMMITTED: Final = 1
+_LAST_VERSION_BY_NAME: Final = 12
+_NO_TOPIC_ID: Final = UUID(int=0)
+
+
+class PartitionFetcher:
+    """Fetches from one partition. With `topic_id`, a topic that was created anew under the name is refused.
+
+    Raises as `BrokerClient` does, and `DataLoss`.
+    """
+
+    def __init__(self, options: Mapping[str, str], topic: str, topic_id: UUID | None, partition: int) -> None:
+        self._broker = BrokerClient(options)
+        self._options = self._broker.options
+        self._topic = topic
+        self._topic_id = topic_id
+        self._partition = partition
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._broker.close()
+
+    def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched:
+        """The batches from the one that holds `offset` on: whole ones, and perhaps a part of the next.
+
+        About `max_bytes` (default `fetch.max.bytes`), but at least one batch. Empty where nothing came in
+        `fetch.wait.max.ms`. Without `committed`, records of open transactions come too.
+        """
+        size = self._options.fetch_bytes if max_bytes is None else max_bytes
+        return patiently(
+            self._options,
+            lambda: self._fetch(offset, size, _READ_COMMITTED if committed else _READ_UNCOMMITTED),
+            topic=self._topic,
+            partition=self._partition,
+            offset=offset,
+        )
+
+    def batches(
+        self,
+        start_offset: int,
+        end_offset: int,
+        *,
+        cut_head: bool = False,
+        max_bytes: int | None = None,
+        limits: DecodeLimits | None = None,
+    ) -> Iterator[DecodedBatches]:
+        """The records that [start_offset, end_offset) owns, in pieces that follow one another without a gap.
+
+        There is at least one piece, though it may hold no records. The first one's `start_offset` is where this range
+        really starts, the last one's `next_offset` where it ends; the last one is `complete`. While a piece is decoded
+        and used the next is fetched, by one thread; two of about `max_bytes` are in memory, and one's columns.
+        """
+        size = self._options.fetch_bytes if max_bytes is None else max_bytes
+        return read_range(
+            lambda offset, *, peek: self.fetch(offset, max_bytes=1 if peek else size, committed=not peek),
+            start_offset=start_offset,
+            end_offset=end_offset,
+            cut_head=cut_head,
+            limits=limits or DecodeLimits(),
+            patience=self._options.request_timeout / 1000,
+            where={"topic": self._topic, "partition": self._partition},
+        )
+
+    def _fetch(self, offset: int, max_bytes: int, isolation_level: int) -> Fetched:
+        leaders = self._broker.leaders
+        node, epoch = leaders.leader(self._topic, self._partition)
+        self._check_topic_id(leaders.topic(self._topic).topic_id)
+        response = leaders.ask(node, self._topic, self._request(offset, max_bytes, isolation_level, epoch))
+        leaders.check(self._topic, response.error_code)
+        answer = response.responses[0].partitions[0]
+        if answer.error_code == kafka.OffsetOutOfRangeError.errno:
+            self._name_loss(offset)
+        leaders.check(self._topic, answer.error_code)
+        return Fetched(
+            data=answer.records or b"",
+            aborted=tuple(
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in answer.aborted_transactions or ()
+            ),
+            high_watermark=answer.high_watermark,
+            last_stable_offset=answer.last_stable_offset,
+            log_start_offset=answer.log_start_offset,
+        )
+
+    def _check_topic_id(self, found: UUID | None) -> None:
+        if self._topic_id is not None and found is not None and found != self._topic_id:
+            raise DataLoss(
+                "The topic was deleted and created again: its offsets mean other records now",
+                topic=self._topic,
+                archived_topic_id=str(self._topic_id),
+                topic_id=str(found),
+            )
+
+    def _name_loss(self, offset: int) -> None:
+        """Say which range the log no longer holds; raise a transient error where a new leader is catching up."""
+        ask = (self._topic, (self._partition,))
+        where = {"topic": self._topic, "partition": self._partition}
+        log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
+        if offset < log_start:
+            raise DataLoss(
+                "Records were deleted from the log before they were archived: retention is shorter than the lag",
+                **where,
+                lost=f"[{offset}, {log_start})",
+            )
+        log_end = self._broker.list_offsets(*ask, "high_watermark")[self._partition]
+        if offset > log_end:
+            raise DataLoss(
+                "The log ends before the offset that comes next: it was cut back, or these are other brokers",
+                **where,
+                log_end=log_end,
+                offset=offset,
+            )
+        raise kafka.OffsetNotAvailableError
+
+    def _request(self, offset: int, max_bytes: int, isolation_level: int, epoch: int) -> Any:
+        topic = FetchRequest.FetchTopic
+        partition = topic.FetchPartition(
+            partition=self._partition,
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=_UNKNOWN,
+            log_start_offset=_UNKNOWN,
+            partition_max_bytes=max_bytes,
+        )
+        return FetchRequest(
+            replica_id=_CONSUMER,
+            max_wait_ms=self._options.fetch_wait,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=isolation_level,
+            session_id=0,
+            session_epoch=_NO_SESSION,
+            topics=[topic(topic=self._topic, topic_id=self._topic_id or _NO_TOPIC_ID, partitions=[partition])],
+            forgotten_topics_data=[],
+            rack_id="",
+            max_version=None if self._topic_id else _LAST_VERSION_BY_NAME,
+        )

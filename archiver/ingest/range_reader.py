@@ -1,0 +1,169 @@
+"""A range of offsets from whatever fetches its bytes: the next piece is fetched while this one is decoded and used.
+
+The range ends where its end offset is reached, or where a batch begins at or behind it. A log may hold nothing more
+before that, after compaction; silence alone never counts as such, since brokers fall silent for other reasons too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, UnsupportedBatch
+from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
+from archiver.wire.batch_header import scan
+
+_EMPTY_PAUSE: Final = 0.05
+_FAR: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a leader answered: raw batches, and the state of its log then. Offsets behind the last of their kind."""
+
+    data: bytes
+    aborted: tuple[AbortedTransaction, ...]
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class Source(Protocol):
+    """Gives what the log holds from an offset on; for a peek only the first batch, of open transactions too."""
+
+    def __call__(self, offset: int, *, peek: bool) -> Fetched:
+        """Fetch; empty where the log holds nothing more for now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """Bytes with whole batches, the offset behind these, and whether nothing of the range comes after them."""
+
+    fetched: Fetched
+    start_offset: int
+    next_offset: int
+    last: bool
+
+
+def read_range(
+    source: Source,
+    *,
+    start_offset: int,
+    end_offset: int,
+    cut_head: bool,
+    limits: DecodeLimits,
+    patience: float,
+    where: Mapping[str, Any],
+) -> Iterator[DecodedBatches]:
+    """Decode what [start_offset, end_offset) owns; see `PartitionFetcher.batches`.
+
+    `patience` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`,
+    `UnsupportedBatch`; `DataLoss` where the log ends before the range does, `LeaderUnavailable` where it stays silent.
+    """
+    if start_offset >= end_offset:
+        yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
+        return
+    fetching = _Fetching(source, end_offset, patience, where)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
+        try:
+            pending = pool.submit(fetching.piece, start_offset)
+            while True:
+                piece = pending.result()
+                if not piece.last:
+                    pending = pool.submit(fetching.piece, piece.next_offset)
+                yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)
+                if piece.last:
+                    return
+        finally:
+            fetching.stop.set()
+
+
+def _decode(
+    piece: _Piece, end_offset: int, *, cut_head: bool, limits: DecodeLimits, where: Mapping[str, Any]
+) -> Iterator[DecodedBatches]:
+    data, aborted, at = memoryview(piece.fetched.data), piece.fetched.aborted, piece.start_offset
+    while True:
+        try:
+            decoded = decode_batches(
+                data, aborted=aborted, start_offset=at, end_offset=end_offset, cut_head=cut_head, limits=limits
+            )
+        except (CorruptBatch, UnsupportedBatch) as error:
+            raise type(error)(error.message, **where, **error.context) from error
+        data, aborted, at = data[decoded.consumed :], decoded.open_transactions, decoded.next_offset
+        if at >= piece.next_offset:
+            yield decoded if not piece.last else replace(decoded, next_offset=max(at, end_offset), complete=True)
+            return
+        yield decoded
+
+
+class _Fetching:
+    """Fetches piece after piece of a range, in whatever thread calls."""
+
+    def __init__(self, source: Source, end_offset: int, patience: float, where: Mapping[str, Any]) -> None:
+        self._source = source
+        self._end_offset = end_offset
+        self._patience = patience
+        self._where = where
+        self.stop = threading.Event()
+
+    def piece(self, offset: int) -> _Piece:
+        """The next bytes that hold a whole batch of the range, or show that none is left."""
+        deadline = monotonic() + self._patience
+        while not self.stop.is_set():
+            fetched = self._source(offset, peek=False)
+            if fetched.data:
+                return self._measured(fetched, offset)
+            if fetched.last_stable_offset >= self._end_offset and self._range_is_over(offset):
+                return _Piece(fetched=fetched, start_offset=offset, next_offset=offset, last=True)
+            if monotonic() > deadline:
+                raise self._silence(fetched, offset)
+            self.stop.wait(_EMPTY_PAUSE)
+        raise CancelledError
+
+    def _measured(self, fetched: Fetched, offset: int) -> _Piece:
+        headers, next_range_seen, error = scan(np.frombuffer(fetched.data, dtype=np.uint8), self._end_offset)
+        if error is not None:  # decoding finds it again, behind what may be wrong before it
+            return _Piece(fetched=fetched, start_offset=offset, next_offset=_FAR, last=True)
+        if next_range_seen:
+            return _Piece(fetched=fetched, start_offset=offset, next_offset=self._end_offset, last=True)
+        if not len(headers):
+            raise CorruptBatch(
+                "A batch says it is longer than the broker has it",
+                **self._where,
+                offset=offset,
+                bytes=len(fetched.data),
+            )
+        next_offset = int(headers["last_offset"][-1]) + 1
+        if next_offset <= offset:
+            raise CorruptBatch("The broker answers with batches before the offset", **self._where, offset=offset)
+        return _Piece(
+            fetched=fetched, start_offset=offset, next_offset=next_offset, last=next_offset >= self._end_offset
+        )
+
+    def _range_is_over(self, offset: int) -> bool:
+        """Whether the first batch in the log from `offset` on, of open transactions too, is of the next range."""
+        seen = self._source(offset, peek=True)
+        headers, next_range_seen, _ = scan(np.frombuffer(seen.data, dtype=np.uint8), self._end_offset)
+        return next_range_seen and not len(headers)
+
+    def _silence(self, fetched: Fetched, offset: int) -> ArchiverError:
+        if fetched.high_watermark < self._end_offset:
+            return DataLoss(
+                "The log ends before the range does: it was cut back while it was archived",
+                **self._where,
+                log_end=fetched.high_watermark,
+                lost=f"[{max(offset, fetched.high_watermark)}, {self._end_offset})",
+            )
+        return LeaderUnavailable(
+            f"The leader gave nothing for {self._patience:.0f} s, though its log goes on",
+            **self._where,
+            offset=offset,
+            end_offset=self._end_offset,
+            last_stable_offset=fetched.last_stable_offset,
+        )
