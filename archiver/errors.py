@@ -11,6 +11,8 @@
     ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
     ├── UnsupportedBatch         a message format that is not read
     ├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
+    ├── TopicBusy                (retryable) another archiver is at work on the topic
+    ├── NoProgress               a task came back with nothing, again and again
     ├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
     ├── StorageError             the object store or a data file
     │   ├── ObjectMissing        no object at this path
@@ -77,6 +79,16 @@ class UnsupportedBatch(ArchiverError):
 
 class ParseHalted(ArchiverError):
     """A record that can't be decoded, where the topic says `on_parse_error = "halt"`; names offset and code."""
+
+
+class TopicBusy(ArchiverError):
+    """Another archiver is at work on the topic."""
+
+    retryable: ClassVar[bool] = True
+
+
+class NoProgress(ArchiverError):
+    """A partition's tasks came back with nothing, again and again, though its log goes on."""
 
 
 class InjectedFault(ArchiverError):
