@@ -1,0 +1,46 @@
+"""The `archiver` command: sub-commands mounted in one place, heavy imports left to those that need them."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from archiver.cli.archive import archive
+from archiver.cli.demo import demo
+from archiver.cli.failures import reported
+from archiver.cli.replay import replay
+from archiver.local.cli import local_app
+
+app = typer.Typer(
+    help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+app.command()(demo)
+app.command()(archive)
+app.command()(replay)
+app.add_typer(local_app, name="local")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("kafka-iceberg-archiver"))
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Kafka topics as Iceberg tables, and the same files as Kafka records again."""
+
+
+def main() -> None:
+    """Run the command line; expected errors are printed for their reader and set the exit code."""
+    with reported():
+        app()

@@ -1,0 +1,75 @@
+"""`archiver archive`: the main job."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from archiver.cli.failures import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.config.quantities import parse_seconds
+from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED = 130
+
+
+def archive(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    once: Annotated[bool, typer.Option("--once", help="To the end of every topic, then stop (the default).")] = False,
+    every: Annotated[str | None, typer.Option("--every", help="Run again after so long (60s, 5m), for ever.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
+    from archiver.cli.archive_view import JsonObserver, PeopleObserver
+    from archiver.config import load_config
+    from archiver.ingest.job import ArchiveJob
+
+    with reported(as_json=as_json), stopped_by_signals() as stop:
+        seconds = _interval(once=once, every=every)
+        loaded = load_config(config)
+        with JsonObserver() if as_json else PeopleObserver(Console()) as observer:
+            job = ArchiveJob(loaded, topics or None, observer)
+            report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
+    if not report.succeeded:
+        raise typer.Exit(FAILED)
+    if report.stopped and seconds is None:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _interval(*, once: bool, every: str | None) -> float | None:
+    if every is None:
+        return None
+    if once:
+        raise ConfigError("Give --once or --every, not both")
+    try:
+        return parse_seconds(every)
+    except ValueError as error:
+        raise ConfigError(f"--every: {error}") from None
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that work ends at a commit; a second SIGINT interrupts at once."""
+    stop = threading.Event()
+
+    def ask(number: int, _: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

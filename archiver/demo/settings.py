@@ -1,0 +1,66 @@
+"""The demo's configuration: the stack's own, the topic, and what Spark SQL needs to open the table."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import message_factory
+
+from archiver.local import Endpoints
+from archiver.local.java import find_java
+from archiver.local.maven import Artifact, jars
+from archiver.local.part import Say
+from archiver.schemas import compile_proto
+from schema_mapping.descriptors import find_descriptor
+
+TOPIC = "flights"
+TABLE = "kafka.flights"
+MESSAGE = "flights.Flight"
+CATALOG = "lake"
+ICEBERG_JARS = (
+    Artifact(organisation="org.apache.iceberg", name="iceberg-spark-runtime-4.1_2.13", revision="1.12.0"),
+    Artifact(organisation="org.apache.iceberg", name="iceberg-aws-bundle", revision="1.12.0"),
+)
+_TOPIC_SECTION = f"""
+[topics.{TOPIC}]
+table = "{TABLE}"
+partition_by = "month"
+value = {{ format = "protobuf", message = "{MESSAGE}", proto = "flight.proto" }}
+"""
+
+
+def deploy_schema(folder: Path, version: int) -> type[Any]:
+    """Put version 1 or 2 of `flight.proto` where the configuration looks for it; the message class of that version."""
+    source = (resources.files("archiver.demo") / f"flight_v{version}.proto").read_text(encoding="utf-8")
+    path = folder / "flight.proto"
+    path.write_text(source, encoding="utf-8")
+    return message_factory.GetMessageClass(find_descriptor(compile_proto(path, MESSAGE)))
+
+
+def write_config(endpoints: Endpoints) -> Path:
+    """Add the topic's section to the stack's `archiver.toml`, unless it is there."""
+    text = endpoints.config_path.read_text(encoding="utf-8")
+    if f"[topics.{TOPIC}]" not in text:
+        endpoints.config_path.write_text(text + _TOPIC_SECTION, encoding="utf-8")
+    return endpoints.config_path
+
+
+def fetch_iceberg(say: Say) -> Path:
+    """The folder with the jars that Spark SQL needs to read Iceberg tables, fetched once."""
+    return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
+
+
+def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:
+    """Spark options that open the stack's catalog as `lake`, with the jars in `iceberg`."""
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "spark.driver.extraClassPath": str(iceberg / "*"),
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "rest",
+        f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        f"{catalog}.client.region": endpoints.s3_region,
+        f"{catalog}.cache-enabled": "false",
+        **{f"{catalog}.{key}": value for key, value in endpoints.catalog_properties.items()},
+    }

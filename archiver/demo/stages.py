@@ -1,0 +1,41 @@
+"""The demo's steps, timed and told as they happen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+Advance = Callable[[int], None]
+
+
+class Stages:
+    """Runs steps one after the other on a console, and remembers how long each took (seconds, by title)."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, title: str, total: int | None = None) -> Iterator[Advance]:
+        """One step; with a `total`, a bar that the yielded function moves on."""
+        started = time.monotonic()
+        with self._bar(title, total) as advance:
+            yield advance
+        self.seconds[title] = time.monotonic() - started
+        self.console.print(f"[green]✓[/] {title} [dim]{self.seconds[title]:.1f} s[/]", highlight=False)
+
+    @contextmanager
+    def _bar(self, title: str, total: int | None) -> Iterator[Advance]:
+        if not self.console.is_terminal:
+            self.console.print(f"  {title} …", highlight=False)
+            yield lambda count: None
+            return
+        measured = (BarColumn(), TaskProgressColumn()) if total else ()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), *measured, TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True) as bars:
+            task = bars.add_task(title, total=total)
+            yield lambda count: bars.advance(task, count)

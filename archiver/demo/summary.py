@@ -1,0 +1,75 @@
+"""What the demo shows at the end: answers of Spark SQL, the way there and back in numbers, how to connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from archiver.local import Endpoints
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The demo in numbers; bytes, and seconds by step."""
+
+    records: int
+    payload_bytes: int
+    log_bytes: int
+    stored_bytes: int
+    files: int
+    raw_share: float
+    failed_values: int
+    seconds: Mapping[str, float]
+    total_seconds: float
+
+
+def show_answer(console: Console, text: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """One question with its answer."""
+    table = Table(title=text, title_justify="left", title_style="bold")
+    for column, value in zip(columns, rows[0] if rows else columns, strict=True):
+        table.add_column(column.replace("_", " "), justify="left" if isinstance(value, str) else "right")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row))
+    console.print(table)
+
+
+def show_summary(console: Console, summary: Summary) -> None:
+    """The summary table; every record was compared when this is shown."""
+    table = Table(title="There and back", title_justify="left", title_style="bold", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("records", f"{summary.records:,}")
+    table.add_row("MB of keys and values", f"{summary.payload_bytes / MEGABYTE:.1f}")
+    table.add_row("MB in Kafka (zstd)", f"{summary.log_bytes / MEGABYTE:.1f}")
+    table.add_row("MB in Iceberg", f"{summary.stored_bytes / MEGABYTE:.1f}")
+    table.add_row("files", f"{summary.files:,}")
+    table.add_row("values kept raw", f"{summary.raw_share:.4%}")
+    table.add_row("values that are no Flight", f"{summary.failed_values:,}")
+    for step, seconds in summary.seconds.items():
+        table.add_row(f"[dim]{step}[/]", f"[dim]{seconds:.1f} s[/]")
+    table.add_row("in all", f"{summary.total_seconds:.1f} s")
+    table.add_row("[bold]identical[/]", "[bold green]yes[/]")
+    console.print(table)
+
+
+def show_endpoints(console: Console, endpoints: Endpoints) -> None:
+    """Where everything is that was left running."""
+    directory = endpoints.directory
+    table = Table(title="The stack is still up", title_justify="left", title_style="bold", show_header=False)
+    for name, address in endpoints.public().items():
+        table.add_row(name, address)
+    console.print(table)
+    console.print(
+        f"Passwords and keys: archiver local status --dir {directory} --secrets\n"
+        f"Go on archiving:    archiver archive --config {endpoints.config_path} --every 10s\n"
+        f"Replay:             archiver replay flights --config {endpoints.config_path} --format jsonl\n"
+        f"Stop it:            archiver local down --dir {directory}",
+        highlight=False,
+        soft_wrap=True,
+    )
