@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from catalog import topics
+from catalog import history, topics
 from catalog.archive_table import ArchiveTable
 from catalog.errors import RegistryBehind, RegistryError
 from catalog.model import TopicRow
@@ -52,6 +52,8 @@ def assign_columns(
     reserved = before.at_least(table.last_column_id) if table else before
     assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
     _store(connection, topic, before, assignment.state)
+    if assignment.version > newest:
+        history.record(connection, topic, assignment.version, assignment.changes)
     return assignment
 
 
@@ -59,7 +61,7 @@ def load(connection: Connection, topic: TopicRow) -> LedgerState:
     """All that is remembered of the topic's columns."""
     entries = connection.execute(
         "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
-        " deleted_version FROM field_ids WHERE topic_id = %s ORDER BY field_id",
+        " deleted_version, doc FROM field_ids WHERE topic_id = %s ORDER BY field_id",
         (topic.id,),
     ).fetchall()
     versions = connection.execute(
@@ -93,11 +95,12 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
 
 _UPSERT = """
 INSERT INTO field_ids (topic_id, root, path, generation, parent_id, field_id, name, source_name, type, state,
-                       since_version, deleted_version)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                       since_version, deleted_version, doc)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (topic_id, root, path, generation) DO UPDATE
 SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded.source_name, type = excluded.type,
-    state = excluded.state, since_version = excluded.since_version, deleted_version = excluded.deleted_version
+    state = excluded.state, since_version = excluded.since_version, deleted_version = excluded.deleted_version,
+    doc = excluded.doc
 """
 
 
@@ -127,11 +130,12 @@ def _columns(entry: LedgerEntry) -> tuple[object, ...]:
         entry.state.value,
         entry.since_version,
         entry.deleted_version,
+        entry.doc,
     )
 
 
 def _entry(row: tuple[Any, ...]) -> LedgerEntry:
-    root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted = row
+    root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted, doc = row
     return LedgerEntry(
         root=root,
         path=tuple(path),
@@ -144,4 +148,5 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
         state=ColumnState(state),
         since_version=since,
         deleted_version=deleted,
+        doc=doc,
     )

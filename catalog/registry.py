@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, ledger, starts, topics
+from catalog import files, history, ledger, starts, topics
 from catalog.archive_table import ArchiveTable
+from catalog.history import VersionRecord
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
 from catalog.settle import Settled
@@ -96,6 +97,11 @@ class Registry:
         """All that is remembered of the topic's columns and schema versions."""
         with self._postgres.transaction() as connection:
             return ledger.load(connection, topic)
+
+    def history(self, topic: TopicRow) -> tuple[VersionRecord, ...]:
+        """The topic's schema versions, ascending, with what each changed."""
+        with self._postgres.transaction() as connection:
+            return history.load(connection, topic)
 
     def row_mapping(self, topic: TopicRow, version: int) -> RowMapping:
         """The mapping that wrote the rows of a schema version."""

@@ -6,8 +6,9 @@ A shape settles on the column that can hold it or makes a new one; columns that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any, Self
 
 from schema_mapping import names
 from schema_mapping.expansion import Place, plan
@@ -50,6 +51,15 @@ class Change:
     column: str
     before: str | None = None
     after: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the change."""
+        return {**asdict(self), "path": list(self.path)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The change that `to_json` described."""
+        return cls(**{**data, "kind": ChangeKind(data["kind"]), "path": tuple(data["path"])})
 
 
 class Evolution:

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
+from schema_mapping.comments import document, read_comments
 from schema_mapping.descriptors import SourceSchema, find_descriptor
 from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
 from schema_mapping.fixed_columns import FIXED_LEAVES
@@ -73,9 +74,12 @@ def assign(
             version=seen.version,
             fingerprint=fingerprint,
         )
+    comments = {root: read_comments(source) for root, source in schemas.items() if source is not None}
     version = 1 + max((each.version for each in state.versions), default=0)
     ledger = Ledger(state, version)
     changes = _evolve(ledger, graphs, options)
+    for root, graph in graphs.items():
+        document(ledger.roots[root], graph, comments[root])
     row = RowMapping(
         key=_mapping(ledger, "key", descriptors, options),
         value=_mapping(ledger, "val", descriptors, options),

@@ -29,6 +29,7 @@ from pyiceberg.types import (
 
 from schema_mapping import names
 from schema_mapping.arrow_types import DOC_KEY, arrow_field, field_id_of
+from schema_mapping.comments import one_line
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, Root
 from schema_mapping.ledger_tree import ROOT_IDS
 
@@ -119,9 +120,14 @@ def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, paren
 
 def _ledger_field(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.Field:
     live = entry.state is ColumnState.LIVE
-    doc = f"removed in schema version {entry.deleted_version}" if parent_live and not live else None
+    doc = _removed(entry) if parent_live and not live else entry.doc
     nullable = entry.path[-1] not in (names.ELEMENT_STEP, names.MAP_KEY_STEP)
     return arrow_field(entry.name, _ledger_type(entry, below), entry.field_id, nullable=nullable, doc=doc)
+
+
+def _removed(entry: LedgerEntry) -> str:
+    text = f"removed in schema version {entry.deleted_version}"
+    return text if entry.doc is None else one_line(f"{text}: {entry.doc}")
 
 
 def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.DataType:

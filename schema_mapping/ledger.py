@@ -49,8 +49,8 @@ class LedgerEntry:
     """One column that ever was. `field_id` is unique in the table; `(root, path, generation)` is too.
 
     `parent_id` is the enclosing struct's, list's or map's id, at the top the fixed id of `key` or `val`. `name` is the
-    column's name now, `source_name` the field's in the .proto. `since_version` and `deleted_version` are schema
-    versions.
+    column's name now, `source_name` the field's in the .proto, `doc` its comment there. `since_version` and
+    `deleted_version` are schema versions.
     """
 
     root: Root
@@ -64,6 +64,7 @@ class LedgerEntry:
     state: ColumnState
     since_version: int
     deleted_version: int | None = None
+    doc: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

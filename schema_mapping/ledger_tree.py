@@ -39,6 +39,7 @@ class Node:
     live: bool
     since: int
     deleted: int | None
+    doc: str | None = None
     keeps_name: bool = False
     children: list[Node] = field(default_factory=list)
 
@@ -62,6 +63,7 @@ class Node:
             state=ColumnState.LIVE if self.live else ColumnState.DELETED,
             since_version=self.since,
             deleted_version=self.deleted,
+            doc=self.doc,
         )
 
     def walk(self) -> Iterator[Node]:
@@ -190,6 +192,7 @@ def _node(entry: LedgerEntry, parent: Node) -> Node:
         live=entry.state is ColumnState.LIVE,
         since=entry.since_version,
         deleted=entry.deleted_version,
+        doc=entry.doc,
     )
     parent.children.append(node)
     return node

@@ -80,7 +80,6 @@ class MappedField:
     field_id: int
     element_id: int | None
     unrecognized_id: int | None
-    doc: str | None
 
     @property
     def is_cut(self) -> bool:

@@ -30,6 +30,7 @@ from catalog.registry import Registry
 from catalog.settle import Landed, Refused, Settled
 from schema_mapping.descriptors import SourceSchema
 from tests.catalog.memory import MemoryCatalog, span
+from tests.schema_mapping.proto_text import compile_text
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -78,7 +79,7 @@ class TestOpening:
             applied = list(pool.map(Postgres.migrate, databases))
         for database in databases:
             database.close()
-        assert sorted(applied) == [(), (), (), ("0001_registry",)]
+        assert sorted(applied) == [(), (), (), ("0001_registry", "0002_schema_history")]
 
     def test_a_database_of_a_newer_archiver_is_refused(self, dsn: str):
         Registry(dsn).close()
@@ -277,6 +278,21 @@ class TestLedger:
         assert registry.row_mapping(orders, 1).to_json() == first.row.to_json()
         with pytest.raises(RegistryError, match="schema_version=9"):
             registry.row_mapping(orders, 9)
+
+    def test_what_each_version_changed_is_remembered(self, registry: Registry, orders: TopicRow):
+        first = registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
+        second = registry.assign(orders, key=None, value=message((1, "number"), (3, "extra")), table=None)
+        registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
+        found = registry.history(orders)
+        assert [(each.version, each.changes) for each in found] == [(1, first.changes), (2, second.changes)]
+        assert [each.fingerprint for each in found] == [first.fingerprint, second.fingerprint]
+        assert found[0].created <= found[1].created
+        assert {change.kind for change in second.changes} == {"added", "renamed", "removed"}
+
+    def test_comments_come_back(self, registry: Registry, orders: TopicRow):
+        value = compile_text("message M { int32 a = 1; // the first\n}")
+        assert registry.assign(orders, key=None, value=value, table=None).state == registry.ledger(orders)
+        assert [entry.doc for entry in registry.ledger(orders).entries if entry.name == "a"] == ["the first"]
 
     def test_a_schema_seen_before_changes_nothing(self, registry: Registry, orders: TopicRow):
         old, new = message((1, "id")), message((1, "id"), (2, "note"))

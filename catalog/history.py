@@ -1,0 +1,52 @@
+"""The schema versions of a topic and what each changed, as the registry recorded it (DESIGN §4).
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.types.json import Json
+
+from catalog.model import TopicRow
+from catalog.postgres import Connection
+from schema_mapping.evolution import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord:
+    """A schema version: when it was made (UTC), by which fingerprint it is known, and what it changed."""
+
+    version: int
+    created: datetime
+    fingerprint: str
+    changes: tuple[Change, ...]
+
+
+def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
+    """All versions of the topic, ascending."""
+    found = connection.execute(
+        "SELECT version, created_at AT TIME ZONE 'UTC', fingerprint, changes FROM schema_versions"
+        " WHERE topic_id = %s ORDER BY version",
+        (topic.id,),
+    )
+    return tuple(
+        VersionRecord(
+            version=version,
+            created=created,
+            fingerprint=fingerprint,
+            changes=tuple(Change.from_json(each) for each in changes),
+        )
+        for version, created, fingerprint, changes in found
+    )
+
+
+def record(connection: Connection, topic: TopicRow, version: int, changes: Sequence[Change]) -> None:
+    """Keep what a version that was just stored has changed."""
+    connection.execute(
+        "UPDATE schema_versions SET changes = %s WHERE topic_id = %s AND version = %s",
+        (Json([change.to_json() for change in changes]), topic.id, version),
+    )
