@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,6 +99,20 @@ def find(mark: ProcessMark | None) -> psutil.Process | None:
 def is_running(mark: ProcessMark | None) -> bool:
     """Whether the process that `mark` names lives."""
     return find(mark) is not None
+
+
+def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
+    """Whether the process itself listens on all of these TCP ports; True where the system does not tell."""
+    server = find(mark)
+    if server is None:
+        return False
+    try:
+        found = server.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return True
+    except psutil.Error:
+        return False
+    return set(ports) <= {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:

@@ -40,6 +40,11 @@ class Bench:
         return self.state_file.current.processes.get(self.part.name)
 
     @property
+    def _ports(self) -> tuple[int, ...]:
+        known = self.state_file.current.ports
+        return tuple(known[name] for name in self.part.port_names if name in known)
+
+    @property
     def is_up(self) -> bool:
         """Whether the process is ours and serves."""
         return process.is_running(self.mark) and self.part.is_ready(self.seat)
@@ -55,8 +60,9 @@ class Bench:
             self._find_ports(say)
             self.part.prepare(self.seat, say)
             say("starting")
-            self._spawn()
-            if self._await_ready(cancelled, ready_within):
+            mark = process.spawn(self.part.launch(self.seat))
+            self._note(mark)
+            if self._await_ready(mark, cancelled, ready_within):
                 say(f"ready in {time.monotonic() - begun:.1f} s")
                 return True
             if not self._lost_ports():
@@ -75,15 +81,11 @@ class Bench:
             self._note(None)
         return stopped
 
-    def _spawn(self) -> None:
-        self._note(process.spawn(self.part.launch(self.seat)))
-
     def _note(self, mark: process.ProcessMark | None) -> None:
         self.state_file.change(lambda known: known.with_process(self.part.name, mark))
 
     def _find_ports(self, say: Say) -> None:
-        known = self.state_file.current.ports
-        mine = [known[name] for name in self.part.port_names if name in known]
+        mine = self._ports
         # The kernel may still be closing what a killed server held.
         if len(mine) == len(self.part.port_names) and ports.all_free(mine, within=_PORT_PATIENCE):
             return
@@ -94,18 +96,16 @@ class Bench:
         )
 
     def _lost_ports(self) -> bool:
-        known = self.state_file.current.ports
-        mine = [known[name] for name in self.part.port_names]
-        return not process.is_running(self.mark) and not ports.all_free(mine, within=0)
+        return not process.is_running(self.mark) and not ports.all_free(self._ports, within=0)
 
-    def _await_ready(self, cancelled: threading.Event, seconds: float) -> bool:
+    def _await_ready(self, mark: process.ProcessMark, cancelled: threading.Event, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not cancelled.is_set():
-            if not process.is_running(self.mark):
+            if not process.is_running(mark):
                 return False
-            if self.part.is_ready(self.seat):
-                # Another program may answer on the port that ours failed to get.
-                return process.is_running(self.mark)
+            # Another stack may answer on the port that ours is about to fail on.
+            if self.part.is_ready(self.seat) and process.listens(mark, self._ports):
+                return True
             cancelled.wait(_POLL)
         return False
 

@@ -1,0 +1,153 @@
+"""Bringing a part up: what is said, what is retried, and what a failure tells; with a toy server."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archiver.errors import LocalStackError
+from archiver.local import ports, process
+from archiver.local.part import Say, Seat
+from archiver.local.process import Launch
+from archiver.local.starting import Bench
+from archiver.local.state import StateFile
+
+SERVER = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    server.accept()[0].sendall(b"here")
+"""
+BROKEN = "import sys; sys.exit('the setting `colour` is wrong')"
+SILENT = "import time; print('thinking', flush=True); time.sleep(60)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy:
+    """A part whose program is a line of Python; with `thieves`, somebody takes its port in the last moment."""
+
+    script: str = SERVER
+    thieves: list[socket.socket] | None = None
+    name = "toy"
+    title = "Toy"
+    version = "1"
+    port_names = ("toy",)
+    stop_signal = signal.SIGTERM
+
+    def prepare(self, seat: Seat, say: Say) -> None:
+        seat.folder.mkdir(exist_ok=True)
+        if self.thieves is not None and not self.thieves:
+            self.thieves.append(socket.create_server((ports.HOST, seat.port("toy"))))
+
+    def launch(self, seat: Seat) -> Launch:
+        command = (sys.executable, "-c", self.script, str(seat.port("toy")))
+        return Launch(argv=command, cwd=seat.folder, log=seat.log)
+
+    def is_ready(self, seat: Seat) -> bool:
+        try:
+            with socket.create_connection((ports.HOST, seat.port("toy")), timeout=0.5) as connection:
+                return connection.recv(4) == b"here"
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "logs").mkdir()
+    yield tmp_path
+    Bench(part=Toy(), directory=tmp_path, state_file=StateFile(tmp_path)).stop(lambda _: None)
+
+
+def bench(folder: Path, **how: object) -> Bench:
+    return Bench(part=Toy(**how), directory=folder, state_file=StateFile(folder))
+
+
+def start(one: Bench, *, ready_within: float = 20.0) -> tuple[bool, list[str]]:
+    said: list[str] = []
+    return one.start(said.append, threading.Event(), ready_within=ready_within), said
+
+
+def test_it_starts_once_and_says_so(folder: Path):
+    one = bench(folder)
+    started, said = start(one)
+    assert started
+    assert said[0] == "starting"
+    assert said[-1].startswith("ready in")
+    assert start(bench(folder)) == (False, ["already up"])
+    said = []
+    assert one.stop(said.append)
+    assert said == ["stopped"]
+    assert one.mark is None
+    assert not one.stop(said.append)
+
+
+def test_the_port_is_remembered(folder: Path):
+    one = bench(folder)
+    start(one)
+    port = one.seat.port("toy")
+    one.stop(lambda _: None)
+    again = bench(folder)
+    start(again)
+    assert again.seat.port("toy") == port
+
+
+def test_a_port_taken_meanwhile_is_given_up(folder: Path):
+    one = bench(folder)
+    start(one)
+    one.stop(lambda _: None)
+    with socket.create_server((ports.HOST, one.seat.port("toy"))) as thief:
+        started, said = start(one)
+        assert started
+        assert "taken by another program" in said[0]
+        assert one.seat.port("toy") != thief.getsockname()[1]
+
+
+def test_a_port_lost_while_starting_is_replaced(folder: Path):
+    thieves: list[socket.socket] = []
+    one = bench(folder, thieves=thieves)
+    try:
+        started, said = start(one)
+    finally:
+        for thief in thieves:
+            thief.close()
+    assert started
+    assert any("trying others" in step for step in said)
+
+
+def test_a_server_that_ends_shows_its_last_words(folder: Path):
+    with pytest.raises(LocalStackError, match=r"Toy ended while starting(.|\n)*`colour` is wrong(.|\n)*toy\.log"):
+        start(bench(folder, script=BROKEN))
+
+
+def test_a_server_that_never_answers_is_named(folder: Path):
+    with pytest.raises(LocalStackError, match=r"did not get ready within 1 s(.|\n)*thinking"):
+        start(bench(folder, script=SILENT), ready_within=1.0)
+
+
+def test_giving_up_ends_the_wait_at_once(folder: Path):
+    one = bench(folder, script=SILENT)
+    cancelled = threading.Event()
+    threading.Timer(0.5, cancelled.set).start()
+    begun = time.monotonic()
+    with pytest.raises(LocalStackError):
+        one.start(lambda _: None, cancelled)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_server_that_stopped_answering_is_replaced(folder: Path):
+    one = bench(folder)
+    start(one)
+    hung = process.find(one.mark)
+    assert hung is not None
+    hung.suspend()
+    started, _ = start(one)
+    assert started
+    assert process.find(one.mark) != hung
