@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import signal
 import sys
-from collections.abc import Mapping, MutableMapping
+import threading
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -32,12 +35,26 @@ _DEFAULTS = {
 }
 
 
+def check_spark(options: Mapping[str, str]) -> None:
+    """Raise ConfigError for options that aren't Spark's, EngineError where no Java fits; starts nothing."""
+    if "master" in options and "remote" in options:
+        raise ConfigError("Give either `master` (classic Spark) or `remote` (Spark Connect)", key="spark")
+    for key in _given(options):
+        if not key.startswith("spark."):
+            raise ConfigError(
+                "Options in [spark] are `master`, `remote`, or Spark's own, whose names begin with 'spark.'",
+                key=f"spark.{key}",
+            )
+    if "remote" not in options:
+        require_java(os.environ)
+
+
 def start_session(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
     """Start the session `options` describe; the flag says so. Where one is active, make a new one beside it.
 
-    Raises ConfigError for options that aren't Spark's and EngineError where Spark does not start.
+    Raises as `check_spark` does, and EngineError where Spark does not start.
     """
-    _check(options)
+    check_spark(options)
     remote = options.get("remote")
     try:
         return _join_connect(remote, options) if remote else _start_classic(options)
@@ -62,13 +79,23 @@ def _start_classic(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
     if active is not None:
         return active.newSession(), False
     settings = classic_settings(options)
-    require_java(os.environ)
     prepare_environment(settings, os.environ)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with filtered_children():
+    with filtered_children(), _own_interrupt():
         return builder.getOrCreate(), True
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep our handler of SIGINT: a SparkContext puts its own in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def classic_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -96,14 +123,3 @@ def prepare_environment(settings: Mapping[str, str], environment: MutableMapping
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key not in ("master", "remote")}
-
-
-def _check(options: Mapping[str, str]) -> None:
-    if "master" in options and "remote" in options:
-        raise ConfigError("Give either `master` (classic Spark) or `remote` (Spark Connect)", key="spark")
-    for key in _given(options):
-        if not key.startswith("spark."):
-            raise ConfigError(
-                "Options in [spark] are `master`, `remote`, or Spark's own, whose names begin with 'spark.'",
-                key=f"spark.{key}",
-            )

@@ -24,8 +24,10 @@ _passages: Counter[str] = Counter()
 
 
 class FaultPoint(StrEnum):
-    """Every point, in the order in which a wave passes them."""
+    """Every point, in the order in which a job passes them."""
 
+    AFTER_ASSIGN = "after_assign"
+    AFTER_CREATE = "after_create"
     AFTER_PLAN = "after_plan"
     BEFORE_UPLOAD = "before_upload"
     AFTER_UPLOAD = "after_upload"

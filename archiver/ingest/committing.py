@@ -1,0 +1,108 @@
+"""From staged ranges to the table: checked objects, one commit, confirmation; for a wave's ranges and for a dead job's.
+
+Every step may be done again. What is pending is the registry's word, what is in the table is the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from archiver.errors import ObjectMissing, StorageError
+from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.ingest.topic_table import TopicTable, store_of
+from archiver.storage.objects import ObjectStore
+from catalog.commit import Committed, Moved, Unresolved
+from catalog.errors import CatalogUnreachable
+from catalog.model import TopicRow, TranslatedRange, new_id
+from catalog.registry import Registry
+from catalog.settle import Settled
+from catalog.tables import TableCatalog
+
+ATTEMPTS = 5
+"""How often ranges are settled anew where the table moved on under a commit."""
+
+_LOOKS_AT_ONCE = 16
+
+Landed = Callable[[Sequence[TranslatedRange]], None]
+
+
+def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed) -> None:
+    """Bring every staged range of the topic into the table, or find out that it never will be.
+
+    `landed` hears of ranges as they are known to be in the table. Raises CatalogUnreachable (retryable) where the
+    outcome is not known yet; the ranges stay staged, and calling again finds out.
+    """
+    topic = opened.topic
+    for _ in range(ATTEMPTS):
+        waiting = _settle(topic, registry, catalog, landed)
+        waiting = _check_objects(topic, waiting, store_of(opened.table), registry)
+        if not waiting:
+            return
+        pass_point(FaultPoint.BEFORE_COMMIT)
+        match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
+            case Committed(commit_id=commit_id):
+                pass_point(FaultPoint.AFTER_COMMIT)
+                registry.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
+                pass_point(FaultPoint.AFTER_CONFIRM)
+                landed(waiting)
+                return
+            case Moved():
+                continue
+            case Unresolved(reason=reason):
+                raise CatalogUnreachable(
+                    "The catalog doesn't say what became of a commit; its files stay staged, the next run finds out",
+                    table=topic.table,
+                    reason=reason,
+                )
+    raise CatalogUnreachable(
+        "Others commit to the table faster than this job can; the files stay staged for the next run", table=topic.table
+    )
+
+
+def _settle(topic: TopicRow, registry: Registry, catalog: TableCatalog, landed: Landed) -> tuple[TranslatedRange, ...]:
+    """Record the fate of what is pending; gives the ranges that still wait."""
+    pending = registry.pending(topic)
+    if not pending:
+        return ()
+    table = catalog.load(topic)
+    if table is None:
+        return ()
+    settled: Settled = catalog.settle(table, pending)
+    registry.record(topic, settled)
+    if settled.landed:
+        landed([one.range for one in settled.landed])
+    return settled.waiting
+
+
+def _check_objects(
+    topic: TopicRow, waiting: Sequence[TranslatedRange], objects: ObjectStore, registry: Registry
+) -> tuple[TranslatedRange, ...]:
+    """Reject ranges whose object isn't there as described, and what follows them in their partition."""
+    if not waiting:
+        return ()
+    with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(waiting)), thread_name_prefix="look") as pool:
+        faults = dict(
+            zip((one.id for one in waiting), pool.map(lambda one: _fault(one, objects), waiting), strict=True)
+        )
+    good: list[TranslatedRange] = []
+    for _, partition in groupby(waiting, key=lambda one: one.partition):
+        ranges = list(partition)
+        bad = next((place for place, one in enumerate(ranges) if faults[one.id]), len(ranges))
+        good += ranges[:bad]
+        if bad < len(ranges):
+            registry.reject(topic, [one.id for one in ranges[bad:]], reason=str(faults[ranges[bad].id]))
+    return tuple(good)
+
+
+def _fault(one: TranslatedRange, objects: ObjectStore) -> StorageError | None:
+    if one.file is None:
+        return None
+    try:
+        size = objects.size(one.file.path)
+    except ObjectMissing as missing:
+        return missing
+    if size == one.file.size_bytes:
+        return None
+    return StorageError("the object's size is not the staged file's", file=one.file.path, size=size)

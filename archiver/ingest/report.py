@@ -1,0 +1,103 @@
+"""What a job did, as values: for each topic and partition the offsets, records, files and errors, with totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from archiver.ingest.task_values import TaskMetrics
+from catalog.model import TranslatedRange
+from schema_mapping.errors import ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReport:
+    """One partition: offsets from `from_offset` up to and without `to_offset` are in the table by this job.
+
+    Both are None where nothing was committed. `error` is what stopped it, if something did.
+    """
+
+    partition: int
+    from_offset: int | None = None
+    to_offset: int | None = None
+    records: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    raw_values: int = 0
+    error: ContextError | None = None
+
+    def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
+        """The report with ranges of this partition, in offset order, added as committed."""
+        report = self
+        for one in ranges:
+            file = one.file
+            report = replace(
+                report,
+                from_offset=one.start_offset if report.from_offset is None else report.from_offset,
+                to_offset=one.end_offset,
+                records=report.records + (file.rows if file else 0),
+                files=report.files + (1 if file else 0),
+                file_bytes=report.file_bytes + (file.size_bytes if file else 0),
+                raw_values=report.raw_values + (file.raw_values if file else 0),
+            )
+        return report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReport:
+    """One topic: its partitions by number, and what stopped it as a whole. `metrics` are its tasks', summed."""
+
+    topic: str
+    table: str
+    partitions: tuple[PartitionReport, ...] = ()
+    commits: int = 0
+    metrics: TaskMetrics = field(default_factory=TaskMetrics)
+    error: ContextError | None = None
+
+    @property
+    def records(self) -> int:
+        """Records committed."""
+        return sum(each.records for each in self.partitions)
+
+    @property
+    def files(self) -> int:
+        """Files committed."""
+        return sum(each.files for each in self.partitions)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the files committed."""
+        return sum(each.file_bytes for each in self.partitions)
+
+    @property
+    def raw_share(self) -> float:
+        """The share of records whose value is kept whole in `__raw__`, between 0 and 1."""
+        return sum(each.raw_values for each in self.partitions) / self.records if self.records else 0.0
+
+    @property
+    def failures(self) -> tuple[tuple[int | None, ContextError], ...]:
+        """Every error with its partition; None for the topic as a whole."""
+        whole = ((None, self.error),) if self.error else ()
+        return whole + tuple((each.partition, each.error) for each in self.partitions if each.error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """A run of the job. `stopped` says that somebody asked it to end; `error` is what ended it as a whole."""
+
+    topics: tuple[TopicReport, ...]
+    waves: int
+    seconds: float
+    stopped: bool = False
+    error: ContextError | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every partition of every topic was archived as far as it was to be."""
+        return self.error is None and not any(topic.failures for topic in self.topics)
+
+    @property
+    def records(self) -> int:
+        """Records committed."""
+        return sum(topic.records for topic in self.topics)

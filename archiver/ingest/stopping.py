@@ -1,0 +1,32 @@
+"""Signals as a wish to stop: the first lets a job end in order, a second one ends the process as usual."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM or SIGINT sets; the handlers of before are back afterwards. Main thread only."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        stop.set()
+
+    for number in SIGNALS:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

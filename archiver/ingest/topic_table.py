@@ -1,0 +1,151 @@
+"""A topic and its table made ready for tasks: checked, columns assigned, table made, and the target tasks write to.
+
+Everything that can be wrong with a topic shows here, before any record is fetched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archiver.config.model import TopicConfig
+from archiver.errors import ConfigError
+from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.ingest.kafka_source import KafkaSource
+from archiver.ingest.leaders import TopicDescription
+from archiver.ingest.plan import check_topic_id
+from archiver.ingest.task_values import TopicTarget
+from archiver.schemas import SourceSchema, mapping_options, source_schema
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat, SegmentLayout
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.row import RowMapping
+
+DATA_PATH = "write.data.path"
+"""The table property by which an operator may put data files elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSchemas:
+    """A topic's settings with the schemas they name, read."""
+
+    config: TopicConfig
+    key: SourceSchema | None
+    value: SourceSchema | None
+
+    @classmethod
+    def read(cls, config: TopicConfig) -> TopicSchemas:
+        """Read the schemas. Raises ConfigError, naming topic and file."""
+        try:
+            return cls(config=config, key=source_schema(config.key), value=source_schema(config.value))
+        except ConfigError as error:
+            raise ConfigError(error.message, topic=config.name, **error.context) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicTable:
+    """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
+
+    `change` is what the table's columns have to become; it goes with the next commit.
+    """
+
+    topic: TopicRow
+    table: ArchiveTable
+    row: RowMapping
+    change: SchemaChange
+
+
+def open_topic(
+    schemas: TopicSchemas,
+    described: TopicDescription,
+    *,
+    cluster_id: str,
+    registry: Registry,
+    catalog: TableCatalog,
+) -> TopicTable:
+    """Register the topic, assign its columns, and load or make its table.
+
+    Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
+    table is partitioned in another way than configured.
+    """
+    config = schemas.config
+    known = registry.find(cluster_id=cluster_id, topic=config.name)
+    if known is not None:
+        check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
+    topic = registry.register(cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table)
+    table = catalog.load(topic)
+    if table is not None:
+        _check_partitioning(config, table)
+
+    def assign(there: ArchiveTable | None) -> tuple[RowMapping, SchemaChange]:
+        assignment = registry.assign(
+            topic,
+            key=schemas.key,
+            value=schemas.value,
+            table=there,
+            options=mapping_options(config.key, config.value),
+            partition_source=config.partition_source,
+        )
+        return assignment.row, SchemaChange.of(assignment)
+
+    row, change = assign(table)
+    pass_point(FaultPoint.AFTER_ASSIGN)
+    if table is None:
+        table = catalog.ensure(
+            topic, change, partition_by=config.partition_by, partition_source=config.partition_source
+        )
+        pass_point(FaultPoint.AFTER_CREATE)
+        row, change = assign(table)
+    return TopicTable(topic=topic, table=table, row=row, change=change)
+
+
+def target_of(
+    opened: TopicTable, config: TopicConfig, *, kafka: Mapping[str, str], format_: SegmentFormat
+) -> TopicTarget:
+    """What the topic's tasks share."""
+    table, row, topic = opened.table, opened.row, opened.topic
+    return TopicTarget(
+        topic=topic.topic,
+        topic_id=str(topic.topic_id) if topic.topic_id else "",
+        cluster_id=topic.cluster_id,
+        row=row,
+        layout=SegmentLayout(
+            schema=row.arrow_schema,
+            mapping=json.dumps(row.to_json(), separators=(",", ":")),
+            schema_version=row.schema_version,
+            table_properties=table.properties,
+        ),
+        on_parse_error=config.on_parse_error,
+        data_location=table.properties.get(DATA_PATH, f"{table.location}/data").rstrip("/"),
+        partition_name=table.partition_field.name,
+        partition_by=table.partition_by,
+        target_file_size=config.target_file_size,
+        objects=store_of(table),
+        format=format_,
+        source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
+    )
+
+
+def store_of(table: ArchiveTable) -> ObjectStore:
+    """The object store with the credentials the catalog gave for this table."""
+    return ObjectStore.of(table.io.properties)
+
+
+def _check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
+    source = "flat" if table.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
+    for key, wanted, found in (
+        ("partition_by", config.partition_by, table.partition_by),
+        ("partition_source", config.partition_source, source),
+    ):
+        if wanted != found:
+            raise ConfigError(
+                f"The table was made with {key} = {found!r}, which can't be changed; set it back",
+                key=f"topics.{config.name}.{key}",
+                table=config.table,
+            )

@@ -1,0 +1,94 @@
+"""What is known of a topic's partitions now, asked of table, registry and brokers, for the plan to decide on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from archiver.errors import LeaderUnavailable
+from archiver.ingest.broker import BrokerClient
+from archiver.ingest.plan import PartitionView, furthest
+from archiver.ingest.topic_table import TopicTable
+from catalog.errors import TableMissing
+from catalog.model import PartitionOffset, TopicRow
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+
+StartFrom = Literal["earliest", "latest"] | datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicView:
+    """A look at a topic: what is known of its partitions, those without a leader, and the table's own offsets."""
+
+    partitions: tuple[PartitionView, ...]
+    leaderless: Mapping[int, ContextError]
+    table_offsets: Mapping[int, PartitionOffset]
+
+
+def look(
+    opened: TopicTable,
+    start_from: StartFrom,
+    *,
+    brokers: BrokerClient,
+    registry: Registry,
+    catalog: TableCatalog,
+    without: Iterable[int],
+) -> TopicView:
+    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError."""
+    topic = opened.topic
+    staged = registry.staged_ends(topic)  # first: what is committed in between is then in the table
+    table = catalog.load(topic)
+    if table is None:
+        raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
+    table_offsets = table.offsets
+    known = furthest(table_offsets, staged)
+    described = brokers.describe([topic.topic])[topic.topic].partitions
+    wanted = sorted(set(described) - set(without))
+    leaderless: dict[int, ContextError] = {
+        partition: LeaderUnavailable("The partition has no leader now", topic=topic.topic, partition=partition)
+        for partition in wanted
+        if described[partition].leader is None
+    }
+    partitions = [partition for partition in wanted if partition not in leaderless]
+    log_starts = brokers.list_offsets(topic.topic, partitions, "earliest")
+    log_ends = brokers.list_offsets(topic.topic, partitions, "latest_stable")
+    epochs = {
+        partition: known[partition].leader_epoch
+        for partition in partitions
+        if partition in known and known[partition].leader_epoch >= 0
+    }
+    epoch_ends = brokers.end_of_epoch(topic.topic, epochs) if epochs else {}
+    starts: dict[int, int] = {}
+    if start_from != "earliest" and any(partition not in known for partition in partitions):
+        starts = registry.starts(topic)
+        if not known and not starts:
+            starts = registry.starts(topic, _decide_starts(topic, start_from, log_ends, brokers))
+    views = tuple(
+        PartitionView(
+            partition=partition,
+            log_start=log_starts[partition],
+            last_stable=log_ends[partition],
+            known=known.get(partition),
+            epoch_end=epoch_ends[partition].end_offset if partition in epoch_ends else None,
+            start=starts.get(partition),
+        )
+        for partition in partitions
+    )
+    return TopicView(partitions=views, leaderless=leaderless, table_offsets=table_offsets)
+
+
+def _decide_starts(
+    topic: TopicRow, start_from: Literal["latest"] | datetime, log_ends: Mapping[int, int], brokers: BrokerClient
+) -> dict[int, int]:
+    """Where the partitions begin of a topic that never was archived.
+
+    Partitions that are added later aren't asked about here: no record of theirs is older, so they begin with their log.
+    """
+    if start_from == "latest":
+        return dict(log_ends)
+    found = brokers.list_offsets(topic.topic, log_ends, int(start_from.timestamp() * 1000))
+    return {partition: min(offset, log_ends[partition]) for partition, offset in found.items()}

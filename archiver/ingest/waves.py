@@ -1,0 +1,124 @@
+"""Waves over all topics of a run: all are planned, all tasks run at once, each topic is committed as it is done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from archiver.config.model import ArchiveSection
+from archiver.engine.runner import Engine
+from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.ingest.observer import JobObserver
+from archiver.ingest.plan import PlannedRange
+from archiver.ingest.task import translate_range
+from archiver.ingest.task_values import TaskResult, TopicTarget, TranslateTask
+from archiver.ingest.topic_run import TopicRun
+from schema_mapping.errors import ContextError
+
+_LEAST_BUDGET_SECONDS = 1.0
+_STOP_POLL_SECONDS = 0.2
+
+
+class Waves:
+    """Runs waves until every topic is archived as far as it was to be, or `stop` is set."""
+
+    def __init__(
+        self,
+        runs: Sequence[TopicRun],
+        *,
+        targets: Callable[[TopicRun], TopicTarget],
+        engine: Callable[[], Engine],
+        settings: ArchiveSection,
+        observer: JobObserver,
+        stop: threading.Event,
+    ) -> None:
+        self._runs = runs
+        self._targets = targets
+        self._engine = engine
+        self._settings = settings
+        self._observer = observer
+        self._stop = stop
+
+    def run(self) -> int:
+        """Return how many waves it took. The engine is asked for only if there is work."""
+        wave = 0
+        while not self._stop.is_set():
+            planned = self._plan()
+            if not planned:
+                break
+            wave += 1
+            self._observer.wave_planned(wave, {run.name: ranges for run, ranges in planned.items()})
+            pass_point(FaultPoint.AFTER_PLAN)
+            self._work(planned)
+        return wave
+
+    def _plan(self) -> dict[TopicRun, tuple[PlannedRange, ...]]:
+        planned: dict[TopicRun, tuple[PlannedRange, ...]] = {}
+        for run in self._runs:
+            if not run.failed:
+                with failing(run):
+                    planned[run] = run.plan()
+        return {run: ranges for run, ranges in planned.items() if ranges}
+
+    def _work(self, planned: Mapping[TopicRun, Sequence[PlannedRange]]) -> None:
+        engine = self._engine()
+        owners = [(run, one) for run, ranges in planned.items() for one in ranges]
+        tasks = self._tasks(owners, engine.slots)
+        left = Counter(run for run, _ in owners)
+        with _interrupted_by(self._stop, engine):
+            for outcome in engine.run_tasks(tasks, translate_range):
+                run, one = owners[outcome.index]
+                with failing(run):
+                    run.take(one, outcome.result or TaskResult(ranges=(), error=outcome.error))
+                left[run] -= 1
+                if not left[run] and not run.failed:
+                    with failing(run):
+                        run.commit()
+
+    def _tasks(self, owners: Sequence[tuple[TopicRun, PlannedRange]], slots: int) -> list[TranslateTask]:
+        """Tasks that together take about one commit interval, each with its share of the spool."""
+        targets = {run: self._targets(run) for run, _ in owners}
+        share = min(1.0, slots / len(owners))
+        plan_time_ms = time.time_ns() // 1_000_000
+        return [
+            TranslateTask(
+                target=targets[run],
+                planned=planned,
+                plan_time_ms=plan_time_ms,
+                budget_seconds=max(self._settings.max_commit_interval * share, _LEAST_BUDGET_SECONDS),
+                spool=self._settings.spool,
+                spool_bytes=self._settings.spool_size // slots,
+            )
+            for run, planned in owners
+        ]
+
+
+@contextmanager
+def failing(run: TopicRun) -> Iterator[None]:
+    """Let an error of the block end this topic's run only."""
+    try:
+        yield
+    except ContextError as error:
+        run.fail(error)
+
+
+@contextmanager
+def _interrupted_by(stop: threading.Event, engine: Engine) -> Iterator[None]:
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if stop.wait(_STOP_POLL_SECONDS):
+                engine.interrupt()
+                return
+
+    thread = threading.Thread(target=watch, name="stop", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
