@@ -32,7 +32,7 @@ class Stages:
     def _bar(self, title: str, total: int | None) -> Iterator[Advance]:
         if not self.console.is_terminal:
             self.console.print(f"  {title} …", highlight=False)
-            yield lambda count: None
+            yield lambda _: None
             return
         measured = (BarColumn(), TaskProgressColumn()) if total else ()
         columns = (SpinnerColumn(), TextColumn("{task.description}"), *measured, TimeElapsedColumn())
