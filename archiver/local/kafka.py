@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,8 @@ class Kafka:
         """Fetch the jars, write the settings, format the log folder the first time."""
         classpath = _classpath(say)
         seat.folder.mkdir(parents=True, exist_ok=True)
-        (seat.folder / _PROPERTIES).write_text(_properties(seat), encoding="utf-8")
+        properties = "".join(f"{key}={value}\n" for key, value in broker_settings(seat.state).items())
+        (seat.folder / _PROPERTIES).write_text(properties, encoding="utf-8")
         logging = Path(__file__).with_name(_LOGGING).read_text(encoding="utf-8")
         (seat.folder / _LOGGING).write_text(logging, encoding="utf-8")
         if not (seat.folder / "data" / "meta.properties").exists():
@@ -92,30 +94,10 @@ def bootstrap_servers(state: StackState) -> str:
     return f"{HOST}:{state.ports[PORT]}"
 
 
-def _classpath(say: Say) -> str:
-    return f"{jars(f'kafka-{VERSION}', ARTIFACTS, find_java(), say)}/*"
-
-
-def _format(seat: Seat, classpath: str) -> None:
-    command = [find_java().executable, "-cp", classpath, "kafka.tools.StorageTool", "format", "--ignore-formatted"]
-    command += ["--cluster-id", seat.state.cluster_id, "--config", _PROPERTIES]
-    with seat.log.open("ab") as log:
-        done = subprocess.run(  # noqa: S603
-            command,
-            cwd=seat.folder,
-            env=environment({}),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise LocalStackError(f"Kafka could not format its log folder\n{tail(seat.log)}", log=str(seat.log))
-
-
-def _properties(seat: Seat) -> str:
-    listener, controller = f"{HOST}:{seat.port(PORT)}", f"{HOST}:{seat.port(CONTROLLER_PORT)}"
-    settings: dict[str, str | int] = {
+def broker_settings(state: StackState) -> Mapping[str, str | int]:
+    """What `server.properties` holds."""
+    listener, controller = bootstrap_servers(state), f"{HOST}:{state.ports[CONTROLLER_PORT]}"
+    return {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{controller}",
@@ -149,4 +131,24 @@ def _properties(seat: Seat) -> str:
         "log.retention.bytes": -1,
         "log.cleaner.dedupe.buffer.size": 32 * 1024 * 1024,
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def _classpath(say: Say) -> str:
+    return f"{jars(f'kafka-{VERSION}', ARTIFACTS, find_java(), say)}/*"
+
+
+def _format(seat: Seat, classpath: str) -> None:
+    command = [find_java().executable, "-cp", classpath, "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    command += ["--cluster-id", seat.state.cluster_id, "--config", _PROPERTIES]
+    with seat.log.open("ab") as log:
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=seat.folder,
+            env=environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise LocalStackError(f"Kafka could not format its log folder\n{tail(seat.log)}", log=str(seat.log))

@@ -61,6 +61,8 @@ def test_what_ignores_the_signal_is_ended_by_force(tmp_path: Path):
 @pytest.mark.parametrize("change", [{"started": 1.0}, {"program": "postgres"}])
 def test_a_reused_pid_is_not_ours(tmp_path: Path, change: dict[str, object]):
     with subprocess.Popen(["/bin/sleep", "60"]) as other:
+        while not psutil.Process(other.pid).cmdline():  # the kernel is still setting it up
+            time.sleep(0.01)
         mark = ProcessMark(pid=other.pid, started=psutil.Process(other.pid).create_time(), program="sleep")
         stale = replace(mark, **change)
         try:

@@ -1,0 +1,78 @@
+"""The same servers as containers, for ARCHIVER_TEST_STACK=docker: other builds of them, judged by the same tests.
+
+Untested: no machine that this was written on has Docker. Containers share the host's network (Linux), so that ports and
+addresses are those of the embedded stack.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from testcontainers.core.container import DockerContainer
+
+from archiver.local import Endpoints, config_file, ports
+from archiver.local.endpoints import endpoints_of
+from archiver.local.kafka import Kafka, broker_settings
+from archiver.local.part import Part, Seat
+from archiver.local.postgres import DATABASE, PORT, ROLE, Postgres
+from archiver.local.seaweedfs import SeaweedFS
+from archiver.local.stack import PARTS
+from archiver.local.starting import seat_of
+from archiver.local.state import StackState, StateFile
+
+IMAGES = {"kafka": "apache/kafka", "seaweedfs": "chrislusf/seaweedfs", "postgres": "postgres"}
+_READY_WITHIN = 120.0
+
+
+@contextmanager
+def docker_endpoints(directory: Path) -> Iterator[Endpoints]:
+    """Run all three as containers; they end with the block."""
+    state_file = StateFile(directory)
+    names = [name for part in PARTS for name in part.port_names]
+    state = state_file.change(lambda known: known.with_ports(ports.choose(names)))
+    endpoints = endpoints_of(directory, directory / config_file.FILE_NAME, state)
+    config_file.refresh(endpoints, known_digest="", moved={})
+    with ExitStack() as running:
+        seats = [(part, seat_of(part, directory, state)) for part in PARTS]
+        for part, seat in seats:
+            running.enter_context(_container(part, seat))
+        for part, seat in seats:
+            _await(part, seat)
+        yield endpoints
+
+
+def _container(part: Part, seat: Seat) -> DockerContainer:
+    container = DockerContainer(f"{IMAGES[part.name]}:{part.version}").with_kwargs(network_mode="host")
+    match part:
+        case Postgres():
+            return _with_env(container, _postgres_env(seat.state)).with_command(f"-h {ports.HOST} -p {seat.port(PORT)}")
+        case Kafka():
+            settings = broker_settings(seat.state) | {"log.dirs": "/tmp/kafka-logs"}
+            names = {f"KAFKA_{key.upper().replace('.', '_')}": str(value) for key, value in settings.items()}
+            return _with_env(container, {"CLUSTER_ID": seat.state.cluster_id, **names})
+        case SeaweedFS():
+            launch = part.launch(seat)
+            return _with_env(container, dict(launch.env)).with_command(list(launch.argv[1:]))
+        case _:
+            raise NotImplementedError(part.name)
+
+
+def _with_env(container: DockerContainer, values: dict[str, str]) -> DockerContainer:
+    for name, value in values.items():
+        container = container.with_env(name, value)
+    return container
+
+
+def _postgres_env(state: StackState) -> dict[str, str]:
+    return {"POSTGRES_USER": ROLE, "POSTGRES_PASSWORD": state.postgres_password, "POSTGRES_DB": DATABASE}
+
+
+def _await(part: Part, seat: Seat) -> None:
+    deadline = time.monotonic() + _READY_WITHIN
+    while not part.is_ready(seat):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{part.title} in its container is not ready after {_READY_WITHIN:.0f} s")
+        time.sleep(0.2)
