@@ -22,6 +22,7 @@
     ├── EngineError              Spark
     │   ├── WorkerLost           (retryable) the process that ran a task went away
     │   └── TaskInterrupted      (retryable) a task was stopped on request
+    ├── NotArchived              a topic that has no archive yet
     ├── ReplayError              the read path
     └── LocalStackError          the embedded stack
 """
@@ -133,6 +134,10 @@ class TaskInterrupted(EngineError):
     """A task was stopped on request before it finished."""
 
     retryable: ClassVar[bool] = True
+
+
+class NotArchived(ArchiverError):
+    """A topic that the registry doesn't know, or that no schema has been assigned to yet."""
 
 
 class ReplayError(ArchiverError):

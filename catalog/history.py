@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from psycopg.types.json import Json
 
@@ -29,14 +29,13 @@ class VersionRecord:
 def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
     """All versions of the topic, ascending."""
     found = connection.execute(
-        "SELECT version, created_at AT TIME ZONE 'UTC', fingerprint, changes FROM schema_versions"
-        " WHERE topic_id = %s ORDER BY version",
+        "SELECT version, created_at, fingerprint, changes FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
     )
     return tuple(
         VersionRecord(
             version=version,
-            created=created,
+            created=created.astimezone(UTC),
             fingerprint=fingerprint,
             changes=tuple(Change.from_json(each) for each in changes),
         )

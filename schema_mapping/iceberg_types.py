@@ -102,12 +102,13 @@ def ledger_field(root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bo
         if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE):
             below[entry.parent_id].append(entry)
     for children in below.values():
-        children.sort(key=_column_order)
+        children.sort(key=column_order)
     top = ROOT_IDS[root]
     return arrow_field(root, _ledger_struct(top, below, parent_live=True), top)
 
 
-def _column_order(entry: LedgerEntry) -> tuple[int, int, int]:
+def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
+    """Where a column stands in its struct: fields by number, the oldest generation first, then our own."""
     step = entry.path[-1]
     return (
         (0, step, entry.generation) if step > 0 else (1, SPECIAL_ORDER.index(step) if step in SPECIAL_ORDER else 0, 0)

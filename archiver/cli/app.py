@@ -11,6 +11,7 @@ from archiver.cli.archive import archive
 from archiver.cli.demo import demo
 from archiver.cli.failures import reported
 from archiver.cli.replay import replay
+from archiver.cli.schema import schema_app
 from archiver.local.cli import local_app
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(archive)
 app.command()(replay)
+app.add_typer(schema_app, name="schema")
 app.add_typer(local_app, name="local")
 
 

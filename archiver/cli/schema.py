@@ -1,0 +1,111 @@
+"""`archiver schema`: how a topic's messages lie in its table, how that came to be, and what a change would do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from archiver.cli.failures import reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+
+if TYPE_CHECKING:
+    from archiver.config import Config
+    from catalog.model import TopicRow
+    from catalog.registry import Registry
+
+schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
+
+Topic = Annotated[str, typer.Argument(help="The topic, as Kafka names it.")]
+
+
+@schema_app.command()
+def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
+    """Print the columns as a tree: id, type, Protobuf field, since which version, and what is cut, with the reason."""
+    from archiver.cli.schema_view import outline_view
+    from schema_mapping.outline import outline
+
+    with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
+        found = outline(registry.ledger(row))
+        if as_json:
+            _print_json({"topic": topic, "table": row.table, **found.to_json()})
+        else:
+            Console(soft_wrap=True).print(outline_view(topic, row.table, found))
+
+
+@schema_app.command()
+def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
+    """Print every schema version: when it was first used, and what it changed."""
+    from archiver.cli.schema_view import history_view
+
+    with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
+        records = registry.history(row)
+        if not as_json:
+            Console(soft_wrap=True).print(history_view(topic, records))
+            return
+        versions = [
+            {
+                "version": each.version,
+                "created": each.created.isoformat(),
+                "fingerprint": each.fingerprint,
+                "changes": [change.to_json() for change in each.changes],
+            }
+            for each in records
+        ]
+        _print_json({"topic": topic, "table": row.table, "versions": versions})
+
+
+@schema_app.command()
+def diff(  # noqa: PLR0917 - a command's options
+    topic: Topic,
+    descriptors: Annotated[
+        Path | None,
+        typer.Option("--descriptors", help="A descriptor set or .proto file (default: what the configuration names)."),
+    ] = None,
+    message: Annotated[str | None, typer.Option("--message", help="The message in it, where its name changes.")] = None,
+    of_key: Annotated[bool, typer.Option("--key", help="The file describes the key, not the value.")] = False,
+    config: ConfigPath = DEFAULT_CONFIG,
+    as_json: AsJson = False,
+) -> None:
+    """Print what would change in the table if a schema were deployed; nothing is changed."""
+    from archiver.cli.schema_diff import compare, proposed_schemas
+    from archiver.cli.schema_view import changes_lines
+
+    with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
+        settings = loaded.topic(topic)
+        state = registry.ledger(row)
+        proposed = proposed_schemas(settings, state, file=descriptors, message=message, of_key=of_key)
+        found = compare(state, proposed, settings)
+        if as_json:
+            _print_json({"topic": topic, "table": row.table, **found.to_json()})
+            return
+        console = Console(soft_wrap=True)
+        console.print(f"{topic} in {row.table}: {found.summary}", highlight=False)
+        console.print(
+            *changes_lines(found.changes), *(f"  cut: {cut}" for cut in found.cuts), sep="\n", highlight=False
+        )
+
+
+@contextmanager
+def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
+    """The registry with the topic's row; NotArchived where there is none, or no columns yet."""
+    from archiver.config import load_config
+    from archiver.errors import NotArchived
+    from catalog.registry import Registry
+
+    loaded = load_config(path)
+    table = loaded.topic(topic).table
+    with Registry(loaded.registry.dsn, connections=1) as registry:
+        row = next((each for each in registry.topics() if (each.topic, each.table) == (topic, table)), None)
+        if row is None or not registry.history(row):
+            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=topic, table=table)
+        yield loaded, registry, row
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,106 @@
+"""What a schema would change if it were deployed: the assignment that the job would make, without keeping it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archiver.config.model import ProtobufFormat, TopicConfig
+from archiver.errors import ConfigError
+from archiver.schemas import SourceSchema, compile_proto, mapping_options, read_descriptor_set, source_schema
+from schema_mapping import LedgerState, Mapping, RawMapping, assign
+from schema_mapping.evolution import Change
+from schema_mapping.row import RowMapping, row_mapping_from_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schemas:
+    """The schemas of key and value; None is a format without one."""
+
+    key: SourceSchema | None
+    value: SourceSchema | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaDiff:
+    """What would change: the version the rows would have, whether it is new, and columns cut that aren't now."""
+
+    version: int
+    is_new: bool
+    newest: int
+    changes: tuple[Change, ...]
+    cuts: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The outcome in a few words."""
+        if not self.is_new:
+            seen = "the newest schema" if self.version == self.newest else "a schema seen before"
+            return f"{seen}, version {self.version}: nothing changes"
+        return f"would become version {self.version}" + ("" if self.changes else "; no column changes")
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the outcome."""
+        changes = [change.to_json() for change in self.changes]
+        return {"version": self.version, "is_new": self.is_new, "changes": changes, "cuts": list(self.cuts)}
+
+
+def proposed_schemas(
+    settings: TopicConfig, state: LedgerState, *, file: Path | None, message: str | None, of_key: bool
+) -> Schemas:
+    """The schemas to compare with: those of the configuration, or `file` for one side and today's for the other.
+
+    Raises ConfigError where the file can't be read or its message isn't known.
+    """
+    if file is None:
+        return Schemas(key=source_schema(settings.key), value=source_schema(settings.value))
+    newest = _newest(state)
+    side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
+    today = now.message if isinstance(now, Mapping) else None
+    name = message or (side.message if isinstance(side, ProtobufFormat) else today)
+    if name is None:
+        raise ConfigError("The topic has no schema yet: name the message with --message", topic=settings.name)
+    if file.suffix == ".proto":
+        imports = side.imports if isinstance(side, ProtobufFormat) else ()
+        proposed = compile_proto(file, name, imports)
+    else:
+        proposed = read_descriptor_set(file, name)
+    if of_key:
+        return Schemas(key=proposed, value=_source(newest.value))
+    return Schemas(key=_source(newest.key), value=proposed)
+
+
+def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
+    """What the job would make of the schemas."""
+    newest = state.versions[-1].version
+    outcome = assign(
+        state,
+        key=proposed.key,
+        value=proposed.value,
+        options=mapping_options(settings.key, settings.value),
+        partition_source=settings.partition_source,
+    )
+    is_new = outcome.version > newest
+    cuts = sorted(_cuts(outcome.row) - _cuts(_newest(state))) if is_new else ()
+    return SchemaDiff(version=outcome.version, is_new=is_new, newest=newest, changes=outcome.changes, cuts=tuple(cuts))
+
+
+def _newest(state: LedgerState) -> RowMapping:
+    return row_mapping_from_json(json.loads(state.versions[-1].mapping))
+
+
+def _source(mapping: Mapping | RawMapping) -> SourceSchema | None:
+    if isinstance(mapping, RawMapping):
+        return None
+    return SourceSchema(descriptor_set=mapping.descriptor_set, message=mapping.message)
+
+
+def _cuts(row: RowMapping) -> set[str]:
+    return {
+        f"{root}.{cut.column}  {cut.message}: {cut.reason.value}"
+        for root, mapping in (("key", row.key), ("val", row.value))
+        if isinstance(mapping, Mapping)
+        for cut in mapping.cuts
+    }
