@@ -24,7 +24,7 @@ class Summary:
     stored_bytes: int
     files: int
     raw_share: float
-    failed_values: int
+    raw_values: int
     seconds: Mapping[str, float]
     total_seconds: float
 
@@ -49,8 +49,7 @@ def show_summary(console: Console, summary: Summary) -> None:
     table.add_row("MB in Kafka (zstd)", f"{summary.log_bytes / MEGABYTE:.1f}")
     table.add_row("MB in Iceberg", f"{summary.stored_bytes / MEGABYTE:.1f}")
     table.add_row("files", f"{summary.files:,}")
-    table.add_row("values kept raw", f"{summary.raw_share:.4%}")
-    table.add_row("values that are no Flight", f"{summary.failed_values:,}")
+    table.add_row("values kept raw", f"{summary.raw_values:,} ({summary.raw_share:.4%})")
     for step, seconds in summary.seconds.items():
         table.add_row(f"[dim]{step}[/]", f"[dim]{seconds:.1f} s[/]")
     table.add_row("in all", f"{summary.total_seconds:.1f} s")

@@ -1,0 +1,57 @@
+"""`archiver demo`: everything at once, on embedded parts."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from archiver.cli.failures import reported
+
+
+def demo(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", "-D", help="An empty folder for the stack; a temporary one if not given.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up, and say how to connect to it.")] = False,
+) -> None:
+    """Send a year of real flights from Kafka to Iceberg to Spark SQL and back, and compare every byte."""
+    from archiver.demo.run import Demo, check_folder
+    from archiver.demo.summary import show_endpoints
+
+    console = Console()
+    with reported():
+        if directory is not None:
+            check_folder(directory)
+        with _stack_folder(directory, keep=keep, console=console) as folder:
+            endpoints = Demo(folder, console).run()
+            if keep:
+                show_endpoints(console, endpoints)
+
+
+@contextmanager
+def _stack_folder(directory: Path | None, *, keep: bool, console: Console) -> Iterator[Path]:
+    """The demo's folder; afterwards the stack is down and a temporary folder gone, unless all is to be kept.
+
+    A demo that fails leaves its folder, with the servers' logs, and says where.
+    """
+    from archiver.local import LocalStack
+
+    folder = directory or Path(tempfile.mkdtemp(prefix="archiver-demo-"))
+    try:
+        yield folder
+    except BaseException:
+        LocalStack(folder).down()
+        console.print(f"The demo failed; the logs of its servers are in {folder / 'logs'}", style="red", soft_wrap=True)
+        raise
+    if keep:
+        return
+    LocalStack(folder).down()
+    if directory is None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,137 @@
+"""The demo, from an empty folder to the summary; any difference between Kafka and the archive raises."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+
+from archiver.config import load_config
+from archiver.demo import compare, produce, settings
+from archiver.demo.flights import FLIGHTS, events, read_flights
+from archiver.demo.questions import QUESTIONS
+from archiver.demo.stages import Stages
+from archiver.demo.summary import Summary, show_answer, show_summary
+from archiver.engine.spark import SparkEngine
+from archiver.errors import ConfigError, ReplayError
+from archiver.ingest.job import ArchiveJob
+from archiver.ingest.report import JobReport
+from archiver.local import Endpoints, LocalStack
+from archiver.local.progress import followed
+from archiver.replay import ReplayConsumer
+
+_SPLIT = FLIGHTS // 2
+
+
+class Demo:
+    """One run of the demo in `folder`. The stack is left up; whoever made the folder takes it down."""
+
+    def __init__(self, folder: Path, console: Console) -> None:
+        self._folder = folder
+        self._console = console
+        self._stages = Stages(console)
+        self._payload_bytes = 0
+
+    def run(self) -> Endpoints:
+        """Run every step and show the summary; the endpoints of the stack. Raises where anything differs or fails."""
+        started = time.monotonic()
+        endpoints = self._start()
+        config = settings.write_config(endpoints)
+        with ThreadPoolExecutor(1) as pool:
+            spark = pool.submit(_start_spark, endpoints)
+            self._produce_first_half(endpoints)
+            with self._stages.step("Start Spark"):
+                engine = spark.result()
+        with engine:
+            reports = [self._archive(config, engine, "Archive the first half of the year")]
+            self._produce_second_half(endpoints)
+            reports.append(self._archive(config, engine, "Archive the rest, with the new schema"))
+            self._ask(engine)
+        records = self._compare(endpoints, config)
+        show_summary(self._console, self._summary(reports, records, time.monotonic() - started))
+        return endpoints
+
+    def _start(self) -> Endpoints:
+        with self._stages.step("Start Kafka, Postgres, S3 and the catalog"), followed(self._console) as progress:
+            endpoints = LocalStack(self._folder).up(progress)
+        settings.fetch_iceberg(lambda step: self._console.print(f"  {step}", style="dim"))
+        return endpoints
+
+    def _produce_first_half(self, endpoints: Endpoints) -> None:
+        message = settings.deploy_schema(self._folder, 1)
+        produce.create_topic(endpoints.bootstrap_servers, settings.TOPIC)
+        self._produce(endpoints, read_flights().slice(0, _SPLIT), message, "Produce flights, January to June")
+        with self._stages.step(f"Abort a transaction of {produce.ABORTED_RECORDS} records"):
+            produce.abort_some(endpoints.bootstrap_servers, settings.TOPIC)
+
+    def _produce_second_half(self, endpoints: Endpoints) -> None:
+        message = settings.deploy_schema(self._folder, 2)
+        self._produce(endpoints, read_flights().slice(_SPLIT), message, "Produce the rest: one field renamed, one new")
+
+    def _produce(self, endpoints: Endpoints, flights: pa.Table, message: type, title: str) -> None:
+        with self._stages.step(title, total=flights.num_rows) as advance:
+            made = events(flights, message)
+            self._payload_bytes += produce.produce(endpoints.bootstrap_servers, settings.TOPIC, made, advance)
+
+    def _archive(self, config: Path, engine: SparkEngine, title: str) -> JobReport:
+        with self._stages.step(title):
+            report = ArchiveJob(load_config(config), [settings.TOPIC], engine=engine).run_once()
+        for topic in report.topics:
+            for _, error in topic.failures:
+                raise error
+        return report
+
+    def _ask(self, engine: SparkEngine) -> None:
+        table = f"{settings.CATALOG}.{settings.TABLE}"
+        for question in QUESTIONS:
+            with self._stages.step(f"Ask Spark SQL: {question.text}"):
+                answer = engine.session.sql(question.sql.format(table=table))
+                rows = [tuple(row) for row in answer.collect()]
+            if not rows:
+                raise ReplayError("Spark SQL found nothing in the table", table=table)
+            show_answer(self._console, "", answer.columns, rows)
+
+    def _compare(self, endpoints: Endpoints, config: Path) -> int:
+        kafka = compare.broker_consumer(endpoints.bootstrap_servers)
+        archive = ReplayConsumer(load_config(config), {"enable.partition.eof": True})
+        try:
+            with self._stages.step("Compare what Kafka serves with what the table gives back", FLIGHTS) as advance:
+                records = compare.compare(kafka, archive, settings.TOPIC, produce.PARTITIONS, advance)
+        finally:
+            kafka.close()
+            archive.close()
+        if records < FLIGHTS:
+            raise ReplayError("Fewer records came back than there were flights", records=records, flights=FLIGHTS)
+        return records
+
+    def _summary(self, reports: list[JobReport], records: int, seconds: float) -> Summary:
+        topics = [topic for report in reports for topic in report.topics]
+        archived = sum(topic.records for topic in topics)
+        if archived != records:
+            raise ReplayError("The job and the replay count differently", archived=archived, replayed=records)
+        raw = sum(part.raw_values for topic in topics for part in topic.partitions)
+        return Summary(
+            records=records,
+            payload_bytes=self._payload_bytes,
+            log_bytes=sum(topic.metrics.source_bytes for topic in topics),
+            stored_bytes=sum(topic.file_bytes for topic in topics),
+            files=sum(topic.files for topic in topics),
+            raw_share=raw / archived,
+            raw_values=raw,
+            seconds=self._stages.seconds,
+            total_seconds=seconds,
+        )
+
+
+def _start_spark(endpoints: Endpoints) -> SparkEngine:
+    options = settings.sql_options(endpoints, settings.fetch_iceberg(lambda _: None))
+    return SparkEngine.start({"master": "local[2]", **options})
+
+
+def check_folder(folder: Path) -> None:
+    """The demo begins with an empty folder: ConfigError where one isn't."""
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError("The demo wants an empty folder; name another with --dir", dir=str(folder))
