@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,11 @@ from tests.stack import Stack
 CHOICE = os.environ.get("ARCHIVER_TEST_STACK", "embedded")
 _FOLDER = "stack"
 _GUARD = """
-import sys
+import os, sys
 sys.stdin.read()
-from archiver.local import LocalStack
-LocalStack(sys.argv[1]).down()
+if os.path.exists(sys.argv[1]):
+    from archiver.local import LocalStack
+    LocalStack(sys.argv[1]).down()
 """
 
 
@@ -44,14 +45,14 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The real stack, ready; see tests/stack.py for what it offers."""
     scratch = tmp_path_factory.mktemp("stack-scratch")
     match CHOICE:
         case "embedded":
-            shared = tmp_path_factory.getbasetemp()
-            folder = (shared if worker_id == "master" else shared.parent) / _FOLDER
-            with _embedded(folder, ends_here=worker_id == "master") as local:
+            base = tmp_path_factory.getbasetemp()
+            is_worker = "PYTEST_XDIST_WORKER" in os.environ
+            with _embedded((base.parent if is_worker else base) / _FOLDER, ends_here=not is_worker) as local:
                 yield Stack(local.up(), scratch)
         case "docker":
             from tests.stack_docker import docker_endpoints
@@ -65,7 +66,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[
 @contextmanager
 def _embedded(folder: Path, *, ends_here: bool) -> Iterator[LocalStack]:
     local = LocalStack(folder)
-    if not ends_here:  # under xdist the controller ends it, after the last worker
+    if not ends_here:
         yield local
         return
     with _guard(folder):
@@ -85,10 +86,10 @@ def _guard(folder: Path) -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None) and CHOICE == "embedded" and not hasattr(config, "workerinput"):
-        config.add_cleanup(lambda: _end_shared(config))
-
-
-def _end_shared(config: pytest.Config) -> None:
-    base: Path = config._tmp_path_factory.getbasetemp()
-    LocalStack(base / _FOLDER).down()
+    """Under xdist, end the stack that workers share after the last of them."""
+    is_controller = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if is_controller and CHOICE == "embedded":
+        folder: Path = config._tmp_path_factory.getbasetemp() / _FOLDER
+        shared = ExitStack()
+        shared.enter_context(_embedded(folder, ends_here=True))
+        config.add_cleanup(shared.close)

@@ -134,14 +134,14 @@ def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: floa
 
 
 def tail(log: Path, *, lines: int = 25) -> str:
-    """The last lines of a log, indented for an error message."""
+    """The last lines of a log that say anything, indented for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError as error:
         return f"  (no log: {error.strerror})"
-    last = text.splitlines()[-lines:]
+    last = [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
     return "\n".join(f"  | {line}" for line in last) or "  (the log is empty)"
 
 
