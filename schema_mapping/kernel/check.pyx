@@ -20,6 +20,9 @@ cdef const uint8_t* read_tag(Scratch* s, const uint8_t* p, const uint8_t* end, u
     cdef const uint8_t* after = read_short(p, end, <uint64_t>0xFFFFFFFF, tag, odd)
     if after == NULL:
         return fail(s, TRUNCATED if is_cut_short(p, end, 5) else BAD_TAG, p)
+    if (tag[0] & 7) > WIRE_32:
+        # No later comparison may take such a tag for the one that stands for no field.
+        return fail(s, BAD_WIRE_TYPE, p)
     return after
 
 

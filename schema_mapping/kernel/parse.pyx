@@ -104,6 +104,13 @@ cdef inline uint64_t* open_slot(Scratch* s, const Field* field, int found, uint6
     return row + field.slot
 
 
+cdef inline bint is_whole_entry(Scratch* s, const Node* entry, const uint64_t* row) noexcept nogil:
+    # Both there; that they came once and in order is seen elsewhere.
+    cdef int key = s.fields[entry.first_field].presence
+    cdef int value = s.fields[entry.first_field + 1].presence
+    return (row[key >> 6] >> (key & 63)) & (row[value >> 6] >> (value & 63)) & 1
+
+
 cdef const uint8_t* parse_message(
     Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, uint64_t* row, int depth, uint32_t group
 ) noexcept nogil:
@@ -119,9 +126,9 @@ cdef const uint8_t* parse_message(
     cdef uint32_t length = 0
     cdef int found
     cdef int last = -1
-    cdef int known = 0
-    cdef int odd_tag = 0
+    cdef int odd                # the tag is not minimal, or the field comes too late
     while p < end:
+        odd = 0
         start = p
         tag = p[0]
         p += 1
@@ -130,7 +137,7 @@ cdef const uint8_t* parse_message(
                 tag = (tag & 0x7F) | <uint32_t>p[0] << 7
                 p += 1
             else:
-                p = read_tag(s, start, end, &tag, &odd_tag)
+                p = read_tag(s, start, end, &tag, &odd)
                 if p == NULL:
                     return NULL
         found = lookup[tag >> 3] if (tag >> 3) < dense else search_field(s, node, tag >> 3)
@@ -139,20 +146,17 @@ cdef const uint8_t* parse_message(
             if (tag & 7) == WIRE_END:
                 if group == 0 or tag >> 3 != group:
                     return fail(s, BAD_GROUP, start)
-                s.loose |= odd_tag
+                s.loose |= odd
                 return p
-            p = parse_other(s, node, found, tag, start, p, end, row, depth, &last, odd_tag)
+            p = parse_other(s, node, found, tag, start, p, end, row, depth, &last, odd)
             if p == NULL:
                 return NULL
-            odd_tag = 0
             continue
-        if odd_tag:
-            s.loose = 1
-            odd_tag = 0
         if found <= last and not (found == last and field.flags & FIELD_MANY):
+            odd = 1
+        if odd and field.op != OP_MAP:
             s.loose = 1
         last = found
-        known += 1
         if field.flags & FIELD_PACKED:
             p = take_length(s, p, end, &length)
             if p == NULL or not parse_packed(s, field, p, p + length, row):
@@ -206,19 +210,19 @@ cdef const uint8_t* parse_message(
                 slot[0] = mended_text(s, p, p + length)
             p += length
         else:
-            p = parse_nested(s, node, field, start, p, end, row, slot, depth, &last)
+            p = parse_nested(s, node, field, start, p, end, row, slot, depth, &last, odd)
             if p == NULL:
                 return NULL
     if group:
         return fail(s, BAD_GROUP, end)
-    if node.flags & NODE_ENTRY and known != 2:
+    if node.flags & NODE_ENTRY and not is_whole_entry(s, node, row):
         s.loose = 1
     return end
 
 
 cdef inline const uint8_t* parse_nested(
     Scratch* s, const Node* node, const Field* field, const uint8_t* start, const uint8_t* p, const uint8_t* end,
-    uint64_t* row, uint64_t* slot, int depth, int* last
+    uint64_t* row, uint64_t* slot, int depth, int* last, int odd
 ) noexcept nogil:
     # A message, group or map entry from after its tag; a singular message's columns are in its parent's row.
     cdef const Node* inner = &s.nodes[field.node]
@@ -227,6 +231,7 @@ cdef inline const uint8_t* parse_nested(
     cdef const uint8_t* content_end = NULL
     cdef uint32_t length = 0
     cdef uint32_t group = 0
+    cdef int loose = s.loose
     if depth == 0:
         return fail(s, TOO_DEEP, start)
     if field.op == OP_GROUP:
@@ -244,17 +249,17 @@ cdef inline const uint8_t* parse_nested(
             s.loose = 1
         return after
     if field.op == OP_MAP:
-        return parse_entry(s, node, field, start, p, p + length, row, slot, depth, last)
+        return parse_entry(s, node, field, start, p, p + length, row, slot, depth, last, odd, loose)
     after = parse_message(s, inner, p, p + length, inner_row, depth - 1, group)
     return after
 
 
 cdef const uint8_t* parse_entry(
     Scratch* s, const Node* node, const Field* field, const uint8_t* start, const uint8_t* p, const uint8_t* end,
-    uint64_t* row, uint64_t* entry_row, int depth, int* last
+    uint64_t* row, uint64_t* entry_row, int depth, int* last, int odd, int loose
 ) noexcept nogil:
+    # `loose` is how things stood before the entry.
     cdef const Node* entry = &s.nodes[field.node]
-    cdef int loose = s.loose
     if parse_message(s, entry, p, end, entry_row, depth - 1, 0) == NULL:
         return NULL
     if entry_row[entry.unknown] != 0:
@@ -265,12 +270,14 @@ cdef const uint8_t* parse_entry(
         last[0] = AFTER_ALL
         if not add_piece(s, row + node.unknown, bytes_slot(start - s.base, end - start)):
             return NULL
+    elif odd:
+        s.loose = 1
     return end
 
 
 cdef const uint8_t* parse_other(
     Scratch* s, const Node* node, int found, uint32_t tag, const uint8_t* start, const uint8_t* p, const uint8_t* end,
-    uint64_t* row, int depth, int* last, int odd_tag
+    uint64_t* row, int depth, int* last, int odd
 ) noexcept nogil:
     # A field off the straight path: unknown, of a closed enum, or in the other of packed and not packed.
     cdef const Field* field = &s.fields[found]
@@ -293,7 +300,7 @@ cdef const uint8_t* parse_other(
             if after == NULL:
                 return NULL
             if search_enum(s, field.enumeration, <int32_t><uint32_t>value) >= 0:
-                if odd_tag or field.flags & FIELD_PACKED or found < last[0] or (
+                if odd or field.flags & FIELD_PACKED or found < last[0] or (
                     found == last[0] and not field.flags & FIELD_MANY
                 ):
                     s.loose = 1

@@ -1,0 +1,101 @@
+"""What must hold of the kernel for any schema and any bytes, with upb as the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
+
+from schema_mapping import MappingOptions, compile_mapping
+from schema_mapping.mapping import Mapping
+from schema_mapping.types import MappedField, MappedMessage, WireKind
+from tests.property.upb_judge import columns_in, columns_of, parse
+
+
+def check_values(descriptor: Descriptor, values: Sequence[bytes | None], *, max_depth: int = 24) -> None:
+    """Decodes and encodes a batch; upb agrees on every value, and every byte comes back."""
+    mapping = compile_mapping(descriptor, options=MappingOptions(max_depth=max_depth))
+    rows = mapping.decode(pa.array(values, pa.binary()))
+    rows.validate(full=True)
+    assert rows.type.equals(mapping.arrow_type, check_metadata=True)
+    assert mapping.encode(rows).to_pylist() == list(values)
+    half = len(values) // 2
+    assert mapping.encode(rows.slice(half)).to_pylist() == list(values[half:])
+    without_raw = _without_raw(mapping, rows)
+    for value, row, plain in zip(values, rows.to_pylist(), without_raw, strict=True):
+        _check_row(mapping, descriptor, value, row, plain)
+
+
+def _without_raw(mapping: Mapping, rows: pa.StructArray) -> Any:
+    # What the columns alone say.
+    children = [
+        pa.nulls(len(rows), field.type) if field.name == "__raw__" else rows.field(i)
+        for i, field in enumerate(rows.type)
+    ]
+    return mapping.encode(pa.StructArray.from_arrays(children, fields=list(rows.type), mask=rows.is_null())).to_pylist()
+
+
+def _check_row(
+    mapping: Mapping, descriptor: Descriptor, value: bytes | None, row: dict[str, Any] | None, plain: bytes | None
+) -> None:
+    if value is None:
+        assert row is None
+        return
+    assert row is not None
+    parsed = parse(descriptor, value)
+    if parsed is None:
+        assert row["__err__"] is not None, f"upb refuses {value!r}"
+        assert row["__raw__"] == value
+        assert {name for name, cell in row.items() if cell is not None} == {"__raw__", "__err__"}
+        return
+    if row["__err__"] is not None and names_field_zero(value, row["__err__"]):
+        # Illegal, and refused by upb, but in 7.36 not yet inside unknown groups and empty messages.
+        return
+    assert row["__err__"] is None, f"upb takes {value!r}"
+    assert columns_in(row, mapping.root, parsed) == columns_of(parsed, mapping.root), value
+    if row["__raw__"] is None:
+        assert plain == value
+    else:
+        assert row["__raw__"] == value
+        assert plain != value or _has_odd_nan(mapping.root), f"{value!r} needn't be kept raw"
+
+
+def names_field_zero(value: bytes, err: str) -> bool:
+    """Whether the value was refused for a tag of field number 0."""
+    code, _, offset = err.partition("@")
+    return code == "bad_tag" and value[int(offset)] & 0x78 == 0
+
+
+def check_upb_is_canonical(descriptor: Descriptor, values: Sequence[bytes | None], *, max_depth: int = 24) -> None:
+    """What upb writes is never kept raw, but for NaNs and texts that no column can hold."""
+    mapping = compile_mapping(descriptor, options=MappingOptions(max_depth=max_depth))
+    if _has_odd_nan(mapping.root) or _has_loose_text(mapping.root):
+        return
+    parsed = [message for value in values if value is not None and (message := parse(descriptor, value)) is not None]
+    for deterministic in (False, True):
+        written = [message.SerializePartialToString(deterministic=deterministic) for message in parsed]
+        rows = mapping.decode(pa.array(written, pa.binary()))
+        for value, row in zip(written, rows.to_pylist(), strict=True):
+            if row["__err__"] is None or not names_field_zero(value, row["__err__"]):
+                assert row["__raw__"] is None, f"{value!r} needn't be kept raw"
+                assert row["__err__"] is None, f"upb writes {value!r}"
+
+
+def _has_odd_nan(mapped: MappedMessage) -> bool:
+    return any(field.kind in (WireKind.DOUBLE, WireKind.FLOAT) for field in _leaves(mapped))
+
+
+def _has_loose_text(mapped: MappedMessage) -> bool:
+    return any(field.kind is WireKind.STRING and not field.validate_utf8 for field in _leaves(mapped))
+
+
+def _leaves(mapped: MappedMessage) -> list[MappedField]:
+    found: list[MappedField] = []
+    for field in mapped.fields:
+        for each in (field, field.key, field.value):
+            if each is not None:
+                found.append(each)
+                found.extend(_leaves(each.message) if each.message is not None else ())
+    return found
