@@ -50,7 +50,7 @@ def _container(part: Part, seat: Seat) -> DockerContainer:
         case Postgres():
             return _with_env(container, _postgres_env(seat.state)).with_command(f"-h {ports.HOST} -p {seat.port(PORT)}")
         case Kafka():
-            settings = broker_settings(seat.state) | {"log.dirs": "/tmp/kafka-logs"}
+            settings = {**broker_settings(seat.state), "log.dirs": "/tmp/kafka-logs"}
             names = {f"KAFKA_{key.upper().replace('.', '_')}": str(value) for key, value in settings.items()}
             return _with_env(container, {"CLUSTER_ID": seat.state.cluster_id, **names})
         case SeaweedFS():
