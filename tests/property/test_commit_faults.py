@@ -35,11 +35,11 @@ STEPS = st.lists(
         Step,
         archiver=st.integers(0, 1),
         offsets=st.integers(1, 3),
-        fates=st.lists(st.sampled_from(FATES), max_size=4).map(tuple),
-        arrivals=st.lists(st.integers(0, 2), max_size=4).map(tuple),
+        fates=st.lists(st.sampled_from(FATES), max_size=3).map(tuple),
+        arrivals=st.lists(st.integers(0, 2), max_size=3).map(tuple),
     ),
     min_size=1,
-    max_size=5,
+    max_size=6,
 )
 
 
@@ -68,7 +68,7 @@ class World:
                 self.arrive()
             self.meet(fates.pop(0) if fates else "answered", attempt)
 
-        patience = Patience(attempts=4, pause=lambda _: None)
+        patience = Patience(attempts=2, pause=lambda _: None)
         outcome = commit(
             load=self.catalog.load, send=send, ranges=ranges, change=None, commit_id=new_id(), patience=patience
         )
