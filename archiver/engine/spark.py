@@ -130,7 +130,10 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """How many partitions Spark cuts a range into by itself: its default parallelism, on Connect too."""
+    """Spark's default parallelism; Connect doesn't tell it, but cuts a range into so many partitions."""
+    context = getattr(session, "sparkContext", None)
+    if context is not None:
+        return int(context.defaultParallelism)
     return session.range(0, _PROBE_ROWS).select(spark_partition_id().alias("slot")).distinct().count()
 
 
