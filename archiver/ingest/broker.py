@@ -1,6 +1,6 @@
 """What a driver asks of Kafka before anything is fetched: which topics there are, where their logs begin and end.
 
-Leaders are found, and followed as they move; transient errors are tried again for up to `socket.timeout.ms`.
+Leaders are found, and followed as they move; transient errors are tried again for up to twice `socket.timeout.ms`.
 """
 
 from __future__ import annotations

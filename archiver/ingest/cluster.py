@@ -19,6 +19,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from archiver.errors import BrokerUnavailable
+from archiver.ingest.direct_socket import SCHEME
 from archiver.ingest.kafka_errors import explain, is_transient, refuses_credentials
 from archiver.ingest.kafka_options import KafkaOptions
 
@@ -36,8 +37,9 @@ class Cluster:
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
         configuration = options.client_configuration()
-        self._net = NetworkSelector(client_id=options.client_id)
-        self._manager = KafkaConnectionManager(self._net, **configuration)
+        # no warnings of slow steps: the loop is this client's alone, and a step takes in whole responses
+        self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
+        self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
         self._not_before: dict[int | str, float] = {}
         self._lock = threading.Lock()
 
@@ -53,8 +55,12 @@ class Cluster:
         return f"{broker.host}:{broker.port}" if broker is not None else f"broker {node}"
 
     def ask(self, request: Any, node: int | str) -> Any:
-        """Send a request to a broker and give its response. Raises the protocol library's errors."""
-        return self._run(request, node, self.options.connect_timeout)
+        """Send a request to a broker, give its response. Raises the protocol library's errors, noting the address."""
+        try:
+            return self._run(request, node, self.options.connect_timeout)
+        except KafkaError as error:
+            error.add_note(self.address(node))
+            raise
 
     def metadata(self, topics: tuple[str, ...] | None) -> Any:
         """The metadata of topics, of all for None, from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""

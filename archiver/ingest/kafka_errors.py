@@ -44,18 +44,13 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, kafka.KafkaError) and (error.retriable or isinstance(error, _TRANSIENT_TOO))
 
 
-def is_stale_metadata(error: BaseException) -> bool:
-    """Whether the error may come from metadata that is out of date."""
-    return is_transient(error) and not isinstance(error, kafka.RequestTimedOutError)
-
-
 def refuses_credentials(error: BaseException) -> bool:
     """Whether the broker refused who we are; another broker would too."""
     return isinstance(error, _CREDENTIALS)
 
 
 def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
-    """The error of our own tree for one of the protocol, saying what to do."""
+    """The error of our own tree for one of the protocol, saying what to do; its notes are the brokers it came from."""
     kind: type[ArchiverError]
     match error:
         case kafka.AuthorizationError():
@@ -82,4 +77,6 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
             kind, text = LeaderUnavailable, f"The partition has no leader that answers: {error}"
         case _:
             kind, text = SourceError, f"The broker answers with {error}"
+    if brokers := getattr(error, "__notes__", None):
+        where = {"broker": ", ".join(brokers)} | where
     return kind(text, **where)

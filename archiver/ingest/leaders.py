@@ -10,7 +10,7 @@ from uuid import UUID
 from kafka import errors as kafka
 
 from archiver.ingest.cluster import Cluster
-from archiver.ingest.kafka_errors import is_stale_metadata
+from archiver.ingest.kafka_errors import is_transient
 
 _NO_TOPIC_ID: Final = UUID(int=0)
 _NO_LEADER: Final = -1
@@ -71,7 +71,7 @@ class Leaders:
         try:
             return self._cluster.ask(request, node)
         except kafka.KafkaError as error:
-            if is_stale_metadata(error):
+            if is_transient(error):
                 self.forget(topic)
             raise
 

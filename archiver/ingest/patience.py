@@ -14,20 +14,21 @@ from archiver.ingest.kafka_options import KafkaOptions
 
 Answer = TypeVar("Answer")
 
+_TIMEOUTS: Final = 2
 _UNKNOWN_TOPIC_SECONDS: Final = 3.0
 """How long a topic may be unknown: as long as brokers take to hear of a new one, since a misspelt one never comes."""
 
 
 def patiently(options: KafkaOptions, attempt: Callable[[], Answer], **where: Any) -> Answer:
-    """Repeat `attempt` for up to `socket.timeout.ms` while its errors are transient.
+    """Repeat `attempt` while its errors are transient, for twice `socket.timeout.ms`: one request may time out whole.
 
     Raises what `explain` makes of the last error, with `where` as its context.
     """
     retrying = Retrying(
         retry=retry_if_exception(is_transient),
-        stop=stop_after_delay(options.request_timeout / 1000) | _UnknownForLong(),
+        stop=stop_after_delay(_TIMEOUTS * options.request_timeout / 1000) | _UnknownForLong(),
         wait=wait_exponential_jitter(
-            initial=options.retry_backoff / 1000,
+            multiplier=options.retry_backoff / 1000,
             max=options.retry_backoff_max / 1000,
             jitter=options.retry_backoff / 1000,
         ),
