@@ -64,7 +64,7 @@ class DecodeLimits:
     32-bit offsets end.
     """
 
-    chunk: int = 128 << 20
+    chunk: int = 32 << 20
     batch: int = 1 << 30
 
     def __post_init__(self) -> None:
