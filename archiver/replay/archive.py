@@ -48,7 +48,8 @@ class TopicArchive:
         self._manifests = ManifestReader()
         self._lock = Lock()
         table = tables.load(topic)
-        fallback = registry(table.properties.get(keys.CLUSTER_ID, "")) if registry else NoMappings()
+        self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
+        fallback = registry(self.cluster_id) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._snapshot = self._read(table)
 

@@ -1,0 +1,60 @@
+"""Records as JSON lines, losslessly: one object a record.
+
+    {"topic": "orders", "partition": 0, "offset": 12, "timestamp": 1700000000000, "timestamp_type": 0,
+     "key": "k", "value": {"base64": "AP8="}, "headers": [["trace", "1"], ["trace", null]]}
+
+Bytes that are valid UTF-8 are a string, other bytes an object with their base64, null is null. Header names likewise.
+`timestamp` is in ms, -1 where there is none (type -1 or 0); types are Kafka's: 0 create time, 1 log append time.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+_COLUMNS = ("partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
+
+
+def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Render a batch of records: a line, with its newline, for each."""
+    columns = [batch.column(name).to_pylist() for name in _COLUMNS]
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    for partition, offset, timestamp, timestamp_type, key, value, headers in zip(*columns, strict=True):
+        record = {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "timestamp": timestamp,
+            "timestamp_type": timestamp_type,
+            "key": to_json(key),
+            "value": to_json(value),
+            "headers": [[to_json(one["key"]), to_json(one["value"])] for one in headers],
+        }
+        yield encode(record).encode() + b"\n"
+
+
+def to_json(data: bytes | None) -> str | dict[str, str] | None:
+    """Render bytes as JSON."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode("ascii")}
+
+
+def from_json(value: Any) -> bytes | None:
+    """Take back the bytes that `to_json` rendered."""
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case {"base64": str(text)}:
+            return b64decode(text, validate=True)
+        case _:
+            raise ValueError(f"neither null, nor a string, nor an object with base64: {value!r}")

@@ -1,0 +1,90 @@
+"""The options of a ReplayConsumer: librdkafka's names where they mean the same, and two of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from archiver.errors import ConfigError
+
+
+class OffsetReset(Enum):
+    """Where a partition starts that no offset was given for, or one that isn't archived any more."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    ERROR = "error"
+
+
+_RESETS: Final = {
+    "earliest": OffsetReset.EARLIEST,
+    "smallest": OffsetReset.EARLIEST,
+    "beginning": OffsetReset.EARLIEST,
+    "latest": OffsetReset.LATEST,
+    "largest": OffsetReset.LATEST,
+    "end": OffsetReset.LATEST,
+    "error": OffsetReset.ERROR,
+}
+_FLAGS: Final = {True: True, False: False, "true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """What a ReplayConsumer can be told.
+
+    `auto_offset_reset` (`auto.offset.reset`, default earliest: an archive is read from its start), `partition_eof`
+    (`enable.partition.eof`), `refresh_seconds` (`replay.refresh.ms`, default 5000: how often the table is loaded again
+    while a partition waits at its end), `parallelism` (`replay.parallelism`, default 4: partitions read ahead at a
+    time; each holds a few batches of about 16 MiB and one row group).
+    """
+
+    auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
+    partition_eof: bool = False
+    refresh_seconds: float = 5.0
+    parallelism: int = 4
+
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
+        """Read options by name; ConfigError names one that is unknown or can't be right.
+
+        Options of brokers and groups are unknown here rather than ignored: an archive has neither.
+        """
+        found: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in _PARSERS:
+                raise ConfigError("a replay has no such option: leave it out", option=name, known=sorted(_PARSERS))
+            attribute, parse = _PARSERS[name]
+            try:
+                found[attribute] = parse(value)
+            except (KeyError, ValueError, TypeError):
+                raise ConfigError("the option's value can't be right", option=name, value=value) from None
+        return cls(**found)
+
+
+def _positive(value: Any) -> int:
+    number = int(value)
+    if number <= 0:
+        raise ValueError(number)
+    return number
+
+
+def _seconds(value: Any) -> float:
+    return _positive(value) / 1000
+
+
+def _reset(value: Any) -> OffsetReset:
+    return _RESETS[str(value).lower()]
+
+
+def _flag(value: Any) -> bool:
+    return _FLAGS[value.lower() if isinstance(value, str) else value]
+
+
+_PARSERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "auto.offset.reset": ("auto_offset_reset", _reset),
+    "enable.partition.eof": ("partition_eof", _flag),
+    "replay.refresh.ms": ("refresh_seconds", _seconds),
+    "replay.parallelism": ("parallelism", _positive),
+}
