@@ -89,6 +89,8 @@ def delete(io: FileIO, paths: Sequence[str]) -> None:
     for path in paths:
         try:
             io.delete(path)
+        except FileNotFoundError:
+            continue  # the catalog was faster
         except OSError:
             _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
 

@@ -113,6 +113,9 @@ class Postgres:
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
             msg = f"the registry did not finish the call: {_said(error)}"
             raise RegistryUnreachable(msg, **self._where) from error
+        except psycopg.Error as error:
+            msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
+            raise RegistryError(msg, **self._where) from error
 
 
 def _configure(connection: Connection) -> None:

@@ -28,6 +28,8 @@ RANGES = "archiver.ranges"
 MEASURED_SCALARS = 64
 """So many of the first scalars of key and val get bounds; more would swell the manifests."""
 
+DELETE_OLD_METADATA = "write.metadata.delete-after-commit.enabled"
+
 _METRICS = "write.metadata.metrics.column."
 _DEFAULT_METRICS = "write.metadata.metrics.default"
 _FULL = tuple(
@@ -44,7 +46,7 @@ _FIXED = {
     "write.delete.mode": "copy-on-write",
     "write.update.mode": "copy-on-write",
     "write.merge.mode": "copy-on-write",
-    "write.metadata.delete-after-commit.enabled": "true",
+    DELETE_OLD_METADATA: "true",
     "write.metadata.previous-versions-max": "100",
 }
 

@@ -37,6 +37,7 @@ _REFUSED = (
     exceptions.RESTError,
     exceptions.NoSuchNamespaceError,
     exceptions.NoSuchTableError,
+    exceptions.NoSuchIdentifierError,
     exceptions.CommitFailedException,
     NotImplementedError,
 )

@@ -6,18 +6,23 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Self
 
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table.update import AssertCreate
 
 from catalog import commit as commits
-from catalog.append import Attempt
+from catalog.append import Attempt, delete
 from catalog.archive_table import ArchiveTable, PartitionBy, PartitionSource
 from catalog.columns import SchemaChange
 from catalog.commit import CommitOutcome, Patience
 from catalog.creation import first_updates
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.model import TopicRow, TranslatedRange
-from catalog.properties import check_owner, first_properties
+from catalog.properties import DELETE_OLD_METADATA, check_owner, first_properties
 from catalog.rest import connect, in_our_words
 from catalog.settle import Settled, settle
 
@@ -114,24 +119,28 @@ class TableCatalog:
     def _send(self, attempt: Attempt) -> None:
         iceberg = attempt.table.iceberg
         done = self._rest.commit_table(iceberg, attempt.requirements, attempt.updates)
-        self._rest._delete_old_metadata(iceberg.io, iceberg.metadata, done.metadata)  # noqa: SLF001 - as pyiceberg does
+        if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave it to their clients
+            kept = {entry.metadata_file for entry in done.metadata.metadata_log}
+            before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
+            delete(iceberg.io, [path for path in before if path not in kept])
 
     def _create(
         self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource
     ) -> None:
+        properties = first_properties(topic, change.schema, ledger_version=change.version)
         with in_our_words(self._uri, topic.table):
             self._create_namespaces(topic)
-            staged = self._rest.create_table_transaction(topic.table, change.schema)._table  # noqa: SLF001
-            updates = first_updates(
-                staged.metadata,
-                change.schema,
-                partition_by=partition_by,
-                partition_source=partition_source,
-                properties=first_properties(topic, change.schema, ledger_version=change.version),
-            )
             try:
+                staged = self._rest.create_table_transaction(topic.table, change.schema)._table  # noqa: SLF001
+                updates = first_updates(
+                    staged.metadata,
+                    change.schema,
+                    partition_by=partition_by,
+                    partition_source=partition_source,
+                    properties=properties,
+                )
                 self._rest.commit_table(staged, (AssertCreate(),), updates)
-            except CommitFailedException:
+            except (TableAlreadyExistsError, CommitFailedException):
                 return  # another archiver was faster, or our own first delivery was
 
     def _create_namespaces(self, topic: TopicRow) -> None:

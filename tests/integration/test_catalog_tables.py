@@ -223,7 +223,10 @@ class TestCommitting:
         table = made(catalog, topic, assigned())
         with seen(stack, topic).transaction() as transaction:
             transaction.set_properties({"write.metadata.previous-versions-max": "2"})
+        locations = []
         for start in range(6):
+            locations.append(seen(stack, topic).metadata_location)
             catalog.commit(table, [bare(topic, 0, start, start + 1)], commit_id=new_id())
-        kept = seen(stack, topic).metadata.metadata_log
-        assert len(kept) == 2
+        other = seen(stack, topic)
+        assert [entry.metadata_file for entry in other.metadata.metadata_log] == locations[-2:]
+        assert [other.io.new_input(path).exists() for path in locations] == [False] * 4 + [True] * 2
