@@ -44,7 +44,8 @@ class FakeCluster:
     """A topic of one partition on some brokers; change its fields while it runs.
 
     `answers` says, for a class of request, what a broker answers: a response without version, or None to hang up.
-    `hanging` brokers take requests and never answer. `asked` records (broker, name of the request).
+    `hanging` brokers take requests and never answer; after an answer to a request in `last_words` they hang up.
+    `asked` records (broker, name of the request).
     """
 
     topic: str = "t"
@@ -57,6 +58,7 @@ class FakeCluster:
     ports: list[int] = field(default_factory=list)
     answers: dict[Any, Callable[[int, Any], Any]] = field(default_factory=dict)
     hanging: set[int] = field(default_factory=set)
+    last_words: set[Any] = field(default_factory=set)
     asked: list[tuple[int, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -201,3 +203,5 @@ class _Connection(socketserver.StreamRequestHandler):
             response.API_VERSION = version
             response.with_header(correlation_id=header.correlation_id)
             self.wfile.write(response.encode(header=True, framed=True))
+            if kind in self.server.cluster.last_words:
+                return

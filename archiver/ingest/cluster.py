@@ -19,7 +19,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from archiver.errors import BrokerUnavailable
-from archiver.ingest.direct_socket import SCHEME
+from archiver.ingest.broker_sockets import SCHEME
 from archiver.ingest.kafka_errors import explain, is_transient, refuses_credentials
 from archiver.ingest.kafka_options import KafkaOptions
 

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 from archiver.errors import ConfigError
+from archiver.ingest.broker_sockets import TlsSocket
 
 
 def tls_context(
@@ -22,6 +23,7 @@ def tls_context(
     Raises `ConfigError` naming the option whose file can't be read or used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.sslsocket_class = TlsSocket
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = verify and check_hostname
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE

@@ -145,7 +145,11 @@ PLAIN = {
 
 
 @pytest.mark.parametrize(("handshake", "authenticate"), [(33, 0), (0, 58)])
-def test_credentials_that_are_refused(cluster: FakeCluster, handshake: int, authenticate: int) -> None:
+@pytest.mark.parametrize("last_words", [set(), {SaslHandshakeRequest, SaslAuthenticateRequest}])
+def test_credentials_that_are_refused(
+    cluster: FakeCluster, handshake: int, authenticate: int, last_words: set[Any]
+) -> None:
+    cluster.last_words = last_words if handshake else last_words - {SaslHandshakeRequest}
     cluster.answers[SaslHandshakeRequest] = in_turn(SaslHandshakeResponse(error_code=handshake, mechanisms=["PLAIN"]))
     cluster.answers[SaslAuthenticateRequest] = in_turn(
         SaslAuthenticateResponse(error_code=authenticate, error_message="wrong", auth_bytes=b"", session_lifetime_ms=0)

@@ -1,0 +1,64 @@
+"""Sockets to brokers that give back what was said last, and themselves.
+
+kafka-python 3.0 drops what it received together with the end of a connection, such as the refusal that a broker sends
+before it hangs up on wrong credentials; and it leaves the sockets of failed attempts to the garbage collector. Its
+registry of connection schemes, and the socket class of a TLS context, are the places to say otherwise.
+"""
+
+from __future__ import annotations
+
+from socket import socket as Socket  # noqa: N812 - the base class has a method of that name
+from ssl import SSLSocket
+from typing import Any, Final
+
+from kafka.net.inet import KafkaNetSocket
+
+SCHEME: Final = "direct"
+
+
+class _Pausing:
+    """Puts one `BlockingIOError` between the last bytes and the end, so that the reader takes in the bytes first."""
+
+    _bytes_came = False
+
+    def recv(self, size: int = 1024, flags: int = 0) -> bytes:
+        """Receive as sockets do."""
+        data: bytes = super().recv(size, flags)  # type: ignore[misc]
+        if data:
+            self._bytes_came = True
+        elif self._bytes_came:
+            self._bytes_came = False
+            raise BlockingIOError
+        return data
+
+
+class PlainSocket(_Pausing, Socket):
+    """A TCP socket."""
+
+
+class TlsSocket(_Pausing, SSLSocket):
+    """A TLS socket; a context makes these."""
+
+
+class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
+    """Connects without a proxy; chosen by the url `direct://`."""
+
+    SCHEMES = (SCHEME,)
+
+    def __init__(self, proxy_url: str | None = None) -> None:
+        super().__init__(proxy_url)
+        self._made: PlainSocket | None = None
+
+    def socket(self, family: int, kind: int, protocol: int) -> PlainSocket:
+        """A socket, not connected yet."""
+        self._made = PlainSocket(family, kind, protocol)
+        return self._made
+
+    async def connect(self, *where: Any, **options: Any) -> Any:
+        """A connected socket."""
+        try:
+            return await super().connect(*where, **options)
+        except BaseException:
+            if self._made is not None:
+                self._made.close()
+            raise
