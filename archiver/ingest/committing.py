@@ -28,8 +28,8 @@ _LOOKS_AT_ONCE = 16
 Landed = Callable[[Sequence[TranslatedRange]], None]
 
 
-def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed) -> None:
-    """Bring every staged range of the topic into the table, or find out that it never will be.
+def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed) -> bool:
+    """Bring every staged range of the topic into the table, or find out that it never will be; True if it committed.
 
     `landed` hears of ranges as they are known to be in the table. Raises CatalogUnreachable (retryable) where the
     outcome is not known yet; the ranges stay staged, and calling again finds out.
@@ -39,7 +39,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
         waiting = _settle(topic, registry, catalog, landed)
         waiting = _check_objects(topic, waiting, store_of(opened.table), registry)
         if not waiting:
-            return
+            return False
         pass_point(FaultPoint.BEFORE_COMMIT)
         match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
             case Committed(commit_id=commit_id):
@@ -47,7 +47,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
                 registry.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
-                return
+                return True
             case Moved():
                 continue
             case Unresolved(reason=reason):

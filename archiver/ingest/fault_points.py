@@ -1,7 +1,7 @@
 """Named points where a test can make the job die, one after each step that a crash could come between.
 
 `ARCHIVER_FAULT=after_stage:kill` ends the process with SIGKILL at that point; `:raise` raises `InjectedFault`;
-`:pause` waits there to be killed from outside. `@n` waits for the n-th passage in this process: `after_upload:kill@2`.
+`:pause` waits there to be killed from outside. `@n` means only the n-th passage in a process: `after_upload:kill@2`.
 Without the variable a point costs a dictionary lookup. Points of tasks act in Spark's Python workers.
 """
 
@@ -53,7 +53,7 @@ def pass_point(point: FaultPoint) -> None:
     if fault["point"] != point:
         return
     _passages[point] += 1
-    if _passages[point] != int(fault["passage"] or 1):
+    if fault["passage"] is not None and _passages[point] != int(fault["passage"]):
         return
     match fault["action"]:
         case "kill":

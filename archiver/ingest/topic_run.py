@@ -110,7 +110,7 @@ class TopicRun:
 
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
-        commit_pending(self.opened, self._registry, self._catalog, self._landed)
+        self._commits += commit_pending(self.opened, self._registry, self._catalog, self._landed)
 
     def report(self) -> TopicReport:
         """The account so far."""
@@ -129,7 +129,6 @@ class TopicRun:
         pass_point(FaultPoint.AFTER_STAGE)
 
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
-        self._commits += 1
         for partition in sorted({one.partition for one in ranges}):
             own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
             self._partitions[partition] = self._report_of(partition).committed(own)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from archiver.errors import LeaderUnavailable
-from archiver.ingest.broker import BrokerClient
+from archiver.ingest.broker import BrokerClient, PartitionDescription
 from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.topic_table import TopicTable
 from catalog.errors import TableMissing
@@ -16,6 +17,9 @@ from catalog.model import PartitionOffset, TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
+
+_ELECTION_TRIES = 5
+_ELECTION_PAUSE_SECONDS = 1.0
 
 StartFrom = Literal["earliest", "latest"] | datetime
 
@@ -46,7 +50,7 @@ def look(
         raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
     table_offsets = table.offsets
     known = furthest(table_offsets, staged)
-    described = brokers.describe([topic.topic])[topic.topic].partitions
+    described = _described(topic.topic, brokers)
     wanted = sorted(set(described) - set(without))
     leaderless: dict[int, ContextError] = {
         partition: LeaderUnavailable("The partition has no leader now", topic=topic.topic, partition=partition)
@@ -79,6 +83,16 @@ def look(
         for partition in partitions
     )
     return TopicView(partitions=views, leaderless=leaderless, table_offsets=table_offsets)
+
+
+def _described(topic: str, brokers: BrokerClient) -> Mapping[int, PartitionDescription]:
+    """The topic's partitions, given a moment to elect the leaders that are missing."""
+    for _ in range(_ELECTION_TRIES):
+        described = brokers.describe([topic])[topic].partitions
+        if all(partition.leader is not None for partition in described.values()):
+            break
+        time.sleep(_ELECTION_PAUSE_SECONDS)
+    return described
 
 
 def _decide_starts(
