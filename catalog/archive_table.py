@@ -100,5 +100,10 @@ class ArchiveTable:
 
     @property
     def io(self) -> FileIO:
-        """Storage with the credentials the catalog gave for this table; `io.properties` build it again elsewhere."""
+        """Storage with the credentials the catalog gave for this table, for this process."""
         return self.iceberg.io
+
+    @property
+    def io_properties(self) -> dict[str, str]:
+        """What builds the same storage in another process; holds secrets."""
+        return {name: value for name, value in self.io.properties.items() if isinstance(value, str)}

@@ -58,11 +58,7 @@ def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: i
 
     `last_field_id` is the ledger's highest id when it last changed the table, `last_column_id` the table's own.
     """
-    taken = sorted(
-        field.field_id
-        for field in change.schema._lazy_id_to_field.values()  # noqa: SLF001 - the only flat view of all fields
-        if last_field_id < field.field_id <= last_column_id
-    )
+    taken = sorted(number for number in change.schema.field_ids if last_field_id < number <= last_column_id)
     if taken:
         raise SchemaConflict(
             "columns were added to the table by others while the registry gave the same field ids to new columns of the"

@@ -60,7 +60,7 @@ NOTE = NestedField(102, "note", StringType())
 
 def change(*value_fields: NestedField, version: int = 1, dropped: frozenset[int] = frozenset()) -> SchemaChange:
     wanted = schema(*value_fields)
-    return SchemaChange(schema=wanted, version=version, owned_ids=frozenset(wanted._lazy_id_to_field) | dropped)
+    return SchemaChange(schema=wanted, version=version, owned_ids=frozenset(wanted.field_ids) | dropped)
 
 
 def file(path: str = "file:///nowhere.parquet", *, rows: int = 5) -> DataFileInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 
@@ -86,6 +88,11 @@ class TestMaking:
 
         with ThreadPoolExecutor(4) as pool:
             assert len(set(pool.map(run, range(4)))) == 1
+
+    def test_its_storage_can_be_reached_from_elsewhere(self, catalog: TableCatalog, topic: TopicRow):
+        table = made(catalog, topic, assigned())
+        properties = pickle.loads(pickle.dumps(table.io_properties))
+        assert load_file_io(properties).new_input(table.iceberg.metadata_location).exists()
 
     def test_no_table_is_none(self, catalog: TableCatalog, topic: TopicRow):
         assert catalog.load(topic) is None
