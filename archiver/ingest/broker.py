@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
+from kafka import errors as kafka
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from archiver.ingest.cluster import Cluster
@@ -147,6 +148,8 @@ class BrokerClient:
                     self.leaders.check(topic, each.error_code)
                     found[number_of(each)] = each
                     left.discard(number_of(each))
+            if left:
+                raise kafka.LeaderNotAvailableError
 
         patiently(self.options, attempt, topic=topic, partitions=tuple(sorted(left)))
         return found

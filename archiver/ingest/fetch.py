@@ -103,6 +103,8 @@ class PartitionFetcher:
         self._check_topic_id(leaders.topic(self._topic).topic_id)
         response = leaders.ask(node, self._topic, self._request(offset, max_bytes, isolation_level, epoch))
         leaders.check(self._topic, response.error_code)
+        if not response.responses:
+            raise kafka.UnknownError
         answer = response.responses[0].partitions[0]
         if answer.error_code == kafka.OffsetOutOfRangeError.errno:
             self._name_loss(offset)

@@ -52,9 +52,9 @@ class Leaders:
         """The topic as last described; what went wrong then is raised once."""
         if name not in self._known:
             self.refresh((name,))
-        found = self._known[name]
+        found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
         if isinstance(found, kafka.KafkaError):
-            del self._known[name]
+            self.forget(name)
             raise found
         return found
 
