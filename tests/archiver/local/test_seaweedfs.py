@@ -1,0 +1,61 @@
+"""SeaweedFS's leftovers: our dead sockets go, everybody else's stay."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from archiver.local import ports, state
+from archiver.local.part import Seat
+from archiver.local.seaweedfs import SeaweedFS, _has_volumes
+
+
+def bound(path: Path) -> socket.socket:
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    one.bind(str(path))
+    one.listen()
+    return one
+
+
+@pytest.fixture
+def seat(tmp_path: Path) -> Seat:
+    known = state.draw().with_ports(ports.choose(SeaweedFS().port_names))
+    return Seat(folder=tmp_path, log=tmp_path / "log", state=known)
+
+
+def test_only_dead_sockets_of_its_own_ports_are_removed(seat: Seat):
+    mine, admin = seat.port("s3"), seat.port("admin") + ports.COMPANION
+    names = [f"seaweedfs-s3-{mine}", f"seaweedfs-admin-grpc-{admin}", f"seaweedfs-filer-{seat.port('filer')}"]
+    dead, dead_grpc, living = (Path("/tmp") / f"{name}.sock" for name in names)
+    foreign = Path(tempfile.gettempdir()) / f"seaweedfs-s3-{os.getpid()}99999.sock"
+    with bound(living), bound(dead) as first, bound(dead_grpc) as second, bound(foreign) as third:
+        for one in (first, second, third):
+            one.close()
+        try:
+            SeaweedFS().tidy(seat)
+            assert [path.exists() for path in (dead, dead_grpc, living, foreign)] == [False, False, True, True]
+        finally:
+            for path in (dead, dead_grpc, living, foreign):
+                path.unlink(missing_ok=True)
+
+
+def test_nothing_to_remove_before_ports_are_known(tmp_path: Path):
+    SeaweedFS().tidy(Seat(folder=tmp_path, log=tmp_path / "log", state=state.draw()))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (b'{"Topology": {"Max": 69, "DataCenters": [{}]}}', True),
+        (b'{"Topology": {"Max": 0, "DataCenters": null}}', False),
+        (b'{"Topology": null}', False),
+        (b"<html>", False),
+        (None, False),
+    ],
+)
+def test_it_is_ready_only_once_its_volumes_are_known(status: bytes | None, expected: bool):
+    assert _has_volumes(status) is expected
