@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schema_mapping.kernel.decoder import Block, Decoder
+from schema_mapping.kernel.decoder import Decoder
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 
 NO_BYTES = pa.py_buffer(b"")
@@ -50,11 +50,11 @@ class _Assembly:
         if output is None:
             return None, 0
         _, nulls, bits, _, _ = self._columns[output]
-        return (_buffer(bits), nulls) if nulls else (None, 0)
+        return (bits, nulls) if nulls else (None, 0)
 
     def _offsets(self, output: int) -> pa.Buffer:
         _, _, _, offsets, _ = self._columns[output]
-        return NO_OFFSETS if offsets is None else _buffer(offsets)
+        return NO_OFFSETS if offsets is None else offsets
 
     def _leaf(self, layout: LeafLayout, length: int) -> pa.Array:
         _, _, bits, values, data = self._columns[layout.output]
@@ -62,11 +62,11 @@ class _Assembly:
             return pa.nulls(length, layout.type)
         validity, nulls = self._validity(layout.validity)
         if pa.types.is_boolean(layout.type):
-            buffers = [validity, _buffer(bits)]
+            buffers = [validity, bits]
         elif pa.types.is_primitive(layout.type):
-            buffers = [validity, _buffer(values)]
+            buffers = [validity, values]
         else:
-            buffers = [validity, _buffer(values), NO_BYTES if data is None else _buffer(data)]
+            buffers = [validity, values, NO_BYTES if data is None else data]
         return pa.Array.from_buffers(layout.type, length, buffers, nulls)
 
     def _map(self, layout: MapLayout, length: int) -> pa.MapArray:
@@ -75,7 +75,7 @@ class _Assembly:
         offsets = self._offsets(layout.counts)
         dead = self._dead[layout.index]
         if dead is not None:
-            key, value, offsets = _without(np.frombuffer(_buffer(dead), dtype=np.int64), key, value, offsets)
+            key, value, offsets = _without(np.frombuffer(dead, dtype=np.int64), key, value, offsets)
         entries = pa.StructArray.from_arrays([key, value], fields=[layout.type.key_field, layout.type.item_field])
         return pa.Array.from_buffers(layout.type, length, [bits, offsets], nulls, children=[entries])
 
@@ -90,7 +90,3 @@ def _without(
     mask = pa.array(keep)
     moved = before[np.frombuffer(offsets, dtype=np.int32)]
     return key.filter(mask), value.filter(mask), pa.py_buffer(moved)
-
-
-def _buffer(block: Block | None) -> Any:
-    return None if block is None else pa.foreign_buffer(block.address, block.size, base=block)

@@ -35,16 +35,14 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
 
 def _wrap(rows: pa.StructArray, encoded: Encoded) -> pa.BinaryArray | pa.LargeBinaryArray:
     large = encoded.size > BINARY_LIMIT
-    offsets: pa.Buffer = pa.foreign_buffer(encoded.offsets_address, 8 * (encoded.length + 1), base=encoded)
-    if not large:
-        offsets = pa.py_buffer(np.frombuffer(offsets, dtype=np.int64).astype(np.int32))
-    data = pa.foreign_buffer(encoded.address, encoded.size, base=encoded)
+    offsets = pa.py_buffer(encoded.offsets if large else encoded.offsets.astype(np.int32))
+    data = encoded.buffer.slice(encoded.buffer.size - encoded.size)
     validity = None
     if rows.null_count:
         valid = rows.is_valid().to_numpy(zero_copy_only=False)
         validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
     kind = pa.large_binary() if large else pa.binary()
-    return pa.Array.from_buffers(kind, encoded.length, [validity, offsets, data], rows.null_count)
+    return pa.Array.from_buffers(kind, len(rows), [validity, offsets, data], rows.null_count)
 
 
 def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:

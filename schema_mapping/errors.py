@@ -5,7 +5,8 @@ ContextError
     ├── DescriptorError      a schema that cannot be read or does not hold the message asked for
     ├── MappingOptionsError  limits that no mapping can have
     ├── EvolutionError       a schema change that the ledger cannot take
-    └── KernelError          rows handed to the kernel do not have the mapping's type
+    └── KernelError          rows or values handed to the kernel do not fit the mapping
+        └── RowsTooLargeError    values that make more than 2 GiB of a column together, and must be split
 """
 
 from __future__ import annotations
@@ -54,4 +55,8 @@ class MappingOptionsError(SchemaMappingError):
 
 
 class KernelError(SchemaMappingError):
-    """Rows handed to the kernel do not have the mapping's type."""
+    """Rows or values handed to the kernel do not fit the mapping."""
+
+
+class RowsTooLargeError(KernelError):
+    """Values that make more than 2 GiB of a column together: they must be split."""

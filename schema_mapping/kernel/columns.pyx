@@ -2,7 +2,6 @@
 """The second pass of decoding: slots of one chunk narrowed and gathered onto the ends of growing Arrow buffers."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
 from schema_mapping.kernel.scratch cimport Piece, Rows, SPILL_BIT, Scratch
@@ -11,7 +10,7 @@ from schema_mapping.kernel.tables cimport (
 )
 
 
-cdef Gathered gather(Scratch* s, const Output* output, Column* column) noexcept nogil:
+cdef Gathered gather(Scratch* s, const Output* output, Column* column, const Grower* grower) noexcept nogil:
     # Appends the chunk's rows of one output column.
     cdef Rows* rows = &s.spaces[output.space]
     cdef const uint64_t* slots
@@ -19,71 +18,64 @@ cdef Gathered gather(Scratch* s, const Output* output, Column* column) noexcept 
         return GATHERED
     slots = rows.block + output.slot
     if output.kind == OUT_BITS:
-        return gather_validity(column, rows, rows.block + (output.slot >> 6), output.slot & 63)
+        return gather_validity(grower, column, rows, rows.block + (output.slot >> 6), output.slot & 63)
     elif output.kind == OUT_32:
-        return gather_32(column, slots, rows.stride, rows.count)
+        return gather_32(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_64:
-        return gather_64(column, slots, rows.stride, rows.count)
+        return gather_64(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_BOOL:
-        return gather_bools(column, slots, rows.stride, rows.count)
+        return gather_bools(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_COUNTS:
-        return gather_counts(column, slots, rows.stride, rows.count)
+        return gather_counts(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_UNKNOWN:
-        return gather_unknown(s, column, slots, rows.stride, rows.count)
+        return gather_unknown(s, grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_ENUM:
-        return gather_bytes(s, column, slots, rows.stride, rows.count, s.enum_names[output.extra])
-    return gather_bytes(s, column, slots, rows.stride, rows.count, 0)
+        return gather_bytes(s, grower, column, slots, rows.stride, rows.count, s.enum_names[output.extra])
+    return gather_bytes(s, grower, column, slots, rows.stride, rows.count, 0)
 
 
-cdef inline bint reserve(uint8_t** block, int64_t* capacity, int64_t size) noexcept nogil:
-    cdef int64_t wanted
-    cdef void* grown
-    if size > capacity[0]:
-        wanted = capacity[0] + (capacity[0] >> 1)
-        if wanted < size:
-            wanted = size
-        if wanted < 256:
-            wanted = 256
-        grown = realloc(block[0], wanted)
-        if grown == NULL:
-            return False
-        block[0] = <uint8_t*>grown
-        capacity[0] = wanted
-    return True
+cdef inline bint reserve(const Grower* grower, Memory* memory, int64_t size) noexcept nogil:
+    return size <= memory.capacity or grower.grow(grower.owner, memory, size)
 
 
-cdef Gathered gather_32(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+cdef Gathered gather_32(
+    const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
     cdef uint32_t* out
     cdef int64_t i
-    if not reserve(&column.values, &column.values_capacity, (column.rows + count) * 4):
+    if not reserve(grower, &column.values, (column.rows + count) * 4):
         return GATHER_NO_MEMORY
-    out = <uint32_t*>column.values + column.rows
+    out = <uint32_t*>column.values.data + column.rows
     for i in range(count):
         out[i] = <uint32_t>slots[i * stride]
     column.rows += count
     return GATHERED
 
 
-cdef Gathered gather_64(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+cdef Gathered gather_64(
+    const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
     cdef uint64_t* out
     cdef int64_t i
-    if not reserve(&column.values, &column.values_capacity, (column.rows + count) * 8):
+    if not reserve(grower, &column.values, (column.rows + count) * 8):
         return GATHER_NO_MEMORY
-    out = <uint64_t*>column.values + column.rows
+    out = <uint64_t*>column.values.data + column.rows
     for i in range(count):
         out[i] = slots[i * stride]
     column.rows += count
     return GATHERED
 
 
-cdef Gathered gather_counts(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
+cdef Gathered gather_counts(
+    const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
     # `data_size` is the last offset.
     cdef int32_t* out
     cdef int64_t i
     cdef int64_t total = column.data_size
-    if not reserve(&column.values, &column.values_capacity, (column.rows + count + 1) * 4):
+    if not reserve(grower, &column.values, (column.rows + count + 1) * 4):
         return GATHER_NO_MEMORY
-    out = <int32_t*>column.values + column.rows
+    out = <int32_t*>column.values.data + column.rows
     for i in range(count):
         out[i] = <int32_t>total
         total += slots[i * stride]
@@ -95,12 +87,12 @@ cdef Gathered gather_counts(Column* column, const uint64_t* slots, int64_t strid
     return GATHERED
 
 
-cdef bint reserve_bits(Column* column, int64_t count) noexcept nogil:
+cdef bint reserve_bits(const Grower* grower, Column* column, int64_t count) noexcept nogil:
     # New bytes are zero, so that bits need only be set.
-    cdef int64_t before = column.bits_capacity
-    if not reserve(&column.bits, &column.bits_capacity, (column.rows + count + 7) >> 3):
+    cdef int64_t before = column.bits.capacity
+    if not reserve(grower, &column.bits, (column.rows + count + 7) >> 3):
         return False
-    memset(column.bits + before, 0, column.bits_capacity - before)
+    memset(column.bits.data + before, 0, column.bits.capacity - before)
     return True
 
 
@@ -133,15 +125,19 @@ cdef inline int64_t append_bits(
     return ones
 
 
-cdef Gathered gather_bools(Column* column, const uint64_t* slots, int64_t stride, int64_t count) noexcept nogil:
-    if not reserve_bits(column, count):
+cdef Gathered gather_bools(
+    const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
+    if not reserve_bits(grower, column, count):
         return GATHER_NO_MEMORY
-    append_bits(column.bits, column.rows, slots, stride, count, 0)
+    append_bits(column.bits.data, column.rows, slots, stride, count, 0)
     column.rows += count
     return GATHERED
 
 
-cdef Gathered gather_validity(Column* column, const Rows* rows, const uint64_t* words, int shift) noexcept nogil:
+cdef Gathered gather_validity(
+    const Grower* grower, Column* column, const Rows* rows, const uint64_t* words, int shift
+) noexcept nogil:
     # No bits are kept until the first null.
     cdef int64_t i
     if column.nulls == 0:
@@ -151,18 +147,18 @@ cdef Gathered gather_validity(Column* column, const Rows* rows, const uint64_t* 
         if i == rows.count:
             column.rows += rows.count
             return GATHERED
-    return keep_validity(column, words, rows.stride, rows.count, shift)
+    return keep_validity(grower, column, words, rows.stride, rows.count, shift)
 
 
 cdef Gathered keep_validity(
-    Column* column, const uint64_t* words, int64_t stride, int64_t count, int shift
+    const Grower* grower, Column* column, const uint64_t* words, int64_t stride, int64_t count, int shift
 ) noexcept nogil:
-    cdef bint first = column.bits == NULL
-    if not reserve_bits(column, count):
+    cdef bint first = column.bits.data == NULL
+    if not reserve_bits(grower, column, count):
         return GATHER_NO_MEMORY
     if first:
-        set_bits(column.bits, 0, column.rows)
-    column.nulls += count - append_bits(column.bits, column.rows, words, stride, count, shift)
+        set_bits(column.bits.data, 0, column.rows)
+    column.nulls += count - append_bits(column.bits.data, column.rows, words, stride, count, shift)
     column.rows += count
     return GATHERED
 
@@ -190,7 +186,8 @@ cdef inline void copy_bytes(uint8_t* out, const uint8_t* data, uint32_t length) 
 
 
 cdef Gathered gather_bytes(
-    Scratch* s, Column* column, const uint64_t* slots, int64_t stride, int64_t count, uint64_t absent
+    Scratch* s, const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count,
+    uint64_t absent
 ) noexcept nogil:
     # `absent` stands in for an empty slot.
     cdef int32_t* offsets
@@ -198,9 +195,9 @@ cdef Gathered gather_bytes(
     cdef int64_t i
     cdef uint64_t slot
     cdef uint8_t* out
-    if not reserve(&column.values, &column.values_capacity, (column.rows + count + 1) * 4):
+    if not reserve(grower, &column.values, (column.rows + count + 1) * 4):
         return GATHER_NO_MEMORY
-    offsets = <int32_t*>column.values + column.rows
+    offsets = <int32_t*>column.values.data + column.rows
     for i in range(count):
         offsets[i] = <int32_t>total
         slot = slots[i * stride]
@@ -208,9 +205,9 @@ cdef Gathered gather_bytes(
     if total > INT32_MAX:
         return GATHER_TOO_LARGE
     offsets[count] = <int32_t>total
-    if not reserve(&column.data, &column.data_capacity, total):
+    if not reserve(grower, &column.data, total):
         return GATHER_NO_MEMORY
-    out = column.data + column.data_size
+    out = column.data.data + column.data_size
     for i in range(count):
         slot = slots[i * stride]
         if slot == 0:
@@ -223,7 +220,7 @@ cdef Gathered gather_bytes(
 
 
 cdef Gathered gather_unknown(
-    Scratch* s, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+    Scratch* s, const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
 ) noexcept nogil:
     # Nothing is kept until the first unknown byte: offsets and bits before it are zeros.
     cdef int32_t* offsets
@@ -235,23 +232,25 @@ cdef Gathered gather_unknown(
         column.rows += count
         column.nulls += count
         return GATHERED
-    if not reserve(&column.values, &column.values_capacity, (rows + count + 1) * 4) or not reserve_bits(column, count):
+    if not reserve(grower, &column.values, (rows + count + 1) * 4):
+        return GATHER_NO_MEMORY
+    if not reserve_bits(grower, column, count):
         return GATHER_NO_MEMORY
     if total == 0:
-        memset(column.values, 0, rows * 4)
-    offsets = <int32_t*>column.values + rows
+        memset(column.values.data, 0, rows * 4)
+    offsets = <int32_t*>column.values.data + rows
     for i in range(count):
         offsets[i] = <int32_t>total
         total += unknown_size(s, slots[i * stride])
     if total > INT32_MAX:
         return GATHER_TOO_LARGE
     offsets[count] = <int32_t>total
-    if not reserve(&column.data, &column.data_capacity, total):
+    if not reserve(grower, &column.data, total):
         return GATHER_NO_MEMORY
-    out = column.data + column.data_size
+    out = column.data.data + column.data_size
     for i in range(count):
         if slots[i * stride]:
-            column.bits[(rows + i) >> 3] |= 1 << ((rows + i) & 7)
+            column.bits.data[(rows + i) >> 3] |= 1 << ((rows + i) & 7)
             out = copy_unknown(s, out, slots[i * stride])
         else:
             column.nulls += 1

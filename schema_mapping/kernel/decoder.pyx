@@ -7,18 +7,22 @@ don't notice. Memory is the only reason to raise, and columns beyond what Arrow'
 
 import os
 
+from pyarrow import allocate_buffer
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset, strlen
 
-from schema_mapping.kernel.columns cimport Column, GATHERED, GATHER_NO_MEMORY, Gathered, gather
+from schema_mapping.kernel.columns cimport (
+    Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, gather,
+)
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
 from schema_mapping.kernel.parse cimport clear_message, parse_message
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
     Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
 )
-from schema_mapping.kernel.tables cimport OUT_64, Tables
+from schema_mapping.kernel.tables cimport OUT_64, OUT_UNKNOWN, Tables
 from schema_mapping.kernel.wire cimport write_decimal
 
 cdef enum:
@@ -57,33 +61,22 @@ cdef const char* code_text(int failure) noexcept nogil:
     return b"too_large"
 
 
-cdef take_block(uint8_t** memory, int64_t size):
-    # The memory leaves its old owner; spare room goes back.
-    cdef Block block
-    cdef void* shrunk
-    if memory[0] == NULL:
-        return None
-    block = Block()
-    shrunk = realloc(memory[0], max(size, 1))
-    block.memory = shrunk if shrunk != NULL else memory[0]
-    block.size = size
-    memory[0] = NULL
-    return block
-
-
-cdef class Block:
-    """A piece of C memory, freed with this object."""
-
-    cdef void* memory
-    cdef readonly int64_t size
-
-    def __dealloc__(self):
-        free(self.memory)
-
-    @property
-    def address(self):
-        """Where the memory starts."""
-        return <size_t>self.memory
+cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:
+    # Arrow's own memory: its pool gives pages back that earlier batches have used already.
+    cdef Decoder decoder = <Decoder>owner
+    cdef int64_t wanted = decoder.foresee(size)
+    try:
+        buffer = decoder.buffers[memory.index]
+        if buffer is None:
+            buffer = allocate_buffer(wanted, resizable=True)
+            decoder.buffers[memory.index] = buffer
+        else:
+            buffer.resize(wanted, shrink_to_fit=False)
+    except (MemoryError, OverflowError):
+        return False
+    memory.data = <uint8_t*><size_t>buffer.address
+    memory.capacity = wanted
+    return True
 
 
 cdef class Values:
@@ -130,6 +123,10 @@ cdef class Decoder:
     cdef int64_t* totals
     cdef int64_t chunk_rows
     cdef bint too_large
+    cdef public bint refuse_all     # every value is too large for its columns
+    cdef list buffers
+    cdef Grower grower
+    cdef int64_t values_done, values_total, bytes_done, bytes_total
 
     def __cinit__(self, Tables tables not None):
         cdef int i
@@ -154,6 +151,13 @@ cdef class Decoder:
             raise MemoryError
         for i in range(tables.space_count):
             s.spaces[i].stride = tables.spaces[i].stride
+        self.buffers = [None] * (3 * tables.output_count)
+        self.grower.grow = grow_buffer
+        self.grower.owner = <void*>self
+        for i in range(tables.output_count):
+            self.columns[i].bits.index = 3 * i
+            self.columns[i].values.index = 3 * i + 1
+            self.columns[i].data.index = 3 * i + 2
         self.keys.seed = SEED
         self.chunk_rows = max(64, min(<int64_t>CHUNK_ROWS, CHUNK_WORDS // max(1, s.spaces[0].stride)))
         if reserve_spill(s, tables.names_size + 64) == NULL:
@@ -166,11 +170,6 @@ cdef class Decoder:
         if self.scratch.spaces != NULL:
             for i in range(self.tables.space_count):
                 free(self.scratch.spaces[i].block)
-        if self.columns != NULL:
-            for i in range(self.tables.output_count):
-                free(self.columns[i].bits)
-                free(self.columns[i].values)
-                free(self.columns[i].data)
         if self.dead != NULL:
             for i in range(self.tables.map_count):
                 free(self.dead[i].rows)
@@ -183,6 +182,18 @@ cdef class Decoder:
         free(self.twice)
         free(self.spans)
         free(self.totals)
+
+    cdef int64_t foresee(self, int64_t size):
+        # A buffer that needs `size` bytes now, at the end of the run: no more than the input could still fill twice.
+        cdef int64_t done = max(1, self.values_done)
+        cdef int64_t wanted = <int64_t>(<double>size * 1.03 * max(1, self.values_total) / done) + 1024
+        cdef int64_t most = size + 2 * max(0, self.bytes_total - self.bytes_done) + 4096
+        return max(min(wanted, most), size + size // 4, 256)
+
+    def expect(self, int64_t values, int64_t size):
+        """Says how much is to come in this run, so that buffers are made large enough at once."""
+        self.values_total = values
+        self.bytes_total = size
 
     def feed(self, Values values not None):
         """Decodes all of `values`. MemoryError when memory is out, OverflowError when a column gets too large."""
@@ -203,12 +214,15 @@ cdef class Decoder:
             end = values.offset(i + 1)
             if s.spaces[0].count == 0:
                 first = start
-            elif (s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES) and not self.flush():
-                return False
+            elif s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES:
+                self.bytes_done += start - first
+                if not self.flush():
+                    return False
             if s.spaces[0].count == 0:
                 first = start
                 s.base = values.data + first
             if values.is_null(i):
+                s.words = 0
                 if append_row(s, &s.spaces[0]) == NULL:
                     return False
             elif not self.parse(
@@ -219,7 +233,9 @@ cdef class Decoder:
 
     cdef bint parse(self, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
         cdef Scratch* s = &self.scratch
-        cdef uint64_t* row = append_row(s, &s.spaces[0])
+        cdef uint64_t* row
+        s.words = 0
+        row = append_row(s, &s.spaces[0])
         if row == NULL:
             return False
         s.loose = self.tables.keep_raw
@@ -230,7 +246,10 @@ cdef class Decoder:
         if prefix:
             set_bit(row, self.tables.prefix_bit)
             row[self.tables.prefix_slot] = bytes_slot(p - s.base, prefix)
-        parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
+        if not self.refuse_all:
+            parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
+        else:
+            s.failure = TOO_LARGE
         if s.failure != FINE:
             if s.failure == NO_MEMORY or not self.give_up(row, p):
                 return False
@@ -273,11 +292,12 @@ cdef class Decoder:
         cdef Scratch* s = &self.scratch
         cdef Gathered outcome
         cdef int i
+        self.values_done += s.spaces[0].count
         for i in range(self.tables.map_count):
             if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
                 return False
         for i in range(self.tables.output_count):
-            outcome = gather(s, &self.tables.outputs[i], &self.columns[i])
+            outcome = gather(s, &self.tables.outputs[i], &self.columns[i], &self.grower)
             if outcome != GATHERED:
                 self.too_large = outcome != GATHER_NO_MEMORY
                 return False
@@ -306,25 +326,31 @@ cdef class Decoder:
         return True
 
     def take(self):
-        """The columns so far, one tuple an output: rows, nulls, and blocks of bits, values and data (or None)."""
+        """The columns, one tuple an output: rows, nulls, and buffers of bits, values and data (or None)."""
         return [self.take_column(i) for i in range(self.tables.output_count)]
 
     cdef take_column(self, int index):
         cdef Column* column = &self.columns[index]
-        bits = take_block(&column.bits, (column.rows + 7) >> 3)
-        values = take_block(
-            &column.values, column.rows * 8 if self.tables.outputs[index].kind == OUT_64 else (column.rows + 1) * 4
-        )
-        data = take_block(&column.data, column.data_size)
+        cdef bint wide = self.tables.outputs[index].kind == OUT_64
+        bits = self.cut_buffer(&column.bits, (column.rows + 7) >> 3)
+        values = self.cut_buffer(&column.values, column.rows * 8 if wide else (column.rows + 1) * 4)
+        data = self.cut_buffer(&column.data, column.data_size)
         return column.rows, column.nulls, bits, values, data
+
+    cdef cut_buffer(self, Memory* memory, int64_t size):
+        # Much spare room goes back to the pool, a little stays.
+        buffer = self.buffers[memory.index]
+        if buffer is not None:
+            buffer.resize(size, shrink_to_fit=memory.capacity > size + size // 4 + 4096)
+        return buffer
 
     def rows(self):
         """Rows of each row space."""
         return [self.totals[i] for i in range(self.tables.space_count)]
 
     def dead_rows(self):
-        """For each map, the entries whose key came again, as a block of 64-bit row numbers, or None."""
+        """For each map, the entries whose key came again, as the bytes of 64-bit row numbers, or None."""
         return [
-            take_block(<uint8_t**>&self.dead[i].rows, self.dead[i].count * 8) if self.dead[i].count else None
+            (<char*>self.dead[i].rows)[: self.dead[i].count * 8] if self.dead[i].count else None
             for i in range(self.tables.map_count)
         ]

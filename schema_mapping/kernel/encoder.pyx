@@ -1,12 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows to values, in canonical form. Written from the last byte to the first: a message's length is known before its tag.
+"""Rows to values in canonical form, written from the last byte to the first: lengths are known before their tags.
 
 Everything a row says is written, nothing is checked against the schema but the names of enums.
 """
 
+import numpy as np
+from pyarrow import allocate_buffer
+
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from schema_mapping.kernel.arrow cimport ArrowArray
@@ -34,25 +37,26 @@ cdef struct Writer:
     Sources sources
     uint8_t* start
     uint8_t* end
+    void* owner             # the Encoded whose buffer it is
     int failure
     int failed_field
 
 
-cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
+cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept with gil:
     # What is written moves to the end of a larger buffer.
     cdef int64_t written = w.end - p
-    cdef int64_t capacity = (w.end - w.start) * 2
-    cdef uint8_t* block
-    if capacity < written + more:
-        capacity = written + more
-    block = <uint8_t*>malloc(capacity)
-    if block == NULL:
+    cdef int64_t capacity = max((w.end - w.start) * 2, written + more)
+    cdef uint8_t* start
+    try:
+        buffer = allocate_buffer(capacity)
+    except MemoryError:
         w.failure = OUT_OF_MEMORY
         return NULL
-    memcpy(block + capacity - written, p, written)
-    free(w.start)
-    w.start = block
-    w.end = block + capacity
+    start = <uint8_t*><size_t>buffer.address
+    memcpy(start + capacity - written, p, written)
+    (<Encoded>w.owner).buffer = buffer
+    w.start = start
+    w.end = start + capacity
     return w.end - written
 
 
@@ -266,27 +270,11 @@ cdef int64_t decimal_number(Writer* w, int index, const uint8_t* text, int64_t s
 
 
 cdef class Encoded:
-    """The bytes of all values, one after the other, and where each starts; the memory is freed with this object."""
+    """The values' bytes, one after the other at the end of `buffer`, and the `length + 1` places where they start."""
 
-    cdef uint8_t* memory
-    cdef uint8_t* first
-    cdef int64_t* offsets
+    cdef readonly object buffer
     cdef readonly int64_t size
-    cdef readonly int64_t length
-
-    def __dealloc__(self):
-        free(self.memory)
-        free(self.offsets)
-
-    @property
-    def address(self):
-        """Where the bytes start."""
-        return <size_t>self.first
-
-    @property
-    def offsets_address(self):
-        """Where the `length + 1` 64-bit offsets start."""
-        return <size_t>self.offsets
+    cdef readonly object offsets
 
 
 def encode_rows(Tables tables not None, capsule, *, int64_t guess):
@@ -298,6 +286,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef Writer w
     cdef Encoded result = Encoded()
+    cdef int64_t* offsets
     cdef uint8_t* p = NULL
     cdef int64_t row = 0
     w.fields = tables.fields
@@ -308,33 +297,31 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.name_lookup = tables.name_lookup
     w.names = tables.names
     w.failure = 0
-    w.start = <uint8_t*>malloc(guess + ROOM)
+    result.buffer = allocate_buffer(guess + ROOM)
+    result.offsets = np.empty(array.length + 1, dtype=np.int64)
+    offsets = <int64_t*><size_t>result.offsets.ctypes.data
+    w.owner = <void*>result
+    w.start = <uint8_t*><size_t>result.buffer.address
     w.end = w.start + guess + ROOM
     w.sources.tables_fields = tables.fields
     w.sources.tables_nodes = tables.nodes
     w.sources.fields = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.elements = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.unknown = <Source*>calloc(tables.node_count, sizeof(Source))
-    result.length = array.length
-    result.offsets = <int64_t*>malloc((array.length + 1) * sizeof(int64_t))
     try:
-        if not (w.start and w.sources.fields and w.sources.elements and w.sources.unknown and result.offsets):
+        if not (w.sources.fields and w.sources.elements and w.sources.unknown):
             raise MemoryError
         if not bind_root(&w.sources, array):
             raise TypeError("the rows have other columns than the mapping")
         with nogil:
-            p = write_rows(&w, array.length, result.offsets, &row)
+            p = write_rows(&w, array.length, offsets, &row)
         if p == NULL:
             if w.failure == OUT_OF_MEMORY:
                 raise MemoryError
             raise ValueError(row, tables.numbers[w.failed_field])
-        result.memory = w.start
-        w.start = NULL
-        result.first = p
         result.size = w.end - p
         return result
     finally:
-        free(w.start)
         free(w.sources.fields)
         free(w.sources.elements)
         free(w.sources.unknown)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The hot loop of decoding: one message's bytes into slots, and whether a canonical writer wrote them (DESIGN section 2).
+"""The hot loop of decoding: a message's bytes into slots, and whether a canonical writer wrote them (DESIGN 2).
 
 Canonical: fields ascending by number, each once, the shortest varints, no implicit default, one packed run, map entries
 of key and value, unknown fields last. The first step away from it sets `loose`, and the value is then also kept raw.
@@ -12,8 +12,8 @@ from schema_mapping.kernel.check cimport (
     check_message, read_length, read_tag, search_enum, search_field, skip_unknown,
 )
 from schema_mapping.kernel.scratch cimport (
-    BAD_GROUP, BAD_PACKED, BAD_UTF8, BAD_VARINT, Rows, Scratch, TOO_DEEP, TRUNCATED, add_piece, append_row, bytes_slot,
-    fail, grow_rows, reserve_spill, spilled_slot,
+    BAD_GROUP, BAD_PACKED, BAD_UTF8, BAD_VARINT, MOST_WORDS, Rows, Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, add_piece,
+    append_row, bytes_slot, fail, grow_rows, reserve_spill, spilled_slot,
 )
 from schema_mapping.kernel.tables cimport (
     FIELD_IMPLICIT, FIELD_LIST, FIELD_MANY, FIELD_PACKED, Field, NODE_CUT, NODE_ENTRY, Node, OP_BOOL, OP_BYTES,
@@ -22,7 +22,7 @@ from schema_mapping.kernel.tables cimport (
     WIRE_END, WIRE_START, WIRE_VARINT,
 )
 from schema_mapping.kernel.wire cimport (
-    is_cut_short, is_utf8, load32, load64, read_varint, utf8_step, write_decimal, write_varint,
+    is_ascii, is_cut_short, is_utf8, load32, load64, read_varint, utf8_step, write_decimal, write_varint,
 )
 
 cdef enum:
@@ -87,6 +87,15 @@ cdef inline bint is_odd_float(uint32_t bits) noexcept nogil:
     return (bits & <uint32_t>0x7FFFFFFF) > <uint32_t>0x7F800000 and bits != <uint32_t>0x7FC00000
 
 
+cdef void enter_oneof(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
+    # The field becomes the oneof's only member.
+    cdef uint64_t before = row[field.oneof]
+    row[field.oneof] = found
+    if before != 0 and before != <uint64_t>found:
+        s.loose = 1
+        clear_field(s, &s.fields[before], row)
+
+
 cdef inline uint64_t* open_slot(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
     # Where the next value of a field goes; NULL when memory is out.
     cdef uint64_t* slot
@@ -95,11 +104,8 @@ cdef inline uint64_t* open_slot(Scratch* s, const Field* field, int found, uint6
         if slot != NULL:
             row[field.slot] += 1
         return slot
-    if field.oneof >= 0 and row[field.oneof] != <uint64_t>found:
-        if row[field.oneof] != 0:
-            s.loose = 1
-            clear_field(s, &s.fields[row[field.oneof]], row)
-        row[field.oneof] = found
+    if field.oneof >= 0:
+        enter_oneof(s, field, found, row)
     row[field.presence >> 6] |= <uint64_t>1 << (field.presence & 63)
     return row + field.slot
 
@@ -126,6 +132,7 @@ cdef const uint8_t* parse_message(
     cdef uint32_t length = 0
     cdef int found
     cdef int last = -1
+    cdef uint64_t present = 0   # bits for the first word of the row
     cdef int odd                # the tag is not minimal, or the field comes too late
     while p < end:
         odd = 0
@@ -147,7 +154,10 @@ cdef const uint8_t* parse_message(
                 if group == 0 or tag >> 3 != group:
                     return fail(s, BAD_GROUP, start)
                 s.loose |= odd
+                row[0] |= present
                 return p
+            row[0] |= present
+            present = 0
             p = parse_other(s, node, found, tag, start, p, end, row, depth, &last, odd)
             if p == NULL:
                 return NULL
@@ -163,9 +173,21 @@ cdef const uint8_t* parse_message(
                 return NULL
             p += length
             continue
-        slot = open_slot(s, field, found, row)
-        if slot == NULL:
-            return NULL
+        if field.flags & FIELD_LIST:
+            slot = append_row(s, &s.spaces[field.space])
+            if slot == NULL:
+                return NULL
+            row[field.slot] += 1
+        else:
+            if field.oneof >= 0 and row[field.oneof] != <uint64_t>found:
+                row[0] |= present
+                present = 0
+                enter_oneof(s, field, found, row)
+            if field.presence < 64:
+                present |= <uint64_t>1 << field.presence
+            else:
+                row[field.presence >> 6] |= <uint64_t>1 << (field.presence & 63)
+            slot = row + field.slot
         if field.op <= OP_LAST_VARINT:
             p = take_varint(s, p, end, &value)
             if p == NULL:
@@ -203,16 +225,20 @@ cdef const uint8_t* parse_message(
             slot[0] = bytes_slot(p - s.base, length)
             if length == 0 and field.flags & FIELD_IMPLICIT:
                 s.loose = 1
-            if field.op != OP_BYTES and not is_utf8(p, p + length):
+            if field.op != OP_BYTES and not is_ascii(p, p + length, end) and not is_utf8(p, p + length):
                 if field.op == OP_STRING:
                     return fail(s, BAD_UTF8, p)
                 s.loose = 1
                 slot[0] = mended_text(s, p, p + length)
             p += length
         else:
+            # A failure in there takes back what the present messages left.
+            row[0] |= present
+            present = 0
             p = parse_nested(s, node, field, start, p, end, row, slot, depth, &last, odd)
             if p == NULL:
                 return NULL
+    row[0] |= present
     if group:
         return fail(s, BAD_GROUP, end)
     if node.flags & NODE_ENTRY and not is_whole_entry(s, node, row):
@@ -375,6 +401,10 @@ cdef bint parse_elements(
     cdef uint64_t* first
     cdef uint64_t value = 0
     cdef uint8_t op = field.op
+    s.words += count
+    if s.words > MOST_WORDS:
+        fail(s, TOO_LARGE, p)
+        return False
     if rows.count + count > rows.capacity and not grow_rows(s, rows, count):
         return False
     first = rows.block + rows.count

@@ -139,6 +139,24 @@ cdef inline int utf8_step(const uint8_t* p, const uint8_t* end) noexcept nogil:
     return need + 1
 
 
+# `limit` is how far the bytes around the text may be read.
+cdef inline bint is_ascii(const uint8_t* p, const uint8_t* end, const uint8_t* limit) noexcept nogil:
+    cdef uint64_t high = 0
+    cdef int64_t rest
+    while end - p >= 8:
+        high |= load64(p)
+        p += 8
+    rest = end - p
+    if rest:
+        if limit - p >= 8:
+            high |= load64(p) << (64 - 8 * rest)
+        else:
+            while p < end:
+                high |= <uint64_t>p[0]
+                p += 1
+    return not (high & <uint64_t>0x8080808080808080)
+
+
 cdef inline bint is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil:
     cdef int step
     while p < end:
