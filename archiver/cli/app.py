@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -9,10 +10,11 @@ import typer
 
 from archiver.cli.archive import archive
 from archiver.cli.demo import demo
-from archiver.cli.failures import reported
+from archiver.cli.failures import exit_code, print_error
 from archiver.cli.replay import replay
 from archiver.cli.schema import schema_app
 from archiver.local.cli import local_app
+from schema_mapping.errors import ContextError
 
 app = typer.Typer(
     help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",
@@ -44,5 +46,8 @@ def root(
 
 def main() -> None:
     """Run the command line; expected errors are printed for their reader and set the exit code."""
-    with reported():
+    try:
         app()
+    except ContextError as error:
+        print_error(error, as_json=False)
+        sys.exit(exit_code(error))

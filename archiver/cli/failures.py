@@ -28,7 +28,12 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         yield
     except ContextError as error:
         print_error(error, as_json=as_json)
-        raise typer.Exit(MISCONFIGURED if isinstance(error, ConfigError) else FAILED) from error
+        raise typer.Exit(exit_code(error)) from error
+
+
+def exit_code(error: ContextError) -> int:
+    """2 for configuration, 1 for the rest."""
+    return MISCONFIGURED if isinstance(error, ConfigError) else FAILED
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
 from archiver.replay import ReplayConsumer
 from tests.integration import corpus
 from tests.integration.archiving import archive_once
@@ -15,7 +16,10 @@ from tests.integration.order_schema import ORDER_PROTO, order_bytes
 from tests.integration.readers import Seen, from_archive, from_kafka
 from tests.stack import Stack
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+]
 
 PARTITIONS = 4
 SEGMENT = "00000000000000000000.log"
@@ -40,7 +44,9 @@ def assert_equal(expected: list[Seen], got: list[Seen]) -> None:
 
 
 @pytest.mark.parametrize("source", ["nested", "flat"])
-def test_everything_that_a_broker_serves_comes_back(stack: Stack, order_proto: Path, source: str) -> None:
+def test_everything_that_a_broker_serves_comes_back(
+    stack: Stack, engine: SparkEngine, order_proto: Path, source: str
+) -> None:
     topic = stack.topic(PARTITIONS, {"max.message.bytes": "67108864"})
     noise = random.Random(source)
     values = [order_bytes(noise) for _ in range(500)] + [noise.randbytes(number) for number in range(60)]
@@ -53,7 +59,7 @@ def test_everything_that_a_broker_serves_comes_back(stack: Stack, order_proto: P
         corpus.produce_large(bootstrap, topic, PARTITIONS, 100, seed=2)
     config = stack.config({topic: {"value": protobuf(order_proto), "partition_source": source}})
 
-    archive_once(config, topic)
+    archive_once(config, topic, engine=engine)
 
     expected = from_kafka(stack, topic, PARTITIONS)
     assert len(expected) > 40_000
@@ -61,18 +67,17 @@ def test_everything_that_a_broker_serves_comes_back(stack: Stack, order_proto: P
 
 
 @pytest.mark.slow
-@pytest.mark.integration
-def test_gigabytes_of_large_records_come_back(stack: Stack) -> None:
+def test_gigabytes_of_large_records_come_back(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(PARTITIONS, {"max.message.bytes": "67108864"})
     corpus.produce_large(stack.bootstrap_servers, topic, PARTITIONS, 600, seed=3)
     config = stack.config({topic: {}})
 
-    archive_once(config, topic)
+    archive_once(config, topic, engine=engine)
 
     assert_equal(from_kafka(stack, topic, PARTITIONS), from_archive(config, topic, PARTITIONS))
 
 
-def test_append_times_come_back_though_they_go_backwards(stack: Stack) -> None:
+def test_append_times_come_back_though_they_go_backwards(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
     corpus.produce_odd_records(stack.bootstrap_servers, topic, 1)
     segments = list(stack.endpoints.directory.rglob(f"{topic}-0/{SEGMENT}"))
@@ -82,19 +87,19 @@ def test_append_times_come_back_though_they_go_backwards(stack: Stack) -> None:
     assert corpus.set_append_times(segments[0], times) >= len(times)
     config = stack.config({topic: {}})
 
-    archive_once(config, topic)
+    archive_once(config, topic, engine=engine)
 
     expected = from_kafka(stack, topic, 1)
     assert {record.timestamp for record in expected} == set(times)
     assert_equal(expected, from_archive(config, topic, 1))
 
 
-def test_header_names_that_are_not_utf8_come_back(stack: Stack) -> None:
+def test_header_names_that_are_not_utf8_come_back(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(1)
     sent = corpus.produce_binary_names(stack.bootstrap_servers, topic)
     config = stack.config({topic: {}})
 
-    archive_once(config, topic)
+    archive_once(config, topic, engine=engine)
 
     with ReplayConsumer(load_config(config)) as consumer:
         consumer.subscribe([topic])
@@ -102,10 +107,10 @@ def test_header_names_that_are_not_utf8_come_back(stack: Stack) -> None:
     assert [tuple((each["key"], each["value"]) for each in headers) for headers in got] == list(sent)
 
 
-def test_a_second_run_goes_on_where_the_first_ended(stack: Stack) -> None:
+def test_a_second_run_goes_on_where_the_first_ended(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     for turn in range(3):
         stack.produce(topic, *({"value": f"{turn}-{number}", "partition": number % 2} for number in range(100)))
-        archive_once(config, topic)
+        archive_once(config, topic, engine=engine)
         assert_equal(from_kafka(stack, topic, 2), from_archive(config, topic, 2))
