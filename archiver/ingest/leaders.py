@@ -53,10 +53,10 @@ class Leaders:
         if name not in self._known:
             self.refresh((name,))
         found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
-        if isinstance(found, kafka.KafkaError):
-            self.forget(name)
-            raise found
-        return found
+        if isinstance(found, TopicDescription):
+            return found
+        self.forget(name)
+        raise found
 
     def leader(self, topic: str, partition: int) -> tuple[int, int]:
         """The broker that leads the partition, and its epoch."""
