@@ -93,7 +93,7 @@ def _feed(decoder: Decoder, chunk: pa.Array, prefixes: PrefixLengths | None) -> 
         return
     validity, offsets, data = chunk.buffers()
     if large or prefixes is not None:
-        _check_sizes(_sizes(chunk, offsets, large=large), prefixes)
+        _check_sizes(chunk, _sizes(chunk, offsets, large=large), prefixes)
     decoder.feed(
         Values(
             validity=_address(validity),
@@ -107,12 +107,12 @@ def _feed(decoder: Decoder, chunk: pa.Array, prefixes: PrefixLengths | None) -> 
     )
 
 
-def _check_sizes(sizes: npt.NDArray[Any], prefixes: PrefixLengths | None) -> None:
+def _check_sizes(chunk: pa.Array, sizes: npt.NDArray[Any], prefixes: PrefixLengths | None) -> None:
     largest = int(sizes.max())
     if largest > LARGEST_VALUE:
         raise KernelError("a value is larger than Protobuf allows", bytes=largest, limit=LARGEST_VALUE)
     if prefixes is not None:
-        fits = (prefixes >= 0) & (prefixes <= sizes)
+        fits = (prefixes >= 0) & (prefixes <= sizes) | chunk.is_null().to_numpy(zero_copy_only=False)
         if not fits.all():
             raise KernelError("a prefix is longer than its value", row=int(np.argmin(fits)))
 

@@ -228,7 +228,8 @@ cdef Gathered gather_unknown(
     cdef int64_t rows = column.rows
     cdef int64_t i
     cdef uint8_t* out
-    if total == 0 and s.piece_count == 0:
+    cdef bint first = column.values.data == NULL
+    if first and s.piece_count == 0:
         column.rows += count
         column.nulls += count
         return GATHERED
@@ -236,7 +237,7 @@ cdef Gathered gather_unknown(
         return GATHER_NO_MEMORY
     if not reserve_bits(grower, column, count):
         return GATHER_NO_MEMORY
-    if total == 0:
+    if first:
         memset(column.values.data, 0, rows * 4)
     offsets = <int32_t*>column.values.data + rows
     for i in range(count):
