@@ -1,30 +1,35 @@
 """The error tree of `archiver`.
 
-    ArchiverError
-    ├── ConfigError              configuration that cannot work; nothing has been started
-    ├── SourceError              Kafka
-    │   ├── BrokerUnavailable    (retryable) no broker answers
-    │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
-    │   ├── UnknownTopic         no such topic or partition
-    │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
-    │   └── DataLoss             the log no longer holds, or contradicts, what comes next
-    ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
-    ├── UnsupportedBatch         a message format that is not read
-    ├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
-    ├── TopicBusy                (retryable) another archiver is at work on the topic
-    ├── NoProgress               a task came back with nothing, again and again
-    ├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
-    ├── StorageError             the object store or a data file
-    │   ├── ObjectMissing        no object at this path
-    │   ├── StorageDenied        the credentials may not do this
-    │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
-    │   └── BadSegment           a data file whose bytes or version can't be read
-    ├── EngineError              Spark
-    │   ├── WorkerLost           (retryable) the process that ran a task went away
-    │   └── TaskInterrupted      (retryable) a task was stopped on request
-    ├── NotArchived              a topic that has no archive yet
-    ├── ReplayError              the read path
-    └── LocalStackError          the embedded stack
+ArchiverError
+├── ConfigError              configuration that cannot work; nothing has been started
+├── SourceError              Kafka
+│   ├── BrokerUnavailable    (retryable) no broker answers
+│   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
+│   ├── UnknownTopic         no such topic or partition
+│   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
+│   └── DataLoss             the log no longer holds, or contradicts, what comes next
+├── SchemaRegistryError      the schema registry
+│   ├── SchemaRegistryUnavailable (retryable) it doesn't answer, or asks to slow down
+│   ├── SchemaRegistryDenied the credentials are wrong, or may not read this
+│   ├── UnknownSubject       it has no schema under this name
+│   └── BadSchema            a schema that can't be compiled
+├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
+├── UnsupportedBatch         a message format that is not read
+├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
+├── TopicBusy                (retryable) another archiver is at work on the topic
+├── NoProgress               a task came back with nothing, again and again
+├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
+├── StorageError             the object store or a data file
+│   ├── ObjectMissing        no object at this path
+│   ├── StorageDenied        the credentials may not do this
+│   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
+│   └── BadSegment           a data file whose bytes or version can't be read
+├── EngineError              Spark
+│   ├── WorkerLost           (retryable) the process that ran a task went away
+│   └── TaskInterrupted      (retryable) a task was stopped on request
+├── NotArchived              a topic that has no archive yet
+├── ReplayError              the read path
+└── LocalStackError          the embedded stack
 """
 
 from __future__ import annotations
@@ -68,6 +73,28 @@ class AccessDenied(SourceError):
 
 class DataLoss(SourceError):
     """The log no longer holds, or contradicts, what comes next; names the lost or diverging range."""
+
+
+class SchemaRegistryError(ArchiverError):
+    """The schema registry did not give what was asked of it."""
+
+
+class SchemaRegistryUnavailable(SchemaRegistryError):
+    """The schema registry doesn't answer, or asks to slow down."""
+
+    retryable: ClassVar[bool] = True
+
+
+class SchemaRegistryDenied(SchemaRegistryError):
+    """The schema registry refuses the credentials, or they may not read this."""
+
+
+class UnknownSubject(SchemaRegistryError):
+    """The schema registry has no schema under this name; check the topic, the subject strategy and the url."""
+
+
+class BadSchema(SchemaRegistryError):
+    """A schema of the registry that can't be compiled, or isn't Protobuf; names its id."""
 
 
 class CorruptBatch(ArchiverError):

@@ -28,6 +28,8 @@ from schema_mapping.type_graph import TypeGraph, type_graph
 from schema_mapping.types import MappedMessage, RootIds
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from pyiceberg.types import StructType
 
     from schema_mapping.program import Program
@@ -74,14 +76,17 @@ class Mapping:
 
         return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph)
 
-    def decode(self, values: pa.Array | pa.ChunkedArray) -> pa.StructArray:
+    def decode(
+        self, values: pa.Array | pa.ChunkedArray, *, prefix_lengths: npt.NDArray[np.int32] | None = None
+    ) -> pa.StructArray:
         """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
 
-        Raises KernelError when the values aren't binary, or are so many that a column would pass Arrow's 2 GiB.
+        `prefix_lengths` says for each value how many of its first bytes are an envelope, kept as `__prefix__`. Raises
+        KernelError when the values aren't binary, or are so many that a column would pass Arrow's 2 GiB.
         """
         from schema_mapping.decode import decode
 
-        return decode(values, self.program)
+        return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
         """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""

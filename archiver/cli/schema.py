@@ -79,7 +79,9 @@ def diff(  # noqa: PLR0917 - a command's options
     with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)
         state = registry.ledger(row)
-        proposed = proposed_schemas(settings, state, file=descriptors, message=message, of_key=of_key)
+        proposed = proposed_schemas(
+            settings, state, file=descriptors, message=message, of_key=of_key, registry=loaded.schema_registry
+        )
         found = compare(state, proposed, settings)
         if as_json:
             _print_json({"topic": topic, "table": row.table, **found.to_json()})

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archiver.config.model import ProtobufFormat, TopicConfig
+from archiver.config.model import ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError
-from archiver.schemas import SourceSchema, compile_proto, mapping_options, read_descriptor_set, source_schema
+from archiver.schemas import (
+    SchemaPlace,
+    SourceSchema,
+    compile_proto,
+    mapping_options,
+    read_descriptor_set,
+    source_schema,
+)
 from schema_mapping import LedgerState, Mapping, RawMapping, assign
 from schema_mapping.evolution import Change
 from schema_mapping.row import RowMapping, row_mapping_from_json
@@ -48,18 +55,28 @@ class SchemaDiff:
 
 
 def proposed_schemas(
-    settings: TopicConfig, state: LedgerState, *, file: Path | None, message: str | None, of_key: bool
+    settings: TopicConfig,
+    state: LedgerState,
+    *,
+    file: Path | None,
+    message: str | None,
+    of_key: bool,
+    registry: SchemaRegistrySection | None = None,
 ) -> Schemas:
     """The schemas to compare with: those of the configuration, or `file` for one side and today's for the other.
 
     Raises ConfigError where the file can't be read or its message isn't known.
     """
     if file is None:
-        return Schemas(key=source_schema(settings.key), value=source_schema(settings.value))
+        topic = settings.name
+        return Schemas(
+            key=source_schema(settings.key, SchemaPlace(topic=topic, part="key", registry=registry)),
+            value=source_schema(settings.value, SchemaPlace(topic=topic, part="value", registry=registry)),
+        )
     newest = _newest(state)
     side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
     today = now.message if isinstance(now, Mapping) else None
-    name = message or (side.message if isinstance(side, ProtobufFormat) else today)
+    name = message or (side.message if isinstance(side, ProtobufFormat) else None) or today
     if name is None:
         raise ConfigError("The topic has no schema yet: name the message with --message", topic=settings.name)
     if file.suffix == ".proto":

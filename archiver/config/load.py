@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from archiver.config.model import ArchiveSection, ConfigFile, RegistrySection, TopicConfig, TopicSection
+from archiver.config.model import (
+    ArchiveSection,
+    ConfigFile,
+    ProtobufFormat,
+    RegistrySection,
+    SchemaRegistrySection,
+    TopicConfig,
+    TopicSection,
+)
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
 from archiver.config.topics import default_table, is_pattern, refuse_shared_tables, section_for
 from archiver.errors import ConfigError
@@ -42,6 +50,17 @@ class Config:
         return self._file.registry
 
     @property
+    def schema_registry(self) -> SchemaRegistrySection | None:
+        """Where the schema registry is, if there is one; relative paths mean files beside the configuration."""
+        section = self._file.schema_registry
+        if section is None:
+            return None
+        paths = {name: getattr(section, name) for name in ("ca_file", "cert_file", "key_file")}
+        return section.model_copy(
+            update={name: self._folder / path for name, path in paths.items() if path is not None}
+        )
+
+    @property
     def spark(self) -> Mapping[str, str]:
         """Spark's options, and `master` or `remote`."""
         return self._file.spark
@@ -65,6 +84,8 @@ class Config:
             raise ConfigError("A pattern can't name one table for many topics", key=f"topics.{section}.table")
         settings = {**settings, "name": name, "table": settings.get("table") or default_table(name)}
         parsed = _validate(TopicConfig, settings, f"topics.{section}")
+        if self._file.schema_registry is None:
+            _refuse_envelopes(parsed, f"topics.{section}")
         return parsed.model_copy(
             update={"key": _anchored(parsed.key, self._folder), "value": _anchored(parsed.value, self._folder)}
         )
@@ -100,6 +121,16 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
         config.topic(section)
     refuse_shared_tables({name: config.topic(name).table for name in file.topics if not is_pattern(name)})
     return config
+
+
+def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
+    """Envelopes can't be read without the registry that gave their ids."""
+    for part, format_ in (("key", topic.key), ("value", topic.value)):
+        if isinstance(format_, ProtobufFormat) and format_.wire_format == "confluent":
+            raise ConfigError(
+                'wire_format = "confluent" needs the schema registry: set `url` in [schema_registry]',
+                key=f"{section}.{part}.wire_format",
+            )
 
 
 def _anchored(format_: Any, folder: Path) -> Any:

@@ -47,19 +47,27 @@ class RawFormat(Section):
 
 
 class ProtobufFormat(Section):
-    """Keys or values that are Protobuf messages of one type, from a descriptor set or from `.proto` files."""
+    """Keys or values that are Protobuf messages of one type, from a descriptor set, `.proto` files or a registry."""
 
     format: Literal["protobuf"]
-    message: str = Field(min_length=1)
+    message: str | None = Field(default=None, min_length=1)
     descriptors: Path | None = None
     proto: Path | None = None
     imports: tuple[Path, ...] = ()
-    wire_format: Literal["plain"] = "plain"
+    wire_format: Literal["plain", "confluent"] = "plain"
+    subject: str | None = Field(default=None, min_length=1)
+    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
     max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
     max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
+        if self.wire_format == "confluent":
+            return self._from_registry()
+        if self.message is None:
+            raise ValueError("give `message`, the full name of the message type")
+        if self.subject is not None or self.subject_strategy != "topic_name":
+            raise ValueError('`subject` and `subject_strategy` go with wire_format = "confluent"')
         if (self.descriptors is None) == (self.proto is None):
             raise ValueError(
                 "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
@@ -67,6 +75,13 @@ class ProtobufFormat(Section):
             )
         if self.imports and self.proto is None:
             raise ValueError("`imports` goes with `proto`: a descriptor set holds its imports already")
+        return self
+
+    def _from_registry(self) -> Self:
+        if self.descriptors is not None or self.proto is not None or self.imports:
+            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
+        if self.message is None and self.subject is None and self.subject_strategy != "topic_name":
+            raise ValueError("a subject named after the record needs `message`, the record's full name")
         return self
 
 
@@ -99,6 +114,32 @@ class RegistrySection(Section):
     dsn: str = Field(repr=False)
 
 
+class SchemaRegistrySection(Section):
+    """Where the schema registry is (Confluent's REST API), and who asks."""
+
+    url: str = Field(min_length=1)
+    username: str | None = None
+    password: str | None = Field(default=None, repr=False)
+    token: str | None = Field(default=None, repr=False)
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    timeout: Seconds = Field(default=10.0, ge=0.1, le=300.0)
+
+    @model_validator(mode="after")
+    def _one_identity(self) -> Self:
+        if self.token is not None and (self.username is not None or self.password is not None):
+            raise ValueError("give either `token` or `username` and `password`")
+        if (self.username is None) != (self.password is None):
+            raise ValueError("`username` and `password` go together")
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("`key_file` goes with `cert_file`")
+        for url in self.url.split(","):
+            if not url.strip().startswith(("http://", "https://")):
+                raise ValueError(f"{url.strip()!r} is no address: write http://HOST:PORT or https://HOST:PORT/PATH")
+        return self
+
+
 class ArchiveSection(Section):
     """The job's own settings: where files wait before upload, and how long a wave may take."""
 
@@ -115,6 +156,7 @@ class ConfigFile(Section):
     registry: RegistrySection
     spark: Mapping[str, str] = Field(default_factory=dict, repr=False)
     archive: ArchiveSection = ArchiveSection()
+    schema_registry: SchemaRegistrySection | None = None
     defaults: Mapping[str, object] = Field(default_factory=dict)
     topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from archiver.errors import ConfigError
 
 PREFIX = "ARCHIVER__"
 _BORROWED = ("kafka", "catalog", "spark")
-_REFERENCES = ("kafka", "catalog", "registry")
+_REFERENCES = ("kafka", "catalog", "registry", "schema_registry")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):
             flat[section] = dict(_options(flat[section], section, ""))
-    registry = flat.get("registry")
-    if isinstance(registry, dict):
-        flat["registry"] = {key: _resolve(value, "registry", key) for key, value in registry.items()}
+    for section in ("registry", "schema_registry"):
+        if isinstance(keys := flat.get(section), dict):
+            flat[section] = {key: _resolve(value, section, key) for key, value in keys.items()}
     return flat
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 
-from archiver.config import Config
+from archiver.config import Config, TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
-from archiver.errors import TopicBusy
+from archiver.errors import SchemaRegistryError, TopicBusy
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
@@ -93,14 +93,16 @@ class ArchiveJob:
             check_spark(self._config.spark)
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
-            self._read_schemas(brokers)
+            for topic in self._configured(brokers):
+                with suppress(SchemaRegistryError):  # keeps its own topic from starting, not the others
+                    TopicSchemas.read(topic, self._config.schema_registry)
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
-    def _read_schemas(self, brokers: BrokerClient) -> list[TopicSchemas]:
+    def _configured(self, brokers: BrokerClient) -> tuple[TopicConfig, ...]:
         existing = () if self._topics else brokers.topics()
-        return [TopicSchemas.read(topic) for topic in self._config.select(existing, self._topics)]
+        return self._config.select(existing, self._topics)
 
     def _run(self, connected: _Connected, stop: threading.Event) -> JobReport:
         started = time.monotonic()
@@ -108,12 +110,13 @@ class ArchiveJob:
         refused: list[TopicReport] = []
         with ExitStack() as leases:
             runs: list[TopicRun] = []
-            for schemas in self._read_schemas(connected.brokers):
+            for topic in self._configured(connected.brokers):
                 try:
+                    schemas = TopicSchemas.read(topic, self._config.schema_registry)
                     runs.append(self._open(schemas, connected, leases))
                 except ContextError as error:
-                    refused.append(TopicReport(topic=schemas.config.name, table=schemas.config.table, error=error))
-                    self._observer.failed(schemas.config.name, None, error)
+                    refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
+                    self._observer.failed(topic.name, None, error)
             self._observer.topics_opened({run.name: run.config.table for run in runs})
             for run in runs:
                 with failing(run):

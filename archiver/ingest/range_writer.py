@@ -42,7 +42,12 @@ class RangeWriter:
         self._spool = spool
         self._uploader = uploader
         self._translator = Translator(
-            target.row, topic=target.topic, partition=self._partition, on_parse_error=target.on_parse_error
+            target.row,
+            topic=target.topic,
+            partition=self._partition,
+            on_parse_error=target.on_parse_error,
+            key_envelope=target.key_envelope,
+            value_envelope=target.value_envelope,
         )
         self._rotation = Rotation(
             partition_by=target.partition_by, target_bytes=min(target.target_file_size, task.spool_bytes // 2)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self
 
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.rotation import PartitionBy
+from archiver.schemas import EnvelopeReader
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.wire.columns import DecodedBatches
@@ -47,6 +48,8 @@ class TopicTarget:
     objects: ObjectStore
     format: SegmentFormat
     source: RangeSource
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

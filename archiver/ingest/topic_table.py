@@ -9,14 +9,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archiver.config.model import TopicConfig
+from archiver.config.model import SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError
 from archiver.ingest.fault_points import FaultPoint, pass_point
 from archiver.ingest.kafka_source import KafkaSource
 from archiver.ingest.leaders import TopicDescription
 from archiver.ingest.plan import check_topic_id
 from archiver.ingest.task_values import TopicTarget
-from archiver.schemas import SourceSchema, mapping_options, source_schema
+from archiver.schemas import (
+    EnvelopeReader,
+    SchemaPlace,
+    SourceSchema,
+    envelope_reader,
+    mapping_options,
+    source_schema,
+)
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.archive_table import ArchiveTable
@@ -33,19 +40,29 @@ DATA_PATH = "write.data.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings with the schemas they name, read."""
+    """A topic's settings with the schemas they name, read, and how envelopes before its messages are."""
 
     config: TopicConfig
     key: SourceSchema | None
     value: SourceSchema | None
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
 
     @classmethod
-    def read(cls, config: TopicConfig) -> TopicSchemas:
-        """Read the schemas. Raises ConfigError, naming topic and file."""
+    def read(cls, config: TopicConfig, registry: SchemaRegistrySection | None = None) -> TopicSchemas:
+        """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
         try:
-            return cls(config=config, key=source_schema(config.key), value=source_schema(config.value))
+            key = source_schema(config.key, SchemaPlace(topic=config.name, part="key", registry=registry))
+            value = source_schema(config.value, SchemaPlace(topic=config.name, part="value", registry=registry))
         except ConfigError as error:
             raise ConfigError(error.message, topic=config.name, **error.context) from error
+        return cls(
+            config=config,
+            key=key,
+            value=value,
+            key_envelope=envelope_reader(config.key, key, registry),
+            value_envelope=envelope_reader(config.value, value, registry),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,8 @@ class TopicTable:
     table: ArchiveTable
     row: RowMapping
     change: SchemaChange
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
 
 
 def open_topic(
@@ -102,7 +121,14 @@ def open_topic(
         )
         pass_point(FaultPoint.AFTER_CREATE)
         row, change = assign(table)
-    return TopicTable(topic=topic, table=table, row=row, change=change)
+    return TopicTable(
+        topic=topic,
+        table=table,
+        row=row,
+        change=change,
+        key_envelope=schemas.key_envelope,
+        value_envelope=schemas.value_envelope,
+    )
 
 
 def target_of(
@@ -129,6 +155,8 @@ def target_of(
         objects=store_of(table),
         format=format_,
         source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
+        key_envelope=opened.key_envelope,
+        value_envelope=opened.value_envelope,
     )
 
 

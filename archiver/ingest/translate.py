@@ -14,11 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted
+from archiver.ingest.enveloped import decode_enveloped
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.header_columns import translate_headers
+from archiver.schemas import EnvelopeReader
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
 from schema_mapping.fixed_columns import KAFKA_FIELD, TIMESTAMP
+from schema_mapping.mapping import Mapping, RawMapping
 from schema_mapping.row import RowMapping
 
 YEAR_1_MS: Final = -62_135_596_800_000
@@ -42,22 +45,32 @@ class Translator:
     """Translates the groups of one partition with one mapping."""
 
     def __init__(
-        self, row: RowMapping, *, topic: str, partition: int, on_parse_error: Literal["pass_through", "halt"]
+        self,
+        row: RowMapping,
+        *,
+        topic: str,
+        partition: int,
+        on_parse_error: Literal["pass_through", "halt"],
+        key_envelope: EnvelopeReader | None = None,
+        value_envelope: EnvelopeReader | None = None,
     ) -> None:
         self.schema: pa.Schema = row.arrow_schema
         self._row = row
         self._topic = topic
         self._partition = partition
+        self._key_envelope = key_envelope
+        self._value_envelope = value_envelope
         self._halts = on_parse_error == "halt"
 
     def translate(self, group: BatchGroup, ingest_times: Int64Array) -> pa.RecordBatch:
         """The group's rows; `ingest_times` (ms) has one element a batch.
 
-        Raises ParseHalted, naming the first record that can't be decoded, where the topic asks for it.
+        Raises ParseHalted, naming the first record that can't be decoded, where the topic asks for it, and the leaves
+        of SchemaRegistryError where an envelope's id can't be looked up.
         """
         records = group.records
-        key = self._row.key.decode(records.column("key"))
-        value = self._row.value.decode(records.column("value"))
+        key = _decode(self._row.key, records.column("key"), self._key_envelope)
+        value = _decode(self._row.value, records.column("value"), self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         ingest = pa.array(np.repeat(ingest_times * MICROS_PER_MS, group.rows)).cast(TIMESTAMP)
@@ -95,6 +108,12 @@ class Translator:
                 offset=records.column("offset")[first].as_py(),
                 code=errors[first].as_py(),
             )
+
+
+def _decode(mapping: Mapping | RawMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None) -> pa.StructArray:
+    if envelope is None or isinstance(mapping, RawMapping):
+        return mapping.decode(values)
+    return decode_enveloped(mapping, values, envelope)
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:

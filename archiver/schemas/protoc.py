@@ -10,6 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
 from archiver.errors import ConfigError
 from archiver.schemas.files import checked, read_schema_file
 from schema_mapping.descriptors import SourceSchema
@@ -31,18 +33,36 @@ def compile_proto(path: Path, message: str, imports: Sequence[Path] = ()) -> Sou
     return checked(SourceSchema(descriptor_set=_run_protoc(path.resolve(), imports), message=message), path)
 
 
+def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) -> bytes:
+    """A serialized descriptor set of files in a folder and all they import; `ready` are imports that need no compiling.
+
+    Raises ConfigError with the compiler's own words.
+    """
+    with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
+        more = []
+        if ready.file:
+            known = Path(scratch) / "ready.binpb"
+            known.write_bytes(ready.SerializeToString())
+            more = [f"--descriptor_set_in={known}"]
+        return _protoc(names[0], [str(each) for each in names], [folder], more)
+
+
 def _run_protoc(path: Path, imports: Sequence[Path]) -> bytes:
     roots = [folder.resolve() for folder in imports]
     if not any(path.is_relative_to(root) for root in roots):
         roots.append(path.parent)
+    return _protoc(path, [str(path)], roots, [])
+
+
+def _protoc(path: Path | str, files: Sequence[str], roots: Sequence[Path], more: Sequence[str]) -> bytes:
     well_known = str(resources.files("grpc_tools") / "_proto")
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         result = Path(scratch) / "schema.binpb"
         command = [
-            *(sys.executable, "-m", "grpc_tools.protoc", "--include_imports", "--include_source_info"),
+            *(sys.executable, "-m", "grpc_tools.protoc", "--include_imports", "--include_source_info", *more),
             *(f"--proto_path={root}" for root in (*roots, well_known)),
             f"--descriptor_set_out={result}",
-            str(path),
+            *files,
         ]
         done = _run(command, path)
         if done.returncode != 0:
@@ -50,7 +70,7 @@ def _run_protoc(path: Path, imports: Sequence[Path]) -> bytes:
         return result.read_bytes()
 
 
-def _run(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str], path: Path | str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter and paths, no shell
             command, check=False, capture_output=True, text=True, timeout=TIMEOUT_SECONDS

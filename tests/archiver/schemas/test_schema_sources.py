@@ -9,10 +9,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.config.model import ProtobufFormat, RawFormat
 from archiver.errors import ConfigError
-from archiver.schemas import compile_proto, mapping_options, read_descriptor_set, source_schema
+from archiver.schemas import SchemaPlace, compile_proto, mapping_options, read_descriptor_set, source_schema
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.descriptors import find_descriptor
 
+PLACE = SchemaPlace(topic="orders", part="value")
 COMMON = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
 ORDER = """syntax = "proto3"; package shop;
 import "shop/money.proto";
@@ -111,12 +112,12 @@ def test_from_settings(protos: Path) -> None:
     settings = ProtobufFormat(
         format="protobuf", message="shop.Order", proto=protos / "order.proto", imports=(protos.parent,), max_columns=50
     )
-    compiled = source_schema(settings)
+    compiled = source_schema(settings, PLACE)
     assert compiled is not None
     assert compiled.message == "shop.Order"
     path = protos / "shop.binpb"
     path.write_bytes(compiled.descriptor_set)
-    assert source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path)) == compiled
-    assert source_schema(RawFormat()) is None
+    assert source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path), PLACE) == compiled
+    assert source_schema(RawFormat(), PLACE) is None
     assert mapping_options(RawFormat(), settings) == MappingOptions(max_columns=50)
     assert mapping_options(RawFormat(), RawFormat()) == MappingOptions()

@@ -1,0 +1,110 @@
+"""Schemas as a registry keeps them: .proto text or a base64 `FileDescriptorProto`, and the schemas they refer to.
+
+Which message an envelope means is said by indexes: of the file's messages, then of those nested in it, and so on.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError
+
+from archiver.errors import BadSchema, ConfigError
+from archiver.schemas.protoc import compile_files
+from schema_mapping.descriptors import SourceSchema
+
+Indexes: TypeAlias = tuple[int, ...]
+
+MAIN_FILE: Final = "registered-schema.proto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSchema:
+    """A schema by its id, with all that it refers to, directly or not, by the names its imports use."""
+
+    id: int
+    text: str
+    references: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSchema:
+    """A registered schema as descriptors; `main` is the file whose messages the indexes count."""
+
+    id: int
+    main: FileDescriptorProto
+    files: FileDescriptorSet
+
+    def messages_at(self, indexes: Indexes) -> frozenset[str]:
+        """Full names of the messages that the indexes may mean.
+
+        Java counts declared messages only, other clients the entries of maps too: where they differ, both are meant.
+        """
+        found = (_at(self.main, indexes, with_entries=each) for each in (False, True))
+        return frozenset(name for name in found if name is not None)
+
+    def source(self, message: str) -> SourceSchema:
+        """The schema of one of its messages."""
+        return SourceSchema(descriptor_set=self.files.SerializeToString(deterministic=True), message=message)
+
+
+def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
+    """The schema's descriptors. Raises BadSchema, naming the id, where protoc refuses it or a file is missing."""
+    ready: dict[str, FileDescriptorProto] = {}
+    texts: dict[str, str] = {}
+    for name, text in {**schema.references, MAIN_FILE: schema.text}.items():
+        parsed = _from_base64(text)
+        if parsed is None:
+            texts[name] = text
+        else:
+            parsed.name = name
+            ready[name] = parsed
+    try:
+        files = _compile(texts, ready)
+    except ConfigError as error:
+        raise BadSchema(error.message, schema_id=schema.id) from error
+    main = next(file for file in files.file if file.name == MAIN_FILE)
+    return CompiledSchema(id=schema.id, main=main, files=files)
+
+
+def _compile(texts: Mapping[str, str], ready: Mapping[str, FileDescriptorProto]) -> FileDescriptorSet:
+    if not texts:
+        return FileDescriptorSet(file=ready.values())
+    with tempfile.TemporaryDirectory(prefix="archiver-schema-") as folder:
+        for name, text in texts.items():
+            path = Path(folder, name)
+            if not path.resolve().is_relative_to(Path(folder).resolve()):
+                raise ConfigError("a reference leaves its folder", reference=name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        compiled = FileDescriptorSet.FromString(
+            compile_files(Path(folder), sorted(texts), FileDescriptorSet(file=ready.values()))
+        )
+    files = {file.name: file for file in (*compiled.file, *ready.values())}
+    return FileDescriptorSet(file=files.values())
+
+
+def _from_base64(text: str) -> FileDescriptorProto | None:
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+
+
+def _at(file: FileDescriptorProto, indexes: Indexes, *, with_entries: bool) -> str | None:
+    declared: Iterable[DescriptorProto] = file.message_type
+    name = file.package
+    for index in indexes:
+        counted = [each for each in declared if with_entries or not each.options.map_entry]
+        if not 0 <= index < len(counted):
+            return None
+        name = f"{name}.{counted[index].name}" if name else counted[index].name
+        declared = counted[index].nested_type
+    return name if indexes else None

@@ -1,0 +1,122 @@
+"""Envelopes over whole columns, judged value by value by the parser of confluent-kafka's own rules."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from archiver.schemas.envelope import BAD_ENVELOPE, OTHER_MESSAGE, UNKNOWN_SCHEMA_ID, EnvelopeReader, parse_indexes
+from archiver.schemas.registered import Indexes
+
+
+class Ids:
+    """Ids 1 to 9: indexes (0,) and (1, 2) are the message, others are not; other ids are unknown."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
+        self.asked += 1
+        if not 1 <= schema_id <= 9:
+            return None
+        return frozenset({"m.M"} if indexes in {(0,), (1, 2)} else {"m.Other"})
+
+
+def zigzag(number: int) -> bytes:
+    value, out = (number << 1) ^ (number >> 63), bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def envelope(schema_id: int, *indexes: int) -> bytes:
+    """As serializers write it: a lone 0 is short for the first message."""
+    tail = b"\0" if indexes in {(0,), ()} else zigzag(len(indexes)) + b"".join(map(zigzag, indexes))
+    return b"\0" + schema_id.to_bytes(4, "big") + tail
+
+
+def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
+    column = pa.array([b"padding", *values, b"padding"], kind or pa.binary()).slice(1, len(values))
+    found = EnvelopeReader(message="m.M", ids=Ids()).read(column)
+    codes: list[str | None] = [None] * len(values)
+    for code, places in found.errors.items():
+        for at in np.flatnonzero(places):
+            codes[at] = code
+    return list(zip(found.lengths.tolist(), codes, strict=True))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_every_fate(kind: pa.DataType) -> None:
+    assert read(
+        [
+            envelope(1) + b"hello",
+            None,
+            envelope(2, 1, 2),
+            envelope(1, 1) + b"x",
+            envelope(10) + b"x",
+            b"",
+            b"\0",
+            b"\0\0\0\0\1",
+            b"\1" + envelope(1)[1:],
+            envelope(1, 0)[:5] + zigzag(1) + zigzag(0) + b"long form",
+            envelope(1)[:5] + b"\xff" * 6,
+            envelope(1)[:5] + zigzag(-1),
+            envelope(1)[:5] + zigzag(1) + zigzag(-3),
+            envelope(1)[:5] + zigzag(2) + zigzag(1),
+        ],
+        kind,
+    ) == [
+        (6, None),
+        (0, None),
+        (8, None),
+        (0, OTHER_MESSAGE),
+        (0, UNKNOWN_SCHEMA_ID),
+        *[(0, BAD_ENVELOPE)] * 4,
+        (7, None),
+        *[(0, BAD_ENVELOPE)] * 4,
+    ]
+
+
+def test_nothing_to_read() -> None:
+    assert read([]) == []
+    assert read([None, None]) == [(0, None)] * 2
+    assert EnvelopeReader(message="m.M", ids=Ids()).read(pa.nulls(3, pa.binary())).lengths.tolist() == [0, 0, 0]
+
+
+def test_a_column_asks_once_for_each_envelope() -> None:
+    ids = Ids()
+    values = pa.array([envelope(3) + bytes([at % 7]) for at in range(10_000)] + [envelope(99)] * 500)
+    found = EnvelopeReader(message="m.M", ids=ids).read(values)
+    assert ids.asked == 2
+    assert int((found.lengths == 6).sum()) == 10_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_against_reading_one_by_one(seed: int) -> None:
+    draw = random.Random(seed)
+    values: list[bytes | None] = []
+    for _ in range(400):
+        path = [draw.randrange(3) for _ in range(draw.randrange(4))]
+        value = envelope(draw.choice((1, 2, 2, 2, 30, 1 << 31)), *path) + draw.randbytes(draw.randrange(9))
+        if draw.random() < 0.2:
+            value = value[: draw.randrange(len(value) + 1)]
+        if draw.random() < 0.1:
+            value = value[:5] + draw.randbytes(3)
+        values.append(None if draw.random() < 0.05 else value)
+    ids = Ids()
+    for value, (length, code) in zip(values, read(values), strict=True):
+        if value is None or len(value) < 6 or value[0] != 0:
+            assert (length, code) == (0, None if value is None else BAD_ENVELOPE)
+            continue
+        parsed = parse_indexes(value)
+        names = ids.messages(int.from_bytes(value[1:5], "big"), parsed[0] if parsed else ())
+        if names is None:
+            assert code == UNKNOWN_SCHEMA_ID or (parsed is None and code == BAD_ENVELOPE)
+        elif parsed is None:
+            assert code == BAD_ENVELOPE
+        else:
+            assert (length, code) == ((parsed[1], None) if "m.M" in names else (0, OTHER_MESSAGE))

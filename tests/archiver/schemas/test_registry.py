@@ -1,0 +1,198 @@
+"""The client of a schema registry, over HTTP: text and base64 forms, references, identities, faults."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from archiver.config.model import ProtobufFormat, SchemaRegistrySection
+from archiver.errors import (
+    BadSchema,
+    SchemaRegistryDenied,
+    SchemaRegistryError,
+    SchemaRegistryUnavailable,
+    UnknownSubject,
+)
+from archiver.schemas import SchemaPlace, source_schema
+from archiver.schemas.registry import RegistrySettings, SchemaRegistry
+from archiver.schemas.schema_ids import RegistryIds
+from schema_mapping.descriptors import find_descriptor
+from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
+from tests.schema_mapping.proto_text import compile_text
+
+MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
+UNIT = 'syntax = "proto3"; package shop; import "shop/money.proto"; message Unit { Money price = 1; }'
+ORDER = """syntax = "proto3"; package shop;
+import "shop/unit.proto";
+import "google/protobuf/timestamp.proto";
+message Order {
+  map<string, int32> before = 1;
+  Unit unit = 2;
+  google.protobuf.Timestamp at = 3;
+  message Line { message Part {} }
+}
+message Other {}
+"""
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    with fake_registry() as registry:
+        yield registry
+
+
+def client(registry: FakeRegistry, **more: object) -> SchemaRegistry:
+    return SchemaRegistry(RegistrySettings(urls=(registry.url,), pause=0.001, **more))  # type: ignore[arg-type]
+
+
+def as_base64(text: str, *, name: str = "default") -> str:
+    """What serializers register that send descriptors: the file alone, without its imports."""
+    imports = {"shop_money.proto": MONEY}
+    files = FileDescriptorSet.FromString(compile_text(text, imports=imports).descriptor_set).file
+    file = next(each for each in files if each.name == "test.proto")
+    file.name = name
+    file.ClearField("source_code_info")
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+def order(registry: FakeRegistry) -> int:
+    registry.register("money", MONEY)
+    registry.register("unit", UNIT, [("shop/money.proto", "money", 1)])
+    return registry.register("orders-value", ORDER, [("shop/unit.proto", "unit", 1)])
+
+
+def test_text_with_references_of_references(registry: FakeRegistry) -> None:
+    number = order(registry)
+    found = client(registry).latest("orders-value")
+    assert found.id == number
+    descriptor = find_descriptor(found.source("shop.Order"))
+    assert descriptor.fields_by_name["unit"].message_type.fields_by_name["price"].message_type.full_name == "shop.Money"
+
+
+def test_base64_and_text_may_refer_to_each_other(registry: FakeRegistry) -> None:
+    registry.register("money", as_base64(MONEY))
+    text = 'syntax = "proto3"; import "shop_money.proto"; message M { shop.Money price = 1; }'
+    registry.register("texts-value", text, [("shop_money.proto", "money", 1)])
+    registry.register("money", MONEY)
+    registry.register("bytes-value", as_base64(text), [("shop_money.proto", "money", 2)])
+    for subject in ("texts-value", "bytes-value"):
+        found = client(registry).latest(subject)
+        assert found.messages_at((0,)) == {"M"}
+        assert find_descriptor(found.source("M")).fields_by_name["price"].message_type.full_name == "shop.Money"
+
+
+def test_indexes_name_messages_as_java_and_the_others_count(registry: FakeRegistry) -> None:
+    found = client(registry).by_id(order(registry))
+    assert found is not None
+    assert found.messages_at((0,)) == {"shop.Order"}
+    assert found.messages_at((1,)) == {"shop.Other"}
+    assert found.messages_at((0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    assert found.messages_at((0, 1, 0)) == {"shop.Order.Line.Part"}
+    assert found.messages_at((2,)) == found.messages_at((0, 7)) == found.messages_at(()) == frozenset()
+
+
+def test_an_id_is_asked_for_once(registry: FakeRegistry) -> None:
+    number = order(registry)
+    one = client(registry)
+    assert one.by_id(number) is one.by_id(number) is one.latest("orders-value")
+    assert registry.asked.count(f"/apis/ccompat/v7/schemas/ids/{number}") == 1
+    assert one.by_id(7) is one.by_id(7) is None
+    assert sum("/schemas/ids/7" in path for path in registry.asked) == 1
+
+
+def test_an_id_that_comes_later_is_found(registry: FakeRegistry) -> None:
+    one = client(registry, forget_after=0.0)
+    assert one.by_id(100_001) is None
+    assert registry.register("s", MONEY) == 100_001
+    assert one.by_id(100_001) is not None
+
+
+@pytest.mark.parametrize("kind", [None, "AVRO", "JSON"])
+def test_schemas_that_are_no_protobuf(registry: FakeRegistry, kind: str | None) -> None:
+    number = registry.register("s", '"string"', kind=kind)
+    assert client(registry).by_id(number) is None
+    with pytest.raises(BadSchema, match="not Protobuf"):
+        client(registry).latest("s")
+
+
+def test_what_is_not_there_is_named(registry: FakeRegistry) -> None:
+    with pytest.raises(UnknownSubject, match="subject='or ders/value'"):
+        client(registry).latest("or ders/value")
+    number = registry.register("s", UNIT, [("shop/money.proto", "gone", 3)])
+    with pytest.raises(BadSchema, match="subject='gone', version=3"):
+        client(registry).by_id(number)
+    number = registry.register("s", 'syntax = "proto3"; message M { Nope n = 1; }')
+    with pytest.raises(BadSchema, match=r'"Nope" is not defined'):
+        client(registry).by_id(number)
+    with pytest.raises(BadSchema, match="leaves its folder"):
+        client(registry).by_id(registry.register("s", UNIT, [("../money.proto", "s", 2)]))
+
+
+def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:
+    number = order(registry)
+    registry.faults[:] = [500, 503, 429]
+    assert client(registry).by_id(number) is not None
+    registry.faults[:] = [500] * 3
+    with pytest.raises(SchemaRegistryUnavailable, match="status=500") as caught:
+        client(registry, attempts=3).by_id(number)
+    assert caught.value.retryable
+
+
+def test_nobody_answers(registry: FakeRegistry) -> None:
+    nowhere = "http://127.0.0.1:9"
+    with pytest.raises(SchemaRegistryUnavailable, match="does not answer"):
+        SchemaRegistry(RegistrySettings(urls=(nowhere,), pause=0.001, attempts=2)).by_id(1)
+    number = order(registry)
+    both = SchemaRegistry(RegistrySettings(urls=(nowhere, registry.url), pause=0.001, attempts=2))
+    assert both.by_id(number) is not None
+
+
+def test_identities(registry: FakeRegistry) -> None:
+    number = order(registry)
+    registry.authorization = basic("me", "hush")
+    assert client(registry, username="me", password="hush").by_id(number) is not None
+    registry.authorization = "Bearer hush"
+    assert client(registry, token="hush").by_id(number) is not None
+    with pytest.raises(SchemaRegistryDenied, match="refuses the credentials") as caught:
+        client(registry, token="wrong").by_id(number)
+    assert not caught.value.retryable
+    assert "wrong" not in f"{caught.value} {RegistrySettings(urls=(), token='wrong')}"
+
+
+def test_another_server(registry: FakeRegistry) -> None:
+    for path in ("/x", "/.."):
+        with pytest.raises(SchemaRegistryError, match="no schema registry"):
+            SchemaRegistry(RegistrySettings(urls=(registry.url + path,), pause=0.001)).latest("s")
+
+
+@pytest.mark.parametrize(
+    ("keys", "subject", "message"),
+    [
+        ({}, "orders-value", "shop.Order"),
+        ({"message": "shop.Other"}, "orders-value", "shop.Other"),
+        ({"subject": "mine"}, "mine", "shop.Order"),
+        ({"subject_strategy": "record_name", "message": "shop.Order"}, "shop.Order", "shop.Order"),
+        ({"subject_strategy": "topic_record_name", "message": "shop.Order"}, "orders-shop.Order", "shop.Order"),
+    ],
+)
+def test_subjects_by_strategy(registry: FakeRegistry, keys: dict[str, str], subject: str, message: str) -> None:
+    registry.register("money", MONEY)
+    registry.register("unit", UNIT, [("shop/money.proto", "money", 1)])
+    registry.register(subject, ORDER, [("shop/unit.proto", "unit", 1)])
+    settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
+    section = SchemaRegistrySection(url=registry.url)
+    found = source_schema(settings, SchemaPlace(topic="orders", part="value", registry=section))
+    assert found is not None
+    assert found.message == message
+
+
+def test_ids_travel(registry: FakeRegistry) -> None:
+    number = order(registry)
+    ids = pickle.loads(pickle.dumps(RegistryIds(settings=RegistrySettings(urls=(registry.url,)))))
+    assert ids.messages(number, (1,)) == {"shop.Other"}
+    assert ids.messages(number, (9,)) == frozenset()
+    assert ids.messages(1, (0,)) is None
