@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import repeat
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -66,6 +67,7 @@ class ReplayConsumer:
         self._subscription: Subscription | None = None
         self._events: list[ReplayMessage] = []
         self._refresher = Refresher(self._executor, self._options.refresh_seconds)
+        self._current: PartitionState | None = None
         self._is_closed = False
 
     # --- which partitions -------------------------------------------------------------------------------------------
@@ -162,6 +164,11 @@ class ReplayConsumer:
 
     def poll(self, timeout: float | None = None) -> ReplayMessage | None:
         """Return the next record or event, or None when none came within `timeout` seconds (None or -1: no limit)."""
+        state = self._current
+        if state is not None and state.view is not None and not state.is_paused and not self._events:
+            view, row = state.view, state.row
+            state.advance(1)
+            return ReplayMessage(view, row)
         found = self.consume(1, -1 if timeout is None else timeout)
         return found[0] if found else None
 
@@ -326,10 +333,11 @@ class ReplayConsumer:
             self._report_ends()
             taken, self._events = self._events[:limit], self._events[limit:]
             return taken
+        self._current = state
         view, first = state.view, state.row
         rows = range(first, min(len(view), first + limit))
         state.advance(len(rows))
-        return [ReplayMessage(view, row) for row in rows]
+        return list(map(ReplayMessage, repeat(view), rows))
 
     def _wait(self, deadline: float | None) -> bool:
         """Wait for a read, a refresh, or the time for one; False when the deadline is over."""

@@ -23,6 +23,8 @@ class BatchView:
         self.topic = topic
         self.partition = partition
         self.batch = batch
+        self.replaced: dict[tuple[int, str], Any] = {}
+        """What setters of a message put in the place of its own, by row and name."""
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -80,22 +82,19 @@ class ReplayMessage:
     `name.encode("utf-8", "surrogateescape")` turns back into its bytes.
     """
 
-    __slots__ = ("_row", "_set", "_view")
+    __slots__ = ("_row", "_view")
 
     def __init__(self, view: BatchView, row: int) -> None:
         self._view = view
         self._row = row
-        self._set: dict[str, Any] | None = None
 
     def error(self) -> KafkaError | None:
         """None for a record."""
-        found: KafkaError | None = self._given("error", None)
-        return found
+        return self._given("error") if self._view.replaced else None
 
     def topic(self) -> str:
         """Topic."""
-        found: str = self._given("topic", self._view.topic)
-        return found
+        return self._given("topic", self._view.topic) if self._view.replaced else self._view.topic
 
     def partition(self) -> int:
         """Partition."""
@@ -105,18 +104,20 @@ class ReplayMessage:
         """Offset."""
         return self._view.offsets[self._row]
 
-    def key(self) -> bytes | None:
-        """Key, None for a null one."""
-        return self._view.keys[self._row] if self._set is None else self._given("key", self._view.keys[self._row])
+    def key(self) -> Any:
+        """Key as bytes, None for a null one."""
+        own = self._view.keys[self._row]
+        return self._given("key", own) if self._view.replaced else own
 
-    def value(self) -> bytes | None:
-        """Value, None for a tombstone."""
-        return self._view.values[self._row] if self._set is None else self._given("value", self._view.values[self._row])
+    def value(self) -> Any:
+        """Value as bytes, None for a tombstone."""
+        own = self._view.values[self._row]
+        return self._given("value", own) if self._view.replaced else own
 
     def headers(self) -> list[Header] | None:
         """Headers in order, None where there is none."""
-        found: list[Header] | None = self._given("headers", self._view.headers[self._row])
-        return found
+        own = self._view.headers[self._row]
+        return self._given("headers", own) if self._view.replaced else own
 
     def timestamp(self) -> tuple[int, int]:
         """Timestamp type by confluent_kafka's constants, and the timestamp in ms."""
@@ -137,23 +138,23 @@ class ReplayMessage:
 
     def set_key(self, key: Any) -> None:
         """Replace the key, as deserializers do."""
-        self._give("key", key)
+        self._replace("key", key)
 
     def set_value(self, value: Any) -> None:
         """Replace the value, as deserializers do."""
-        self._give("value", value)
+        self._replace("value", value)
 
     def set_headers(self, headers: Any) -> None:
         """Replace the headers."""
-        self._give("headers", headers)
+        self._replace("headers", headers)
 
     def set_topic(self, topic: str) -> None:
         """Replace the topic."""
-        self._give("topic", topic)
+        self._replace("topic", topic)
 
     def set_error(self, error: KafkaError | None) -> None:
         """Replace the error."""
-        self._give("error", error)
+        self._replace("error", error)
 
     def __len__(self) -> int:
         return len(self._view.values[self._row] or b"")
@@ -161,11 +162,11 @@ class ReplayMessage:
     def __repr__(self) -> str:
         return f"ReplayMessage({self.topic()}[{self.partition()}] @ {self.offset()})"
 
-    def _given(self, name: str, own: Any) -> Any:
-        return own if self._set is None else self._set.get(name, own)
+    def _given(self, name: str, own: Any = None) -> Any:
+        return self._view.replaced.get((self._row, name), own)
 
-    def _give(self, name: str, value: Any) -> None:
-        self._set = {**(self._set or {}), name: value}
+    def _replace(self, name: str, value: Any) -> None:
+        self._view.replaced[self._row, name] = value
 
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
