@@ -99,8 +99,8 @@ class DecodedBatches:
 
     Offsets in that range without a row were compacted away, aborted, or control records. `start_offset` lies behind the
     offset asked for where a batch of the range before reaches into this one; `next_offset` lies behind the end asked
-    for where the last batch reaches over it. `complete` says that nothing of the range is left: its end was reached, or a
-    batch was seen that belongs to the next one.
+    for where the last batch reaches over it. `complete` says that nothing of the range is left: its end was reached, or
+    a batch was seen that belongs to the next one.
     `consumed` bytes of the input were used; where `DecodeLimits.chunk` stopped the work before the end of the input,
     decode the rest of it with `open_transactions` as its aborted list.
     """
