@@ -75,7 +75,7 @@ def _checked(prefix_lengths: PrefixLengths | None, count: int) -> PrefixLengths 
 def _run(
     chunks: list[pa.Array], program: Program, prefixes: PrefixLengths | None, *, refuse_all: bool
 ) -> pa.StructArray:
-    decoder = Decoder(program.tables)
+    decoder = Decoder(program.tables, program.chunk_rows)
     decoder.refuse_all = refuse_all
     decoder.expect(sum(map(len, chunks)), sum(chunk.nbytes for chunk in chunks))
     done = 0

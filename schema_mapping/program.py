@@ -16,11 +16,16 @@ from schema_mapping.types import MappedMessage, RootIds
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """What `decode` and `encode` run: C tables, the Arrow type of rows, and where its columns come from."""
+    """What `decode` and `encode` run: C tables, the Arrow type of rows, and where its columns come from.
+
+    `chunk_rows` is how many values are parsed before their columns are gathered; 0 leaves it to the kernel. It changes
+    no result.
+    """
 
     tables: Tables
     arrow_type: pa.StructType
     layout: StructLayout
+    chunk_rows: int = 0
 
 
 def compile_program(

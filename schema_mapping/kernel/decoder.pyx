@@ -128,7 +128,7 @@ cdef class Decoder:
     cdef Grower grower
     cdef int64_t values_done, values_total, bytes_done, bytes_total
 
-    def __cinit__(self, Tables tables not None):
+    def __cinit__(self, Tables tables not None, int chunk_rows=0):
         cdef int i
         cdef Scratch* s = &self.scratch
         self.tables = tables
@@ -159,7 +159,10 @@ cdef class Decoder:
             self.columns[i].values.index = 3 * i + 1
             self.columns[i].data.index = 3 * i + 2
         self.keys.seed = SEED
-        self.chunk_rows = max(64, min(<int64_t>CHUNK_ROWS, CHUNK_WORDS // max(1, s.spaces[0].stride)))
+        self.chunk_rows = max(64, CHUNK_WORDS // s.spaces[0].stride)
+        if chunk_rows > 0:
+            self.chunk_rows = chunk_rows
+        self.chunk_rows = min(<int64_t>CHUNK_ROWS, self.chunk_rows)
         if reserve_spill(s, tables.names_size + 64) == NULL:
             raise MemoryError
         memcpy(s.spill, tables.names, tables.names_size)
