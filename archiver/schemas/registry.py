@@ -6,6 +6,7 @@ A schema never changes under its id, so ids are kept for the life of a client; w
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,11 +55,12 @@ class RegistrySettings:
 
 
 class SchemaRegistry:
-    """A client. Its connections belong to one thread."""
+    """A client. Safe to share between threads, which wait for each other."""
 
     def __init__(self, settings: RegistrySettings) -> None:
         self._settings = settings
         self._session = _session(settings)
+        self._lock = threading.Lock()
         self._known: dict[int, CompiledSchema] = {}
         self._missing: dict[int, float] = {}
         self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
@@ -68,6 +70,10 @@ class SchemaRegistry:
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, BadSchema.
         """
+        with self._lock:
+            return self._by_id(schema_id)
+
+    def _by_id(self, schema_id: int) -> CompiledSchema | None:
         if schema_id not in self._known:
             if self._missing.get(schema_id, -math.inf) > time.monotonic():
                 return None
@@ -80,6 +86,10 @@ class SchemaRegistry:
 
     def latest(self, subject: str) -> CompiledSchema:
         """The newest schema of a subject. Raises UnknownSubject where there is none, else what `by_id` raises."""
+        with self._lock:
+            return self._latest(subject)
+
+    def _latest(self, subject: str) -> CompiledSchema:
         found = self._get(f"/subjects/{_quoted(subject)}/versions/latest")
         if found is None:
             raise UnknownSubject(
