@@ -115,7 +115,9 @@ class Assembler:
         parts = []
         places = []
         for version in distinct.to_pylist():
-            place = np.flatnonzero(pc.equal(versions, version).fill_null(value=False).to_numpy(zero_copy_only=False))
+            if version is None:
+                raise self._incomplete(f"{names.KAFKA}.{names.SCHEMA_VERSION}")
+            place = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
             places.append(place)
             parts.append(self._encode(val.take(pa.array(place)), version))
         order = np.argsort(np.concatenate(places), kind="stable")

@@ -133,19 +133,25 @@ class Lake:
         **options: Any,
     ) -> list[str]:
         """Replace every data file by what `change` makes of all rows, without our footer, as a foreign engine would."""
-        old = self.files()
-        everything = pa.concat_tables([pq.read_table(one.file_path.removeprefix("file://")) for one in old])
+        everything = pa.concat_tables([pq.read_table(one.file_path.removeprefix("file://")) for one in self.files()])
         changed = change(everything.replace_schema_metadata(None))
         tables = [changed] if isinstance(changed, pa.Table) else list(changed)
+        return self.replace(tables, with_metrics=with_metrics, drop=drop, **options)
+
+    def replace(
+        self, tables: Iterable[pa.Table], *, with_metrics: bool = True, drop: bool = False, **options: Any
+    ) -> list[str]:
+        """Replace every data file by files of these rows."""
+        old = self.files()
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
-        def replace(producer: Any) -> None:
+        def swap(producer: Any) -> None:
             for one in old:
                 producer.delete_data_file(one)
             for one in fresh:
                 producer.append_data_file(one)
 
-        self._commit(lambda snapshot: snapshot.overwrite(), replace)
+        self._commit(lambda snapshot: snapshot.overwrite(), swap)
         if drop:
             for one in old:
                 Path(one.file_path.removeprefix("file://")).unlink()
