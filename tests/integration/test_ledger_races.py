@@ -1,0 +1,68 @@
+"""Two archivers that meet the same new schema at the same moment, two hundred times: one ledger, no clash, no hole."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.synchronize import Barrier
+from uuid import UUID
+
+import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from schema_mapping.descriptors import SourceSchema
+from schema_mapping.ledger import LAST_FIXED_ID
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+ROUNDS = 200
+Ids = dict[tuple[str, tuple[int, ...]], int]
+
+
+def grown(fields: int) -> SourceSchema:
+    """A message that has grown to so many fields, every fifth a list."""
+    file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
+    message = file.message_type.add(name="M")
+    for number in range(1, fields + 1):
+        label = FieldDescriptorProto.LABEL_OPTIONAL if number % 5 else FieldDescriptorProto.LABEL_REPEATED
+        message.field.add(name=f"f{number}", number=number, label=label, type=FieldDescriptorProto.TYPE_INT64)
+    return SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="t.M")
+
+
+def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queue[list[tuple[int, Ids]]]) -> None:
+    """One archiver: meets the other before each new schema, and keeps what it was told."""
+    told = []
+    with Registry(dsn, connections=1) as registry:
+        for fields in range(1, ROUNDS + 1):
+            schema = grown(fields)
+            meet.wait(60)
+            assignment = registry.assign(topic, key=None, value=schema, table=None)
+            ids: Ids = {(each.root, each.path): each.field_id for each in assignment.state.entries}
+            told.append((assignment.version, ids))
+    seen.put(told)
+
+
+def test_two_archivers_agree_two_hundred_times(stack: Stack) -> None:
+    dsn = stack.database()
+    spawn = multiprocessing.get_context("spawn")
+    meet, seen = spawn.Barrier(2), spawn.Queue()
+    with Registry(dsn) as registry:
+        topic = registry.register(cluster_id="c", topic="t", topic_id=UUID(int=1), table="kafka.t")
+        rivals = [spawn.Process(target=archive, args=(dsn, topic, meet, seen)) for _ in range(2)]
+        for rival in rivals:
+            rival.start()
+        first, second = seen.get(timeout=500), seen.get(timeout=500)
+        for rival in rivals:
+            rival.join(60)
+        state = registry.ledger(topic)
+        history = registry.history(topic)
+    assert [version for version, _ in first] == [version for version, _ in second] == list(range(1, ROUNDS + 1))
+    assert first == second
+    ids = sorted(entry.field_id for entry in state.entries)
+    assert ids == list(range(LAST_FIXED_ID + 1, LAST_FIXED_ID + 1 + len(ids)))
+    assert len(ids) == ROUNDS + ROUNDS // 5 + 5  # fields, elements, and our own columns
+    assert state.last_id == ids[-1]
+    assert [each.version for each in history] == list(range(1, ROUNDS + 1))
+    assert sum(len(each.changes) for each in history[1:]) == ROUNDS - 1
