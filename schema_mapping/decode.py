@@ -30,9 +30,9 @@ def decode(
     """The values as rows of `program.arrow_type`; a null value is a null row.
 
     `prefix_lengths` says for each value how many of its first bytes are an envelope, kept as `__prefix__`; `__err__`
-    counts its byte offset from the value's start, envelope included. A value whose columns can't be held (2 GiB) is
-    refused as `too_large`. Raises KernelError when the values aren't binary, and RowsTooLargeError when they need more
-    than 2 GiB of a column only together: `decode_parts` splits them.
+    counts its byte offset from the value's start, envelope included. A value whose rows pass `program.value_memory` or
+    2 GiB of a column is refused as `too_large`. Raises KernelError when the values aren't binary, and RowsTooLargeError
+    when they need more than 2 GiB of a column only together: `decode_parts` splits them.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -75,7 +75,7 @@ def _checked(prefix_lengths: PrefixLengths | None, count: int) -> PrefixLengths 
 def _run(
     chunks: list[pa.Array], program: Program, prefixes: PrefixLengths | None, *, refuse_all: bool
 ) -> pa.StructArray:
-    decoder = Decoder(program.tables, program.chunk_rows)
+    decoder = Decoder(program.tables, chunk_rows=program.chunk_rows, value_memory=program.value_memory)
     decoder.refuse_all = refuse_all
     decoder.expect(sum(map(len, chunks)), sum(chunk.nbytes for chunk in chunks))
     done = 0

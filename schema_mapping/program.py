@@ -13,19 +13,23 @@ from schema_mapping.table_builder import TableBuilder
 from schema_mapping.type_graph import TypeGraph
 from schema_mapping.types import MappedMessage, RootIds
 
+VALUE_MEMORY = 1 << 30
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
     """What `decode` and `encode` run: C tables, the Arrow type of rows, and where its columns come from.
 
     `chunk_rows` is how many values are parsed before their columns are gathered; 0 leaves it to the kernel. It changes
-    no result.
+    no result. `value_memory` bounds, in bytes, the rows that one value may open while it is parsed: two bytes can open
+    a row of hundreds of columns.
     """
 
     tables: Tables
     arrow_type: pa.StructType
     layout: StructLayout
     chunk_rows: int = 0
+    value_memory: int = VALUE_MEMORY
 
 
 def compile_program(

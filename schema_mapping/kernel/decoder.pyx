@@ -128,7 +128,7 @@ cdef class Decoder:
     cdef Grower grower
     cdef int64_t values_done, values_total, bytes_done, bytes_total
 
-    def __cinit__(self, Tables tables not None, int chunk_rows=0):
+    def __cinit__(self, Tables tables not None, *, int chunk_rows, int64_t value_memory):
         cdef int i
         cdef Scratch* s = &self.scratch
         self.tables = tables
@@ -151,6 +151,7 @@ cdef class Decoder:
             raise MemoryError
         for i in range(tables.space_count):
             s.spaces[i].stride = tables.spaces[i].stride
+        s.most_words = value_memory // 8
         self.buffers = [None] * (3 * tables.output_count)
         self.grower.grow = grow_buffer
         self.grower.owner = <void*>self

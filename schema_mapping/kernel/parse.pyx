@@ -12,7 +12,7 @@ from schema_mapping.kernel.check cimport (
     check_message, read_length, read_tag, search_enum, search_field, skip_unknown,
 )
 from schema_mapping.kernel.scratch cimport (
-    BAD_GROUP, BAD_PACKED, BAD_UTF8, BAD_VARINT, MOST_WORDS, Rows, Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, add_piece,
+    BAD_GROUP, BAD_PACKED, BAD_UTF8, BAD_VARINT, Rows, Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, add_piece,
     append_row, bytes_slot, fail, grow_rows, reserve_spill, spilled_slot,
 )
 from schema_mapping.kernel.tables cimport (
@@ -402,7 +402,7 @@ cdef bint parse_elements(
     cdef uint64_t value = 0
     cdef uint8_t op = field.op
     s.words += count
-    if s.words > MOST_WORDS:
+    if s.words > s.most_words:
         fail(s, TOO_LARGE, p)
         return False
     if rows.count + count > rows.capacity and not grow_rows(s, rows, count):

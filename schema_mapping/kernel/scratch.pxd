@@ -12,7 +12,6 @@ from schema_mapping.kernel.tables cimport Enumeration, Field, Node, Space
 
 cdef enum:
     SPILL_BIT = 31
-    MOST_WORDS = 1 << 28        # of the rows of one value: 2 GiB
 
 cdef enum Failure:
     FINE = 0
@@ -55,6 +54,7 @@ cdef struct Scratch:
     int failure
     const uint8_t* failed_at
     int64_t words           # of the rows that the value opened
+    int64_t most_words
     uint8_t* spill
     int64_t spill_size
     int64_t spill_capacity
@@ -66,7 +66,7 @@ cdef struct Scratch:
 cdef inline uint64_t* append_row(Scratch* s, Rows* rows) noexcept nogil:
     cdef uint64_t* row
     s.words += rows.stride
-    if s.words > MOST_WORDS:
+    if s.words > s.most_words:
         fail(s, TOO_LARGE, s.failed_at)
         return NULL
     if rows.count == rows.capacity and not grow_rows(s, rows, 1):

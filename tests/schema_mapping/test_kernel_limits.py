@@ -1,0 +1,116 @@
+"""Values made to hurt: the kernel's time and memory grow with a value's size, and nothing faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from schema_mapping import compile_mapping
+from schema_mapping.decode import decode
+from schema_mapping.mapping import Mapping
+from tests.schema_mapping.proto_text import descriptor_of
+
+TEXT = """
+message M {
+  repeated int32 packed = 1; repeated int32 loose = 2 [packed = false]; map<uint32, N> by = 3; repeated N list = 4;
+  oneof o { N a = 5; N b = 6; } N one = 7; repeated string text = 8; map<string, int32> named = 9; M inner = 10;
+}
+message N { int32 x = 1; repeated int32 y = 2; }
+"""
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def keys(count: int) -> bytes:
+    return b"".join(field(3, b"\x08" + varint(i) + b"\x12\x00") for i in range(count))
+
+
+def names(count: int) -> bytes:
+    return b"".join(field(9, field(1, b"key%d" % i) + b"\x10\x01") for i in range(count))
+
+
+SHAPES: dict[str, Callable[[int], bytes]] = {
+    "one long packed run": lambda n: field(1, b"\x01" * n),
+    "many short runs": lambda n: field(1, b"\x01") * n,
+    "unpacked": lambda n: b"\x10\x01" * n,
+    "keys": keys,
+    "names": names,
+    "one key again and again": lambda n: field(3, b"\x08\x05\x12\x02\x10\x01") * n,
+    "messages": lambda n: field(4, b"\x10\x01") * n,
+    "a message merged again and again": lambda n: field(7, b"\x10\x01") * n,
+    "a oneof back and forth": lambda n: (field(5, b"\x10\x01") + field(6, b"\x10\x01")) * n,
+    "unknown fields between known ones": lambda n: b"\xa0\x06\x01\x10\x01" * n,
+    "unknown fields in two messages": lambda n: (field(7, b"\xa0\x06\x01") + b"\xa0\x06\x01") * n,
+    "groups": lambda n: b"\xa3\x06\xa4\x06" * n,
+    "empty texts": lambda n: b"\x42\x00" * n,
+    "maps in a merged message": lambda n: field(10, field(3, b"\x08\x05\x12\x00")) * n,
+}
+
+
+def mapping() -> Mapping:
+    return compile_mapping(descriptor_of(TEXT))
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_time_grows_with_size(shape: Callable[[int], bytes]) -> None:
+    kernel = mapping()
+    small, large = pa.array([shape(5_000)]), pa.array([shape(50_000)])
+    kernel.decode(small)
+    assert spent(lambda: kernel.decode(large)) < 40 * spent(lambda: kernel.decode(small)) + 0.05
+    rows = kernel.decode(large)
+    rows.validate(full=True)
+    assert rows.field("__err__").null_count == 1
+    assert kernel.encode(rows).equals(large)
+
+
+def spent(run: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(3):
+        start = time.thread_time()
+        run()
+        best = min(best, time.thread_time() - start)
+    return best
+
+
+def test_a_million_keys() -> None:
+    kernel = mapping()
+    value = keys(1_000_000)
+    rows = kernel.decode(pa.array([value]))
+    assert rows.field("__raw__").null_count == 1
+    assert len(rows.field("by").values) == 1_000_000
+    again = kernel.decode(pa.array([value + field(3, b"\x08\x05\x12\x00")]))
+    assert again.field("__raw__").null_count == 0
+    assert len(again.field("by").values) == 1_000_000
+
+
+def test_a_value_of_many_megabytes_among_small_ones() -> None:
+    kernel = mapping()
+    values = pa.array([b"\x10\x01", field(8, b"x" * (64 << 20)), b"\x10\x02", field(8, b"x" * (8 << 20))[:-1]])
+    rows = kernel.decode(values)
+    assert kernel.encode(rows).equals(values)
+    assert [row is None for row in rows.field("__err__").to_pylist()] == [True, True, True, False]
+
+
+def test_columns_beyond_what_memory_should_hold_are_refused() -> None:
+    wide = " ".join(f"int32 f{number} = {number};" for number in range(1, 500))
+    kernel = compile_mapping(descriptor_of(f"message M {{ repeated W w = 1; int32 x = 2; }} message W {{ {wide} }}"))
+    hostile = b"\x0a\x00" * 1_000
+    program = replace(kernel.program, value_memory=1 << 20)
+    rows = decode(pa.array([b"\x10\x01", hostile, b"\x10\x02"]), program)
+    assert rows.field("__err__").to_pylist()[1].startswith("too_large@")
+    assert rows.field("__raw__").to_pylist() == [None, hostile, None]
+    assert rows.field("x").to_pylist() == [1, None, 2]
