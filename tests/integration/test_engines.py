@@ -116,6 +116,10 @@ def extension(name: str) -> Path:
 
 def canonical(rows: list[dict[str, Any]]) -> list[str]:
     """Rows as texts that are equal when the rows are, whatever each engine makes of maps, times and bytes."""
+    for row in rows:
+        if row["val"] and row["val"]["__err__"]:
+            # pyiceberg 0.12 shows a null list of structs as an empty one; only values that can't be decoded have such.
+            row["val"] = {name: None if value == [] else value for name, value in row["val"].items()}
     ordered = sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
     return [json.dumps(plain(row), sort_keys=True) for row in ordered]
 
