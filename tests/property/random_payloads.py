@@ -79,11 +79,12 @@ def message(choices: Choices, descriptor: Descriptor, style: _Style) -> bytes:
     """The content of a message."""
     parts: list[bytes] = []
     taken: set[str] = set()
+    share = max(2, min(60 if style.depth else 75, 400 // max(1, len(descriptor.fields))))
     for field in sorted(descriptor.fields, key=lambda each: each.number):
         oneof = field.containing_oneof
         if oneof is not None and oneof.name in taken and not chance(choices, style.odd):
             continue
-        if chance(choices, 40 if style.depth else 25):
+        if not chance(choices, share):
             continue
         if oneof is not None:
             taken.add(oneof.name)

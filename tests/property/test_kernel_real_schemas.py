@@ -1,0 +1,57 @@
+"""Schemas that people use: recursive, wide, oneofs and options by the dozen; and real bytes for one of them."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from google.protobuf.descriptor import Descriptor
+
+from schema_mapping.descriptors import closure, find_descriptor
+from tests.property.kernel_check import check_upb_is_canonical, check_values
+from tests.property.random_payloads import random_payload
+from tests.property.wire_choices import SeededChoices
+
+MODULES = (
+    "google.api.annotations_pb2",
+    "google.api.http_pb2",
+    "google.protobuf.any_pb2",
+    "google.protobuf.api_pb2",
+    "google.protobuf.compiler.plugin_pb2",
+    "google.protobuf.struct_pb2",
+    "google.protobuf.type_pb2",
+    "google.protobuf.wrappers_pb2",
+    "google.rpc.context.attribute_context_pb2",
+    "pyspark.sql.connect.proto.base_pb2",
+    "pyspark.sql.connect.proto.catalog_pb2",
+    "pyspark.sql.connect.proto.relations_pb2",
+)
+MESSAGES = (
+    ("google.protobuf.struct_pb2", "Value"),
+    ("google.protobuf.descriptor_pb2", "FileDescriptorSet"),
+    ("google.rpc.context.attribute_context_pb2", "AttributeContext"),
+    ("pyspark.sql.connect.proto.base_pb2", "Plan"),
+    ("pyspark.sql.connect.proto.expressions_pb2", "Expression"),
+)
+
+
+def alone(module: str, message: str) -> Descriptor:
+    """A message type in a pool without the extensions that other files add to it."""
+    descriptor = importlib.import_module(module).DESCRIPTOR.message_types_by_name[message]
+    return find_descriptor(closure(descriptor))
+
+
+def test_files_that_protoc_wrote() -> None:
+    files = [importlib.import_module(name).DESCRIPTOR.serialized_pb for name in MODULES]
+    descriptor = alone("google.protobuf.descriptor_pb2", "FileDescriptorProto")
+    check_values(descriptor, [*files, None, files[0][:-1]])
+    check_upb_is_canonical(descriptor, files)
+
+
+@pytest.mark.parametrize(("module", "message"), MESSAGES, ids=[message for _, message in MESSAGES])
+def test_random_bytes(module: str, message: str) -> None:
+    descriptor = alone(module, message)
+    choices = SeededChoices(11)
+    values = [random_payload(choices, descriptor) for _ in range(60)]
+    check_values(descriptor, values)
+    check_upb_is_canonical(descriptor, values)
