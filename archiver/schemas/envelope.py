@@ -6,6 +6,7 @@ columns: Python looks at each distinct envelope once, numpy finds the values tha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -16,11 +17,12 @@ import pyarrow as pa
 
 from archiver.schemas.registered import Indexes
 from archiver.schemas.schema_ids import SchemaIds
+from archiver.schemas.value_heads import Numbers, ValueHeads
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Numbers: TypeAlias = npt.NDArray[np.int64]
+_Verdict: TypeAlias = tuple[Numbers, int, str | None]
 
 HEAD: Final = 5
+FIRST_MESSAGE: Final = (0,)
 LONGEST_VARINT: Final = 5
 MOST_INDEXES: Final = 100
 LONGEST_ENVELOPE: Final = HEAD + LONGEST_VARINT * (MOST_INDEXES + 1)
@@ -48,40 +50,48 @@ class EnvelopeReader:
 
     def read(self, values: pa.BinaryArray) -> Envelopes:
         """Where each value's message begins. Raises what `ids` raises, never for what the bytes are."""
-        starts, sizes, data = _column(values)
+        column = ValueHeads.of(values)
         lengths = np.zeros(len(values), dtype=np.int32)
         codes = np.zeros(len(values), dtype=np.int8)
-        left = np.flatnonzero(np.asarray(values.is_valid()))
-        whole = (sizes[left] > HEAD) & (_byte(data, starts[left], sizes[left]) == 0)
-        codes[left[~whole]] = _CODES.index(BAD_ENVELOPE)
-        left = left[whole]
-        for rows, first in _by_head(left, starts, data):
-            for same, length, error in self._of_one_id(rows, first, starts, sizes, data):
+        valid = np.asarray(values.is_valid())
+        whole = valid & (column.sizes > HEAD) & (column.heads[:, 0] == 0)
+        codes[valid & ~whole] = _CODES.index(BAD_ENVELOPE)
+        for rows, schema_id in _by_id(np.flatnonzero(whole), column.numbers_at(1)):
+            for same, length, error in self._of_one_id(rows, schema_id, column):
                 if error is None:
                     lengths[same] = length
                 else:
                     codes[same] = _CODES.index(error)
         return Envelopes(lengths, {code: codes == at for at, code in enumerate(_CODES) if at and (codes == at).any()})
 
-    def _of_one_id(
-        self, rows: Numbers, schema_id: int, starts: Numbers, sizes: Numbers, data: Bytes
-    ) -> Iterator[tuple[Numbers, int, str | None]]:
-        for turn in range(len(rows)):
+    def _of_one_id(self, rows: Numbers, schema_id: int, column: ValueHeads) -> Iterator[_Verdict]:
+        """Verdicts over all the rows: on those of the first message together, then on the others."""
+        is_first = column.heads[rows, HEAD] == 0
+        length, error = self._judge(schema_id, (FIRST_MESSAGE, HEAD + 1))
+        if error == UNKNOWN_SCHEMA_ID:
+            yield rows, 0, error
+            return
+        if is_first.any():
+            yield rows[is_first], length, error
+            rows = rows[~is_first]
+        for _ in range(COMMON_ENVELOPES):
             if not rows.size:
                 return
-            row = rows[0]
-            head = data[starts[row] : starts[row] + min(int(sizes[row]), LONGEST_ENVELOPE)]
-            length, error = self._judge(schema_id, parse_indexes(head.tobytes()))
-            if error == UNKNOWN_SCHEMA_ID:
-                yield rows, length, error
-                return
-            # Few envelopes are common to many values; what is left after those is looked at one by one.
-            alike = np.zeros(len(rows), dtype=bool)
-            alike[0] = True
-            if turn < COMMON_ENVELOPES and error != BAD_ENVELOPE:
-                alike = _begin_with(head[:length], starts[rows], sizes[rows], data)
+            head = column.head(int(rows[0]), LONGEST_ENVELOPE)
+            length, error = self._judge(schema_id, parse_indexes(head))
+            # A damaged envelope says nothing of values that begin like it and go on otherwise.
+            alike = column.begin_with(head[:length], rows) if length else rows == rows[0]
             yield rows[alike], length, error
-            rows = rows[~alike] if turn < COMMON_ENVELOPES else rows[1:]
+            rows = rows[~alike]
+        yield from self._one_by_one(rows, schema_id, column)
+
+    def _one_by_one(self, rows: Numbers, schema_id: int, column: ValueHeads) -> Iterator[_Verdict]:
+        # Few envelopes are common to many values; what is left after those is looked at alone.
+        found: defaultdict[tuple[int, str | None], list[int]] = defaultdict(list)
+        for row in rows.tolist():
+            found[self._judge(schema_id, parse_indexes(column.head(row, LONGEST_ENVELOPE)))].append(row)
+        for (length, error), same in found.items():
+            yield np.array(same, dtype=np.int64), length, error
 
     def _judge(self, schema_id: int, parsed: tuple[Indexes, int] | None) -> tuple[int, str | None]:
         if parsed is None:
@@ -102,7 +112,7 @@ def parse_indexes(value: bytes) -> tuple[Indexes, int] | None:
     if count is None or not 0 <= count <= MOST_INDEXES:
         return None
     if count == 0:
-        return (0,), at
+        return FIRST_MESSAGE, at
     indexes = []
     for _ in range(count):
         index, at = _varint(value, at)
@@ -121,45 +131,15 @@ def _varint(value: bytes, at: int) -> tuple[int | None, int]:
     return None, at
 
 
-def _column(values: pa.BinaryArray) -> tuple[Numbers, Numbers, Bytes]:
-    """Where values start, how long they are, and the bytes they lie in."""
-    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    _, offsets, data = values.buffers()
-    if offsets is None or len(values) == 0:
-        nothing = np.zeros(len(values), dtype=np.int64)
-        return nothing, nothing, np.zeros(0, dtype=np.uint8)
-    ends = np.frombuffer(offsets, dtype=kind)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    content = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    return ends[:-1], np.diff(ends), content
-
-
-def _byte(data: Bytes, at: Numbers, sizes: Numbers) -> Numbers:
-    """The byte at each place; -1 for a value that is empty."""
-    found = np.full(len(at), -1, dtype=np.int64)
-    there = sizes > 0
-    found[there] = data[at[there]]
-    return found
-
-
-def _by_head(rows: Numbers, starts: Numbers, data: Bytes) -> Iterator[tuple[Numbers, int]]:
+def _by_id(rows: Numbers, ids: npt.NDArray[np.uint32]) -> Iterator[tuple[Numbers, int]]:
     """The rows of each schema id."""
     if not rows.size:
         return
-    at = starts[rows]
-    ids = sum((data[at + 1 + place].astype(np.int64) << (24 - 8 * place) for place in range(4)), np.int64(0))
-    assert isinstance(ids, np.ndarray)
-    if (ids == ids[0]).all():
-        yield rows, int(ids[0])
+    own = ids[rows]
+    if (own == own[0]).all():
+        yield rows, int(own[0])
         return
-    order = np.argsort(ids, kind="stable")
-    distinct, first = np.unique(ids[order], return_index=True)
+    order = np.argsort(own, kind="stable")
+    distinct, first = np.unique(own[order], return_index=True)
     for schema_id, part in zip(distinct, np.split(order, first[1:]), strict=True):
         yield rows[part], int(schema_id)
-
-
-def _begin_with(head: Bytes, starts: Numbers, sizes: Numbers, data: Bytes) -> npt.NDArray[np.bool_]:
-    same = sizes >= len(head)
-    for place, byte in enumerate(head):
-        candidates = np.flatnonzero(same)
-        same[candidates] = data[starts[candidates] + place] == byte
-    return same
