@@ -128,11 +128,13 @@ cdef inline uint64_t spilled_slot(uint64_t start, uint64_t length) noexcept nogi
 
 
 cdef inline bint add_piece(Scratch* s, uint64_t* slot, uint64_t at) noexcept nogil:
-    # `at` is a string slot; the piece becomes the last member of the unknown bytes in `slot`.
+    # `at` is a string slot; the piece becomes the last member of the unknown bytes in `slot`. Nothing adds nothing.
     cdef int64_t capacity
     cdef void* block
     cdef uint64_t last = <uint32_t>slot[0]
     cdef Piece* piece
+    if <uint32_t>at == 0:
+        return True
     if last:
         piece = &s.pieces[last - 1]
         if piece.start + piece.length == <uint32_t>(at >> 32):
