@@ -1,6 +1,7 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows or 64 MiB, a page at 1 MiB or one value; memory holds the row group being gathered.
+A row group ends at 128 Ki rows or about 64 MiB as encoded, a page at 1 MiB or one value; memory holds the row group
+being gathered, at most four times that as Arrow data.
 zstd, page index and page checksums throughout; field ids on every field. Section 3 of the design.
 """
 
@@ -30,8 +31,11 @@ GROUP_BYTES = 64 << 20
 ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
 """Whatever the table's modes: with `kafka.event_timestamp` they tell a replay which files can't hold a time."""
 
+FIXED_WEIGHT = 0.25
+"""What a byte of a fixed-width column counts towards a row group: wide messages are mostly zeros and nulls, which
+encode to next to nothing, and row groups of few rows would be all metadata."""
 EXPECTED_RATIO = 0.5
-"""File bytes for each byte of Arrow data, until the first row group of a file has shown its own ratio."""
+"""File bytes for each byte so counted, until the first row group of a file has shown its own ratio."""
 
 PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 OFFSET = f"{names.KAFKA}.{names.OFFSET}"
@@ -49,6 +53,7 @@ class ParquetSegmentWriter:
         self._layout = layout
         self._leaves = leaves_of(layout.schema)
         self._modes = metrics_modes(self._leaves, layout.table_properties) | ALWAYS_MEASURED
+        self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _create(spool_file)
         self._parquet = pq.ParquetWriter(self._sink, layout.schema, **writer_options(self._leaves, compression_level))
         self._gathered: list[pa.RecordBatch] = []
@@ -124,7 +129,7 @@ class ParquetSegmentWriter:
         self._path.unlink(missing_ok=True)
 
     def _gather(self, part: pa.RecordBatch) -> None:
-        size = part.nbytes
+        size = max(0, part.nbytes - int(self._discount * part.num_rows))
         if self._gathered_rows + part.num_rows > GROUP_ROWS or self._gathered_bytes + size > GROUP_BYTES:
             self._flush()
         self._gathered.append(part)
@@ -153,6 +158,18 @@ class ParquetSegmentWriter:
         if low is not None:
             before = self._timestamps or (low, high)
             self._timestamps = (min(before[0], low), max(before[1], high))
+
+
+def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
+    """Bytes that a row takes in Arrow whatever its values are: numbers, and offsets of what has no fixed width."""
+    return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
+
+
+def _width(kind: pa.DataType) -> float:
+    try:
+        return float(kind.bit_width / 8)
+    except ValueError:  # no fixed width
+        return 4.0
 
 
 def writer_options(leaves: tuple[Leaf, ...], compression_level: int) -> dict[str, Any]:
