@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,9 +11,6 @@ from archiver.cli.failures import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 from archiver.config.quantities import parse_seconds
 from archiver.errors import ConfigError
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 INTERRUPTED = 130
 
@@ -33,8 +26,9 @@ def archive(
     from archiver.cli.archive_view import JsonObserver, PeopleObserver
     from archiver.config import load_config
     from archiver.ingest.job import ArchiveJob
+    from archiver.ingest.stopping import stop_on_signals
 
-    with reported(as_json=as_json), stopped_by_signals() as stop:
+    with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         with JsonObserver() if as_json else PeopleObserver(Console()) as observer:
@@ -55,21 +49,3 @@ def _interval(*, once: bool, every: str | None) -> float | None:
         return parse_seconds(every)
     except ValueError as error:
         raise ConfigError(f"--every: {error}") from None
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that work ends at a commit; a second SIGINT interrupts at once."""
-    stop = threading.Event()
-
-    def ask(number: int, _: FrameType | None) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -1,0 +1,87 @@
+"""`archiver archive` as an operator runs it, killed ten times at moments nobody chose: every offset is there once."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.config import load_config
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
+
+KILLS = 10
+PARTITIONS = 3
+RECORDS_A_TURN = 6_000
+RUN_S = 240.0
+ARCHIVER = Path(sys.executable).with_name("archiver")
+
+
+def test_ten_kills_at_random_moments_leave_each_offset_once(stack: Stack) -> None:
+    seed = int(os.environ.get("ARCHIVER_KILL_SEED") or time.time_ns())
+    noise = random.Random(seed)
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {"target_file_size": "1MiB"}}, archive={"max_commit_interval": "1s"})
+    usual = timed_run(stack, topic, config, noise)
+    killed = 0
+    for _ in range(KILLS):
+        stack.produce(topic, *messages(noise))
+        killed += not ends_within(config, noise.uniform(0, usual))
+    assert killed, f"no run lived long enough to be killed (ARCHIVER_KILL_SEED={seed})"
+    run_to_the_end(config)
+
+    assert_each_once(stack, topic, config, seed)
+
+
+def timed_run(stack: Stack, topic: str, config: Path, noise: random.Random) -> float:
+    """Seconds of a run that nobody disturbs."""
+    stack.produce(topic, *messages(noise))
+    started = time.monotonic()
+    run_to_the_end(config)
+    return time.monotonic() - started
+
+
+def messages(noise: random.Random) -> list[dict[str, Any]]:
+    return [
+        {"value": noise.randbytes(noise.randrange(300)), "partition": number % PARTITIONS}
+        for number in range(RECORDS_A_TURN)
+    ]
+
+
+def run_to_the_end(config: Path) -> None:
+    done = subprocess.run(command(config), capture_output=True, text=True, timeout=RUN_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def ends_within(config: Path, seconds: float) -> bool:
+    """Whether a run ends by itself in so long; if not, it is killed."""
+    with subprocess.Popen(command(config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return False
+        return True
+
+
+def command(config: Path) -> list[str]:
+    return [str(ARCHIVER), "archive", "--config", str(config), "--once"]
+
+
+def assert_each_once(stack: Stack, topic: str, config: Path, seed: int) -> None:
+    hint = f"ARCHIVER_KILL_SEED={seed}"
+    table = stack.catalog().load_table(load_config(config).topic(topic).table)
+    kafka = table.scan(selected_fields=("kafka",)).to_arrow().column("kafka").to_pylist()
+    expected = from_kafka(stack, topic, PARTITIONS)
+    assert len(expected) == (KILLS + 1) * RECORDS_A_TURN
+    places = sorted((row["partition"], row["offset"]) for row in kafka)
+    assert places == [(record.partition, record.offset) for record in expected], hint
+    assert from_archive(config, topic, PARTITIONS) == expected, hint
