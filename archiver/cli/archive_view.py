@@ -84,7 +84,12 @@ class PeopleObserver:
         if self._task is not None:
             self._bars.remove_task(self._task)
             self._task = None
-        self._console.print(report_table(report))
+        if self._console.is_terminal:
+            self._console.print(report_table(report))
+            return
+        for topic in report.topics:
+            self._console.print(report_line(topic), highlight=False, soft_wrap=True)
+        self._console.print(report_title(report), highlight=False)
 
 
 class JsonObserver:
@@ -138,10 +143,24 @@ class JsonObserver:
         self._out.flush()
 
 
+def report_title(report: JobReport) -> str:
+    """A run in one line."""
+    state = "stopped early" if report.stopped else "done" if report.succeeded else "with failures"
+    return f"{report.records:,} records in {report.seconds:.1f} s, {state}"
+
+
+def report_line(topic: TopicReport) -> str:
+    """One topic in one line."""
+    return (
+        f"{topic.topic}: {topic.records:,} records, {topic.metrics.source_bytes / MEGABYTE:,.1f} MB in, "
+        f"{topic.file_bytes / MEGABYTE:,.1f} MB stored in {topic.files:,} files, {topic.raw_share:.2%} kept raw, "
+        f"{len(topic.failures)} failed"
+    )
+
+
 def report_table(report: JobReport) -> Table:
     """What a run archived, a row for each topic."""
-    state = "stopped early" if report.stopped else "done" if report.succeeded else "with failures"
-    table = Table(title=f"{report.records:,} records in {report.seconds:.1f} s, {state}", title_justify="left")
+    table = Table(title=report_title(report), title_justify="left")
     table.add_column("topic")
     table.add_column("table")
     for heading in ("partitions", "records", "files", "MB in", "MB stored", "kept raw", "failed"):
