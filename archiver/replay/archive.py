@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 
 from archiver.config import Config
 from archiver.errors import ObjectMissing
+from archiver.replay.deletes import DeleteFiles
 from archiver.replay.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
 from archiver.replay.merge import offsets_of
 from archiver.replay.open_file import TopicStorage
@@ -116,7 +117,7 @@ class TopicArchive:
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
             storage=TopicStorage(
-                io=table.io,
+                deletes=DeleteFiles(table.io),
                 objects=ObjectStore.of(table.io.properties),
                 formats=self._formats,
                 mappings=self._mappings,

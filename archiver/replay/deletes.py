@@ -7,6 +7,7 @@ doesn't read, by the rules of Iceberg's specification: every column equal, null 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,9 @@ from archiver.errors import ReplayError, StorageError
 from archiver.replay.table_files import TableFile
 from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.failures import classified
+
+KEPT = 32
+"""Delete files that are kept in memory."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -72,23 +76,32 @@ class Deletes:
         return kept
 
 
-def read_deletes(io: FileIO, file: TableFile) -> Deletes:
-    """Read the delete files that apply to `file`."""
-    positions = [_positions(io, delete, file.path) for delete in file.position_deletes]
-    return Deletes(
-        np.unique(np.concatenate(positions)) if positions else np.empty(0, np.int64),
-        tuple(keys for delete in file.equality_deletes if (keys := _equality_keys(io, delete)) is not None),
-    )
+class DeleteFiles:
+    """Reads the delete files of one snapshot. The last few are kept: one file often speaks of many data files."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, io))
+        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, io))
+
+    def of(self, file: TableFile) -> Deletes:
+        """Read what applies to `file`; StorageError leaves and ReplayError name the delete file."""
+        empty = np.empty(0, np.int64)
+        positions = [self._positions(delete).get(file.path, empty) for delete in file.position_deletes]
+        keys = [self._keys(delete) for delete in file.equality_deletes]
+        return Deletes(
+            np.unique(np.concatenate(positions)) if positions else empty,
+            tuple(each for each in keys if each is not None),
+        )
 
 
-def _positions(io: FileIO, delete: DataFile, path: str) -> npt.NDArray[np.int64]:
+def _positions(io: FileIO, delete: DataFile) -> dict[str, npt.NDArray[np.int64]]:
     if delete.record_count == 0:
-        return np.empty(0, np.int64)
+        return {}
     try:
-        found = _read_deletes(io, delete).get(path)
+        found = _read_deletes(io, delete)
     except (OSError, ValueError) as error:
         raise _unreadable(error, delete) from error
-    return np.empty(0, np.int64) if found is None else found.to_numpy().astype(np.int64)
+    return {path: positions.to_numpy().astype(np.int64) for path, positions in found.items()}
 
 
 def _equality_keys(io: FileIO, delete: DataFile) -> EqualityKeys | None:

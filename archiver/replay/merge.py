@@ -42,23 +42,23 @@ def split_at(batches: Iterable[pa.RecordBatch], frontier: int) -> tuple[list[pa.
     return below, rest
 
 
-def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merge sorted batches, none of them empty."""
+def merged(batches: Iterable[pa.RecordBatch], *, piece_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
+    """Merge sorted batches, none of them empty; what has to be interleaved comes in pieces of about `piece_bytes`."""
     ordered = sorted(batches, key=lambda batch: int(offsets_of(batch)[0]))
     cluster: list[pa.RecordBatch] = []
     end = -1
     for batch in ordered:
         offsets = offsets_of(batch)
         if cluster and offsets[0] > end:
-            yield from _interleaved(cluster)
+            yield from _interleaved(cluster, piece_bytes)
             cluster = []
         cluster.append(batch)
         end = max(end, int(offsets[-1]))
     if cluster:
-        yield from _interleaved(cluster)
+        yield from _interleaved(cluster, piece_bytes)
 
 
-def _interleaved(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _interleaved(batches: Sequence[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.RecordBatch]:
     if len(batches) == 1:
         yield batches[0]
         return
@@ -67,7 +67,7 @@ def _interleaved(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = np.argsort(np.concatenate([offsets_of(batch) for batch in batches]), kind="stable")
     taken = np.zeros(len(batches), np.int64)
     size = sum(batch.nbytes for batch in batches)
-    rows = max(1, PIECE_BYTES * len(order) // max(1, size))
+    rows = max(1, piece_bytes * len(order) // max(1, size))
     for start in range(0, len(order), rows):
         sources = source[order[start : start + rows]]
         counts = np.bincount(sources, minlength=len(batches))

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.io import FileIO
 
 from archiver.errors import ReplayError
 from archiver.replay.assemble import KAFKA_IDS, Assembler
-from archiver.replay.deletes import Deletes, Mask, read_deletes
+from archiver.replay.deletes import DeleteFiles, Deletes, Mask
 from archiver.replay.mappings import KnownMappings
 from archiver.replay.merge import sorted_by_offset
 from archiver.replay.table_files import TableFile
@@ -23,9 +22,9 @@ from schema_mapping import names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """Where a topic's files are, how they are read (by the file format's name), and what wrote their rows."""
+    """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows."""
 
-    io: FileIO
+    deletes: DeleteFiles
     objects: ObjectStore
     formats: Mapping[str, SegmentFormat]
     mappings: KnownMappings
@@ -49,7 +48,7 @@ class OpenFile:
                 file=file.path,
                 format=file.format,
             )
-        deletes = read_deletes(storage.io, file)
+        deletes = storage.deletes.of(file)
         reader = segment_format.open(storage.objects, file.path)
         storage.mappings.learn(reader.metadata)
         return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings))

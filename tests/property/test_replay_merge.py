@@ -1,0 +1,45 @@
+"""Any sorted batches, merged a piece at a time, are what sorting them all together gives."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.replay.merge import merged, offsets_of, sorted_by_offset, split_at
+
+
+def batch(offsets: list[int]) -> pa.RecordBatch:
+    return pa.record_batch(
+        {"offset": pa.array(offsets, pa.int64()), "value": pa.array([b"%d" % each for each in offsets], pa.binary())}
+    )
+
+
+@st.composite
+def scattered(draw: st.DrawFn) -> list[pa.RecordBatch]:
+    """Distinct offsets dealt to batches."""
+    offsets = draw(st.lists(st.integers(0, 300), unique=True, max_size=120))
+    owners = draw(st.lists(st.integers(0, 5), min_size=len(offsets), max_size=len(offsets)))
+    dealt = [[offset for offset, owner in zip(offsets, owners, strict=True) if owner == each] for each in range(6)]
+    return [sorted_by_offset(batch(each)) for each in dealt if each]
+
+
+def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
+    return [row for each in batches for row in each.to_pylist()]
+
+
+@pytest.mark.parametrize("piece", [1, 64, 8 << 20])
+@given(batches=scattered())
+def test_merging_is_sorting(batches: list[pa.RecordBatch], piece: int):
+    found = rows(list(merged(batches, piece_bytes=piece)))
+    assert found == sorted(rows(batches), key=lambda row: row["offset"])
+
+
+@given(batches=scattered(), frontier=st.integers(-5, 310))
+def test_splitting_loses_nothing(batches: list[pa.RecordBatch], frontier: int):
+    below, rest = split_at(batches, frontier)
+    assert all(each.num_rows for each in below + rest)
+    assert all(offsets_of(each)[-1] < frontier for each in below)
+    assert all(offsets_of(each)[0] >= frontier for each in rest)
+    assert len(rows(below)) + len(rows(rest)) == len(rows(batches))
