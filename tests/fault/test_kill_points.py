@@ -20,7 +20,7 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-PARTITIONS, EACH = 3, 40
+PARTITIONS, EACH = 3, 240
 DAY = 86_400_000
 
 
@@ -37,7 +37,7 @@ def archive(config: Path, fault: str | None = None, *more: str) -> subprocess.Co
 
 
 def produce(stack: Stack, topic: str, base: int) -> None:
-    """Records of two days, so that each partition has two files."""
+    """`EACH` records for each partition, of two days: more batches a day than the clock's window, so two files."""
     for day in range(2):
         stack.produce(
             topic,
@@ -62,6 +62,7 @@ def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
         counts = registry.counts(row)
     assert counts[FileState.UPLOADED].ranges == 0
     assert counts[FileState.COMMITTED].rows == PARTITIONS * each
+    assert counts[FileState.COMMITTED].ranges >= 2 * PARTITIONS
     if settings.archive.spool.exists():
         assert [path.name for path in settings.archive.spool.iterdir()] == []
 

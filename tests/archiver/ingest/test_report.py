@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from archiver.errors import DataLoss
+from archiver.ingest.report import JobReport, PartitionReport, TopicReport
+from archiver.ingest.task_values import TaskMetrics
+from catalog.model import DataFileInfo, TranslatedRange
+
+
+def span(start: int, end: int, rows: int | None = None) -> TranslatedRange:
+    file = None if rows is None else DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1)
+    return TranslatedRange(
+        id="x",
+        topic="t",
+        partition=0,
+        start_offset=start,
+        end_offset=end,
+        schema_version=1,
+        leader_epoch=0,
+        file=file,
+        created_ms=0,
+    )
+
+
+def test_committed_ranges_add_up():
+    report = PartitionReport(partition=0).committed([span(5, 8, rows=3), span(8, 9)]).committed([span(9, 20, rows=7)])
+    assert report == PartitionReport(
+        partition=0, from_offset=5, to_offset=20, records=10, files=2, file_bytes=200, raw_values=2
+    )
+
+
+def test_any_error_anywhere_is_a_failed_job():
+    loss = DataLoss("gone")
+    fine = TopicReport(topic="a", table="k.a", partitions=(PartitionReport(partition=0, records=4, raw_values=1),))
+    bad = TopicReport(topic="b", table="k.b", partitions=(PartitionReport(partition=3, error=loss),), error=loss)
+    assert fine.raw_share == 0.25
+    assert bad.raw_share == 0.0
+    assert bad.failures == ((None, loss), (3, loss))
+    assert JobReport(topics=(fine,), waves=1, seconds=0.0).succeeded
+    assert not JobReport(topics=(fine, bad), waves=1, seconds=0.0).succeeded
+    assert not JobReport(topics=(fine,), waves=1, seconds=0.0, error=loss).succeeded
+
+
+def test_metrics_add_up_by_name():
+    assert TaskMetrics(records=1, fetch_seconds=0.5) + TaskMetrics(records=2, files=1) == TaskMetrics(
+        records=3, files=1, fetch_seconds=0.5
+    )

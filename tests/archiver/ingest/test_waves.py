@@ -1,0 +1,140 @@
+"""Waves over topics that are only names: who is planned, staged and committed when something fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archiver.config.model import ArchiveSection
+from archiver.engine.runner import Engine
+from archiver.errors import BrokerUnavailable, StorageError
+from archiver.ingest.observer import SilentObserver
+from archiver.ingest.plan import PlannedRange
+from archiver.ingest.task_values import TaskResult, TopicTarget
+from archiver.ingest.topic_run import TopicRun
+from archiver.ingest.waves import Waves
+from schema_mapping.errors import ContextError
+from tests.archiver.ingest.logs import Bench, LogInMemory, batch
+from tests.inline_engine import InlineEngine
+from tests.record_batches import Record
+
+
+class FakeRun:
+    """A topic of `partitions` that archives a log of one batch; `breaks` at a step."""
+
+    def __init__(self, name: str, *, partitions: int = 2, breaks: str = "") -> None:
+        self.name = name
+        self.failed = False
+        self.steps: list[str] = []
+        self._left = [
+            PlannedRange(partition=number, start_offset=0, end_offset=1, leader_epoch=-1, owns_head=True)
+            for number in range(partitions)
+        ]
+        self._breaks = breaks
+
+    def plan(self) -> tuple[PlannedRange, ...]:
+        self._do("plan")
+        planned, self._left = tuple(self._left), []
+        return planned
+
+    def take(self, planned: PlannedRange, result: TaskResult) -> None:
+        assert result.error is None
+        assert [(each.start_offset, each.end_offset) for each in result.ranges] == [(0, 1)]
+        self._do("take")
+
+    def commit(self) -> None:
+        self._do("commit")
+
+    def fail(self, error: ContextError) -> None:
+        self.failed = True
+        self.steps.append("fail")
+
+    def _do(self, step: str) -> None:
+        if step == self._breaks:
+            raise BrokerUnavailable("away") if step == "plan" else StorageError("full")
+        self.steps.append(step)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> TopicTarget:
+    return Bench(folder=tmp_path, source=LogInMemory(log=[batch(0, Record())])).task(0, 1).target
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ArchiveSection:
+    return ArchiveSection(spool=tmp_path / "spool", max_commit_interval=100)
+
+
+def waves(
+    runs: list[FakeRun],
+    target: TopicTarget,
+    settings: ArchiveSection,
+    *,
+    stop: threading.Event | None = None,
+    engine: Callable[[], Engine] = InlineEngine,
+) -> Waves:
+    def target_of(run: TopicRun) -> TopicTarget:
+        return target
+
+    return Waves(
+        runs,  # type: ignore[arg-type]
+        targets=target_of,
+        engine=engine,
+        settings=settings,
+        observer=SilentObserver(),
+        stop=stop or threading.Event(),
+    )
+
+
+def test_each_topic_is_committed_once_its_tasks_are_in(target: TopicTarget, settings: ArchiveSection) -> None:
+    runs = [FakeRun("a", partitions=3), FakeRun("b", partitions=1)]
+    assert waves(runs, target, settings).run() == 1
+    assert runs[0].steps == ["plan", "take", "take", "take", "commit", "plan"]
+    assert runs[1].steps == ["plan", "take", "commit", "plan"]
+
+
+@pytest.mark.parametrize(
+    ("breaks", "steps"),
+    [
+        ("plan", ["fail"]),
+        ("take", ["plan", "fail", "fail"]),
+        ("commit", ["plan", "take", "take", "fail"]),
+    ],
+)
+def test_a_failing_topic_leaves_the_others(
+    target: TopicTarget, settings: ArchiveSection, breaks: str, steps: list[str]
+) -> None:
+    runs = [FakeRun("a", breaks=breaks), FakeRun("b")]
+    waves(runs, target, settings).run()
+    assert runs[0].steps == steps
+    assert runs[1].steps == ["plan", "take", "take", "commit", "plan"]
+
+
+def test_without_work_no_engine_is_started(target: TopicTarget, settings: ArchiveSection) -> None:
+    def refuse() -> Engine:
+        raise AssertionError
+
+    assert waves([FakeRun("a", partitions=0)], target, settings, engine=refuse).run() == 0
+
+
+def test_nothing_begins_once_stop_is_set(target: TopicTarget, settings: ArchiveSection) -> None:
+    stop = threading.Event()
+    stop.set()
+    run = FakeRun("a")
+    assert waves([run], target, settings, stop=stop).run() == 0
+    assert run.steps == []
+
+
+def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSection) -> None:
+    planned = [
+        PlannedRange(partition=number, start_offset=0, end_offset=1, leader_epoch=-1, owns_head=True)
+        for number in range(8)
+    ]
+    run = FakeRun("a")
+    tasks = waves([run], target, settings)._tasks([(run, each) for each in planned], slots=2)  # type: ignore[list-item]
+    assert {task.budget_seconds for task in tasks} == {25.0}
+    assert {task.spool_bytes for task in tasks} == {settings.spool_size // 2}
+    assert len({task.plan_time_ms for task in tasks}) == 1

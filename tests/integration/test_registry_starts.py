@@ -1,0 +1,20 @@
+"""Where partitions begin is decided once, whoever asks again and with what."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.registry import Registry
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+
+def test_the_first_decision_stays(stack: Stack) -> None:
+    with Registry(stack.database()) as registry:
+        orders = registry.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
+        other = registry.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+        assert registry.starts(orders) == {}
+        assert registry.starts(orders, {0: 7, 1: 1 << 62}) == {0: 7, 1: 1 << 62}
+        assert registry.starts(orders, {0: 9, 2: 0}) == {0: 7, 1: 1 << 62, 2: 0}
+        assert registry.starts(other) == {}
