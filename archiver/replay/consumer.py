@@ -68,6 +68,7 @@ class ReplayConsumer:
         self._events: list[ReplayMessage] = []
         self._refresher = Refresher(self._executor, self._options.refresh_seconds)
         self._current: PartitionState | None = None
+        self._failure: Exception | None = None
         self._is_closed = False
 
     # --- which partitions -------------------------------------------------------------------------------------------
@@ -173,17 +174,28 @@ class ReplayConsumer:
         return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
-        """Return the next records and events: `num_messages` of them, or what came within `timeout` seconds."""
+        """Return the next records and events: `num_messages` of them, or what came within `timeout` seconds.
+
+        A failure after some came is raised by the next call, so that none of them is lost.
+        """
         self._check_open()
         if not 0 <= num_messages <= MAX_MESSAGES:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         deadline = None if timeout < 0 else time.monotonic() + timeout
-        self._refresh()
+        if self._failure is not None:
+            failed, self._failure = self._failure, None
+            raise failed
         found: list[ReplayMessage] = []
-        while len(found) < num_messages:
-            found += self._take(num_messages - len(found))
-            if len(found) < num_messages and not self._wait(deadline):
-                break
+        try:
+            self._refresh()
+            while len(found) < num_messages:
+                found += self._take(num_messages - len(found))
+                if len(found) < num_messages and not self._wait(deadline):
+                    break
+        except Exception as error:
+            if not found:
+                raise
+            self._failure = error
         return found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -308,9 +320,11 @@ class ReplayConsumer:
         """End everything; closing twice is harmless."""
         if self._is_closed:
             return
-        self.unsubscribe()
-        self._is_closed = True
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        try:
+            self.unsubscribe()
+        finally:
+            self._is_closed = True
+            self._executor.shutdown(wait=True, cancel_futures=True)
 
     def __enter__(self) -> Self:
         return self
