@@ -61,7 +61,7 @@ def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson =
 
 
 @schema_app.command()
-def diff(  # noqa: PLR0917 - a command's options
+def diff(
     topic: Topic,
     descriptors: Annotated[
         Path | None,
