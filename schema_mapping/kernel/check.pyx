@@ -13,7 +13,7 @@ from schema_mapping.kernel.tables cimport (
     FIELD_LIST, OP_FIXED32, OP_FIXED64, OP_LAST_VARINT, OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_MAP, OP_MESSAGE, OP_STRING,
     Enumeration, Field, NODE_MESSAGE_SET, Node, WIRE_32, WIRE_64, WIRE_BYTES, WIRE_END, WIRE_START, WIRE_VARINT,
 )
-from schema_mapping.kernel.wire cimport is_cut_short, is_utf8, read_short, read_varint
+from schema_mapping.kernel.wire cimport is_cut_short, read_short, read_varint
 
 
 cdef const uint8_t* read_tag(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* tag, int* odd) noexcept nogil:
@@ -34,6 +34,50 @@ cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end
     if length[0] > end - after:
         return fail(s, TRUNCATED, p)
     return after
+
+
+cdef enum:
+    UTF8_STEP = 6       # bits of a state's number
+
+# What may follow in UTF-8: nothing begun; one, two or three more bytes of any kind; or the special second bytes of
+# E0, ED, F0 and F4. A state's number is where its successor stands in the word of the next byte.
+cdef uint64_t UTF8[256]
+
+
+cdef void fill_utf8() noexcept:
+    cdef int whole = 0, one = 6, two = 12, three = 18, e0 = 24, ed = 30, f0 = 36, f4 = 42, bad = 48
+    cdef int byte, lead
+    cdef uint64_t word
+    for byte in range(256):
+        lead = bad
+        if byte < 0x80:
+            lead = whole
+        elif 0xC2 <= byte < 0xE0:
+            lead = one
+        elif 0xE0 <= byte < 0xF0:
+            lead = e0 if byte == 0xE0 else ed if byte == 0xED else two
+        elif 0xF0 <= byte < 0xF5:
+            lead = f0 if byte == 0xF0 else f4 if byte == 0xF4 else three
+        word = <uint64_t>lead << whole | <uint64_t>bad << bad
+        word |= <uint64_t>(whole if 0x80 <= byte < 0xC0 else bad) << one
+        word |= <uint64_t>(one if 0x80 <= byte < 0xC0 else bad) << two
+        word |= <uint64_t>(two if 0x80 <= byte < 0xC0 else bad) << three
+        word |= <uint64_t>(one if 0xA0 <= byte < 0xC0 else bad) << e0
+        word |= <uint64_t>(one if 0x80 <= byte < 0xA0 else bad) << ed
+        word |= <uint64_t>(two if 0x90 <= byte < 0xC0 else bad) << f0
+        word |= <uint64_t>(two if 0x80 <= byte < 0x90 else bad) << f4
+        UTF8[byte] = word
+
+
+fill_utf8()
+
+
+cdef bint is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    cdef uint64_t state = 0
+    while p < end:
+        state = UTF8[p[0]] >> (state & 63)
+        p += 1
+    return (state & 63) == 0
 
 
 cdef int search_field(Scratch* s, const Node* node, uint32_t number) noexcept nogil:

@@ -306,8 +306,10 @@ cdef class Decoder:
                 self.too_large = outcome != GATHER_NO_MEMORY
                 return False
         for i in range(self.tables.space_count):
-            self.totals[i] += s.spaces[i].count
-            s.spaces[i].count = 0
+            if s.spaces[i].count:
+                self.totals[i] += s.spaces[i].count
+                memset(s.spaces[i].block, 0, s.spaces[i].count * s.spaces[i].stride * 8)
+                s.spaces[i].count = 0
         s.piece_count = 0
         s.spill_size = self.tables.names_size
         return True

@@ -10,9 +10,10 @@ from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.scratch cimport NO_MEMORY, Rows, SPILL_BIT, Scratch
 from schema_mapping.kernel.tables cimport MapKeys, Space
+from schema_mapping.kernel.wire cimport load32
 
 cdef enum:
-    FEW = 8
+    FEW = 16
 
 
 cdef bint mark_duplicates(
@@ -66,7 +67,16 @@ cdef bint compare_all(
 ) noexcept nogil:
     cdef const Rows* entries = &s.spaces[keys.space]
     cdef const uint64_t* slots = entries.block + at * entries.stride + keys.slot
+    cdef uint64_t digests[FEW]
+    cdef uint64_t same = 0
     cdef int64_t i, j
+    for i in range(count):
+        digests[i] = digest(s, keys.as_bytes, slots[i * entries.stride])
+    for i in range(count - 1):
+        for j in range(i + 1, count):
+            same |= digests[i] == digests[j]
+    if not same:
+        return True
     for i in range(count - 1):
         for j in range(i + 1, count):
             if same_key(s, keys.as_bytes, slots[i * entries.stride], slots[j * entries.stride]):
@@ -74,6 +84,26 @@ cdef bint compare_all(
                     return False
                 break
     return True
+
+
+cdef inline uint64_t digest(Scratch* s, bint as_bytes, uint64_t slot) noexcept nogil:
+    # Equal for equal keys, and mostly different for others.
+    cdef const uint8_t* data
+    cdef uint64_t head = 0
+    cdef uint64_t tail = 0
+    cdef uint32_t length = <uint32_t>slot
+    if not as_bytes:
+        return slot
+    data = key_bytes(s, slot)
+    if length >= 8:
+        memcpy(&head, data, 8)
+        memcpy(&tail, data + length - 8, 8)
+        return head ^ (tail * <uint64_t>0x9E3779B97F4A7C15) ^ length
+    if length >= 4:
+        return <uint64_t>load32(data) << 32 ^ load32(data + length - 4) ^ <uint64_t>length << 24
+    if length:
+        return data[0] | <uint64_t>data[length >> 1] << 8 | <uint64_t>data[length - 1] << 16 | <uint64_t>length << 24
+    return 0
 
 
 cdef bint compare_hashed(

@@ -6,10 +6,10 @@ of key and value, unknown fields last. The first step away from it sets `loose`,
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from schema_mapping.kernel.check cimport (
-    check_message, read_length, read_tag, search_enum, search_field, skip_unknown,
+    check_message, is_utf8, read_length, read_tag, search_enum, search_field, skip_unknown,
 )
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_PACKED, BAD_UTF8, BAD_VARINT, Rows, Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, add_piece,
@@ -22,7 +22,7 @@ from schema_mapping.kernel.tables cimport (
     WIRE_END, WIRE_START, WIRE_VARINT,
 )
 from schema_mapping.kernel.wire cimport (
-    is_ascii, is_cut_short, is_utf8, load32, load64, read_varint, utf8_step, write_decimal, write_varint,
+    is_ascii, is_cut_short, load32, load64, read_varint, utf8_step, varint_in_word, write_decimal, write_varint,
 )
 
 cdef enum:
@@ -33,12 +33,17 @@ cdef inline const uint8_t* take_varint(
     Scratch* s, const uint8_t* p, const uint8_t* end, uint64_t* value
 ) noexcept nogil:
     cdef const uint8_t* after
+    cdef int size
     if p < end and p[0] < 0x80:
         value[0] = p[0]
         return p + 1
     if end - p >= 2 and p[1] < 0x80 and p[1] != 0:
         value[0] = (p[0] & 0x7F) | <uint64_t>p[1] << 7
         return p + 2
+    if end - p >= 8:
+        size = varint_in_word(load64(p), value, &s.loose)
+        if size:
+            return p + size
     after = read_varint(p, end, value, &s.loose)
     if after == NULL:
         return fail(s, TRUNCATED if is_cut_short(p, end, 10) else BAD_VARINT, p)
@@ -400,7 +405,9 @@ cdef bint parse_elements(
     cdef uint64_t* slot
     cdef uint64_t* first
     cdef uint64_t value = 0
+    cdef uint64_t word
     cdef uint8_t op = field.op
+    cdef int size, i
     s.words += count
     if s.words > s.most_words:
         fail(s, TOO_LARGE, p)
@@ -413,6 +420,22 @@ cdef bint parse_elements(
         return parse_enums(s, field, p, end, row)
     if op <= OP_LAST_VARINT:
         while p < end:
+            while end - p >= 8:
+                word = load64(p)
+                if word & <uint64_t>0x8080808080808080:
+                    size = varint_in_word(word, &value, &s.loose)
+                    if size == 0:
+                        break
+                    slot[0] = shaped(op, value, &s.loose)
+                    slot += 1
+                    p += size
+                else:
+                    for i in range(8):
+                        slot[i] = shaped(op, p[i], &s.loose)
+                    slot += 8
+                    p += 8
+            if p == end:
+                break
             p = take_varint(s, p, end, &value)
             if p == NULL:
                 return False
@@ -547,7 +570,10 @@ cdef void drop_rows(Scratch* s, const Field* field, int64_t count) noexcept nogi
     # The last rows of a list's space, and what hangs on them.
     cdef Rows* rows = &s.spaces[field.space]
     cdef int64_t i
-    if count and field.node >= 0 and s.nodes[field.node].has_lists:
+    if count == 0:
+        return
+    if field.node >= 0 and s.nodes[field.node].has_lists:
         for i in range(rows.count - count, rows.count):
             clear_message(s, &s.nodes[field.node], rows.block + i * rows.stride)
     rows.count -= count
+    memset(rows.block + rows.count * rows.stride, 0, count * rows.stride * 8)

@@ -2,7 +2,7 @@
 #
 # A row starts with presence bits and goes on with one slot for each column: a number, a string (start << 32 | length),
 # a list's count, the members of unknown bytes (head << 32 | tail, in `pieces`, counted from 1), or a oneof's case.
-# Starts below SPILL are offsets from `base`, the others lie in `spill`.
+# Rows that aren't in use are zeros, but where every use writes the whole row. Starts below SPILL are offsets from `base`, the others lie in `spill`.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
@@ -73,7 +73,6 @@ cdef inline uint64_t* append_row(Scratch* s, Rows* rows) noexcept nogil:
         return NULL
     row = rows.block + rows.count * rows.stride
     rows.count += 1
-    memset(row, 0, rows.stride * 8)
     return row
 
 
@@ -89,6 +88,7 @@ cdef inline bint grow_rows(Scratch* s, Rows* rows, int64_t more) noexcept nogil:
         s.failure = NO_MEMORY
         return False
     rows.block = <uint64_t*>block
+    memset(rows.block + rows.capacity * rows.stride, 0, (capacity - rows.capacity) * rows.stride * 8)
     rows.capacity = capacity
     return True
 

@@ -4,6 +4,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+cdef extern from *:
+    int __builtin_ctzll(unsigned long long) noexcept nogil
+
 
 cdef inline const uint8_t* read_varint(
     const uint8_t* p, const uint8_t* end, uint64_t* value, int* loose
@@ -24,6 +27,23 @@ cdef inline const uint8_t* read_varint(
         if shift > 63:
             return NULL
     return NULL
+
+
+# A varint of two to eight bytes in a word of which every byte may be read: its length, or 0 where it is longer.
+cdef inline int varint_in_word(uint64_t word, uint64_t* value, int* loose) noexcept nogil:
+    cdef uint64_t stops = ~word & <uint64_t>0x8080808080808080
+    cdef int size
+    if stops == 0:
+        return 0
+    size = (__builtin_ctzll(stops) >> 3) + 1
+    word &= stops ^ (stops - 1)
+    if size > 1 and word >> (8 * size - 8) == 0:
+        loose[0] = 1
+    word &= <uint64_t>0x7F7F7F7F7F7F7F7F
+    word = (word & <uint64_t>0x007F007F007F007F) | ((word & <uint64_t>0x7F007F007F007F00) >> 1)
+    word = (word & <uint64_t>0x00003FFF00003FFF) | ((word & <uint64_t>0x3FFF00003FFF0000) >> 2)
+    value[0] = (word & <uint64_t>0x000000000FFFFFFF) | ((word & <uint64_t>0x0FFFFFFF00000000) >> 4)
+    return size
 
 
 # A tag or length: at most five bytes, and no more than `most`.
@@ -155,18 +175,3 @@ cdef inline bint is_ascii(const uint8_t* p, const uint8_t* end, const uint8_t* l
                 high |= <uint64_t>p[0]
                 p += 1
     return not (high & <uint64_t>0x8080808080808080)
-
-
-cdef inline bint is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    cdef int step
-    while p < end:
-        while end - p >= 8 and not (load64(p) & <uint64_t>0x8080808080808080):
-            p += 8
-        while p < end and p[0] < 0x80:
-            p += 1
-        if p < end:
-            step = utf8_step(p, end)
-            if step < 0:
-                return False
-            p += step
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -249,6 +250,16 @@ def test_more_rows_than_a_chunk_holds() -> None:
     assert [row and len(row["points"]) for row in rows.to_pylist()] == [
         None if value is None else 2 * (i % 5) for i, value in enumerate(values)
     ]
+
+
+@pytest.mark.parametrize("first", [b"\xa0\x06\x01", b"\x3a\x03\xa0\x06\x01", b"\xa0\x06\x01\xff", b""])
+def test_unknown_bytes_of_one_chunk_leave_others_alone(first: bytes) -> None:
+    _, mapping = order()
+    values = pa.array([first, b"\x08\x01", None, b"\xa0\x06\x02", b""], pa.binary())
+    rows = decode(values, replace(mapping.program, chunk_rows=1))
+    rows.validate(full=True)
+    assert mapping.encode(rows).equals(values)
+    assert rows.field("__unrecognized__").to_pylist()[1:] == [None, None, b"\xa0\x06\x02", None]
 
 
 def test_prefixes() -> None:
