@@ -1,12 +1,10 @@
 # cython: language_level=3
 """The compiled form of a mapping as C arrays: what `program` lays out, held for the kernel loops."""
 
-FIELD_ITEM = sizeof(Field)
-NODE_ITEM = sizeof(Node)
-SPACE_ITEM = sizeof(Space)
-OUTPUT_ITEM = sizeof(Output)
-ENUM_ITEM = sizeof(Enumeration)
-MAP_ITEM = sizeof(MapKeys)
+import sys
+
+if sys.byteorder != "little":
+    raise ImportError("the kernel reads numbers of Protobuf and Arrow where they lie: it needs a little-endian machine")
 
 
 cdef class Tables:
