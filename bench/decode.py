@@ -39,8 +39,8 @@ def order_type() -> Descriptor:
     """The message type `shop.Order`."""
     file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
     status = file.enum_type.add(name="Status")
-    for number, name in enumerate(("UNKNOWN", "PLACED", "PAID", "SHIPPED", "DELIVERED")):
-        status.value.add(name=f"STATUS_{name}", number=number)
+    for value, name in enumerate(("UNKNOWN", "PLACED", "PAID", "SHIPPED", "DELIVERED")):
+        status.value.add(name=f"STATUS_{name}", number=value)
     for name, parts in FIELDS.items():
         message = file.message_type.add(name=name)
         for each in " ".join(parts).split():
