@@ -1,0 +1,55 @@
+"""The digest of records as a consumer sees them, taken from either side of the archive (DESIGN §2, docs/digest.md).
+
+What a broker gave and what a replay gives have the same digest exactly when they are the same records, in any order and
+cut into any batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.wire.digest import sum_of_hashes
+from catalog.digests import digest_text
+
+_LOG_APPEND_TIME = pa.scalar(1, pa.int32())
+_SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "headers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDigest:
+    """The sum of records' hashes, modulo 2^128. Digests of disjoint sets of records add up."""
+
+    total: int = 0
+
+    @classmethod
+    def of_fetched(cls, records: pa.RecordBatch, *, partition: int) -> Self:
+        """The digest of records in the columns of the wire (`archiver.wire.RECORDS`), all of one partition."""
+        types = records.column("timestamp_type")
+        is_append = pc.equal(types, _LOG_APPEND_TIME)
+        return cls(
+            total=sum_of_hashes(
+                pa.array(np.full(records.num_rows, partition, np.int32)),
+                records.column("offset"),
+                types,
+                pc.if_else(is_append, records.column("append_timestamp"), records.column("timestamp")),
+                *(records.column(name) for name in ("key", "value", "headers")),
+            )
+        )
+
+    @classmethod
+    def of_seen(cls, records: pa.RecordBatch) -> Self:
+        """The digest of records in the columns of a replay (`archiver.replay.records.RECORDS`; others don't matter)."""
+        return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
+
+    def __add__(self, other: RecordDigest) -> RecordDigest:
+        return RecordDigest(total=(self.total + other.total) % (1 << 128))
+
+    @property
+    def text(self) -> str:
+        """32 hexadecimal digits, as footers and the registry have it."""
+        return digest_text(self.total)
