@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
-from pyiceberg.catalog import load_catalog
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from tests.integration.archiving import archive_once
 from tests.integration.order_schema import ORDER_PROTO, order_bytes
+from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.stack import Stack
 
 pytestmark = [
@@ -24,7 +20,6 @@ pytestmark = [
 ]
 
 PARTITIONS = 2
-EXTENSIONS = ("httpfs", "avro", "iceberg")
 
 
 @pytest.fixture(params=["nested", "flat"])
@@ -57,88 +52,3 @@ def test_spark_duckdb_and_pyiceberg_read_equal_rows(stack: Stack, table: str, en
     assert len(by_pyiceberg) == 404
     assert by_pyiceberg == rows_of_spark(engine, table)
     assert by_pyiceberg == rows_of_duckdb(stack, table)
-
-
-def rows_of_pyiceberg(stack: Stack, table: str) -> list[str]:
-    loaded = load_catalog("lake", **stack.catalog_properties).load_table(table)
-    return canonical(loaded.scan().to_arrow().to_pylist())
-
-
-def rows_of_spark(engine: SparkEngine, table: str) -> list[str]:
-    return canonical(engine.session.table(f"lake.{table}").toArrow().to_pylist())
-
-
-def rows_of_duckdb(stack: Stack, table: str) -> list[str]:
-    with duckdb_on(stack) as connection:
-        return canonical(connection.sql(f"SELECT * FROM lake.{table}").to_arrow_table().to_pylist())
-
-
-class duckdb_on:  # noqa: N801 - reads as a function
-    """A DuckDB connection with the stack's catalog attached as `lake`."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
-
-    def __enter__(self) -> duckdb.DuckDBPyConnection:
-        self._connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-        for name in EXTENSIONS:
-            self._connection.execute(f"LOAD '{extension(name)}'")
-        endpoints = self._stack.endpoints
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute(
-            f"CREATE SECRET s3 (TYPE s3, KEY_ID '{endpoints.access_key}', SECRET '{endpoints.secret_key}', "
-            f"ENDPOINT '{endpoints.s3_endpoint.removeprefix('http://')}', URL_STYLE 'path', USE_SSL false, "
-            f"REGION '{endpoints.s3_region}')"
-        )
-        self._connection.execute(
-            f"CREATE SECRET lake_secret (TYPE iceberg, CLIENT_ID '{endpoints.access_key}', "
-            f"CLIENT_SECRET '{endpoints.secret_key}', OAUTH2_SERVER_URI '{endpoints.catalog_uri}/v1/oauth/tokens')"
-        )
-        self._connection.execute(
-            f"ATTACH '{endpoints.warehouse}' AS lake "
-            f"(TYPE iceberg, ENDPOINT '{endpoints.catalog_uri}', SECRET lake_secret, ACCESS_DELEGATION_MODE 'none')"
-        )
-        return self._connection
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-
-def extension(name: str) -> Path:
-    """The file of a DuckDB extension, from its wheel."""
-    import importlib.util
-
-    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return next(Path(next(iter(spec.submodule_search_locations))).rglob(f"{name}.duckdb_extension"))
-
-
-def canonical(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows as texts that are equal when the rows are, whatever each engine makes of maps, times and bytes."""
-    for row in rows:
-        if row["val"] and row["val"]["__err__"]:
-            # pyiceberg 0.12 shows a null list of structs as an empty one; only values that can't be decoded have such.
-            row["val"] = {name: None if value == [] else value for name, value in row["val"].items()}
-    ordered = sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
-    return [json.dumps(plain(row), sort_keys=True) for row in ordered]
-
-
-def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
-    match value:
-        case dict() if set(value) == {"key", "value"} and isinstance(value["key"], list):
-            return [[plain(key), plain(item)] for key, item in zip(value["key"], value["value"], strict=True)]
-        case dict():
-            return {name: plain(each) for name, each in value.items()}
-        case tuple():
-            return [plain(each) for each in value]
-        case list():
-            return [plain(each) for each in value]
-        case bytes() | bytearray():
-            return bytes(value).hex()
-        case datetime():
-            return value.timestamp()
-        case float():
-            return value.hex()
-        case _:
-            return value
