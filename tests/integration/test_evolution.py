@@ -1,0 +1,476 @@
+"""Every change of a schema on the real stack: archived before and after it, read by three engines, replayed.
+
+One message holds all changes at once, as fields of its own and below a nested message, a list element and a map value.
+Four runs archive it: with the first schema, the changed one, one that takes every change back, and the first again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+
+from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
+from schema_mapping import names
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.integration.readers import from_archive, from_kafka
+from tests.integration.three_engines import plain, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.random_messages import random_message
+from tests.schema_mapping.proto_text import descriptor_of
+from tests.stack import Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+]
+
+Shown = Mapping[str, tuple[Any, ...]]
+
+PARTITIONS = 2
+PLACES = ("itself", "one", "many", "by_name")
+RUNS = ("first", "changed", "back", "first again")
+OLD_PRODUCER = "old producer"
+STILL_SENT = {"removed": 5}
+STILL_SENT_BYTES = b"\x28\x05"
+RANDOM_RECORDS = 15
+TYPES_BEFORE = """
+message Money { int64 units = 1; string currency = 2; }
+enum Colour { NONE = 0; RED = 1; }
+"""
+TYPES_AFTER = """
+message Cash { int64 units = 1; string currency = 2; }
+message Cheque { int64 amount = 1; bytes signature = 2; string bank = 3; }
+enum Colour { NONE = 0; CRIMSON = 1; }
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A change: fields before and after it, what is sent with each, and what the table then shows.
+
+    `after` holds type, old row and new row of each column; `back`, where the way back moves anything, the rows of the
+    first, second and third run. Numbers after `_deleted_` are N.
+    """
+
+    name: str
+    fields: tuple[str, str]
+    sent: tuple[dict[str, Any], dict[str, Any]]
+    after: Shown
+    back: Shown | None = None
+
+    @property
+    def at_the_end(self) -> Shown:
+        """Each column's values in the four runs; the last writes where the first did."""
+        back = self.back or {name: (old, new, old) for name, (_, old, new) in self.after.items()}
+        return {name: (*rows, rows[0]) for name, rows in back.items()}
+
+
+def struct(**columns: Any) -> dict[str, Any]:
+    """A message's columns as rows show them."""
+    return {**columns, "__unrecognized__": None}
+
+
+CASES = (
+    Case(
+        name="added",
+        fields=("", "string added = 1;"),
+        sent=({}, {"added": "a"}),
+        after={"added": ("string", None, "a")},
+    ),
+    Case(
+        name="list of messages added",
+        fields=("", "repeated Cash purses = 40;"),
+        sent=({}, {"purses": [{"units": 3}]}),
+        after={"purses": ("list<struct>", None, [struct(units=3, currency="")])},
+    ),
+    Case(
+        name="renamed",
+        fields=("int32 old_name = 2;", "int32 new_name = 2;"),
+        sent=({"old_name": 1}, {"new_name": 2}),
+        after={"new_name": ("int", 1, 2)},
+        back={"old_name": (1, 2, 1)},
+    ),
+    Case(
+        name="names swapped",
+        fields=("int32 left = 3; int32 right = 4;", "int32 right = 3; int32 left = 4;"),
+        sent=({"left": 3, "right": 4}, {"right": 33, "left": 44}),
+        after={"right": ("int", 3, 33), "left": ("int", 4, 44)},
+        back={"left": (3, 33, 3), "right": (4, 44, 4)},
+    ),
+    Case(
+        name="removed while still sent, and back",
+        fields=("int32 removed = 5;", ""),
+        sent=({"removed": 5}, {}),
+        after={"removed": ("int", 5, None)},
+    ),
+    Case(
+        name="removed, its name given to another",
+        fields=("int32 heir = 6;", "string heir = 7;"),
+        sent=({"heir": 6}, {"heir": "seven"}),
+        after={"heir_6": ("int", 6, None), "heir": ("string", None, "seven")},
+        back={"heir": (6, None, 6), "heir_7": (None, "seven", None)},
+    ),
+    Case(
+        name="int32 to int64",
+        fields=("int32 wide = 8;", "int64 wide = 8;"),
+        sent=({"wide": -8}, {"wide": 1 << 40}),
+        after={"wide": ("long", -8, 1 << 40)},
+        back={"wide_deleted_N": (-8, 1 << 40, None), "wide": (None, None, -8)},
+    ),
+    Case(
+        name="float to double",
+        fields=("float precise = 9;", "double precise = 9;"),
+        sent=({"precise": 1.5}, {"precise": 0.1}),
+        after={"precise": ("double", 1.5, 0.1)},
+        back={"precise_deleted_N": (1.5, 0.1, None), "precise": (None, None, 1.5)},
+    ),
+    Case(
+        name="promotion of list elements",
+        fields=("repeated sint32 widths = 10;", "repeated sfixed64 widths = 10;"),
+        sent=({"widths": [1, -2]}, {"widths": [1 << 50]}),
+        after={"widths": ("list<long>", [1, -2], [1 << 50])},
+        back={"widths_deleted_N": ([1, -2], [1 << 50], None), "widths": (None, None, [1, -2])},
+    ),
+    Case(
+        name="promotion of map values",
+        fields=("map<string, float> ratios = 11;", "map<string, double> ratios = 11;"),
+        sent=({"ratios": {"a": 0.5}}, {"ratios": {"b": 0.1}}),
+        after={"ratios": ("map<string, double>", [("a", 0.5)], [("b", 0.1)])},
+        back={"ratios_deleted_N": ([("a", 0.5)], [("b", 0.1)], None), "ratios": (None, None, [("a", 0.5)])},
+    ),
+    Case(
+        name="int32 to uint64",
+        fields=("int32 natural = 12;", "uint64 natural = 12;"),
+        sent=({"natural": -1}, {"natural": (1 << 64) - 2}),
+        after={"natural": ("long", -1, -2)},
+        back={"natural_deleted_N": (-1, -2, None), "natural": (None, None, -1)},
+    ),
+    Case(
+        name="int32 to sint32",
+        fields=("int32 signed = 13;", "sint32 signed = 13;"),
+        sent=({"signed": -13}, {"signed": -14}),
+        after={"signed": ("int", -13, -14)},
+    ),
+    Case(
+        name="explicit presence",
+        fields=("int32 present = 14;", "optional int32 present = 14;"),
+        sent=({}, {}),
+        after={"present": ("int", 0, None)},
+    ),
+    Case(
+        name="into a oneof",
+        fields=("string choice = 15;", "oneof of { string choice = 15; bytes another = 16; }"),
+        sent=({"choice": "c"}, {"another": b"a"}),
+        after={"choice": ("string", "c", None), "another": ("binary", None, b"a")},
+    ),
+    Case(
+        name="int32 to string",
+        fields=("int32 retyped = 17;", "string retyped = 17;"),
+        sent=({"retyped": 17}, {"retyped": "r"}),
+        after={"retyped_deleted_N": ("int", 17, None), "retyped": ("string", None, "r")},
+        back={"retyped": (17, None, 17), "retyped_deleted_N": (None, "r", None)},
+    ),
+    Case(
+        name="singular to repeated",
+        fields=("string single = 18;", "repeated string single = 18;"),
+        sent=({"single": "s"}, {"single": ["s", ""]}),
+        after={"single_deleted_N": ("string", "s", None), "single": ("list<string>", None, ["s", ""])},
+        back={"single": ("s", None, "s"), "single_deleted_N": (None, ["s", ""], None)},
+    ),
+    Case(
+        name="repeated to singular",
+        fields=("repeated int32 several = 19;", "int32 several = 19;"),
+        sent=({"several": [1, 9]}, {"several": 19}),
+        after={"several_deleted_N": ("list<int>", [1, 9], None), "several": ("int", None, 19)},
+        back={"several": ([1, 9], None, [1, 9]), "several_deleted_N": (None, 19, None)},
+    ),
+    Case(
+        name="uint32 to uint64",
+        fields=("uint32 unsigned = 20;", "uint64 unsigned = 20;"),
+        sent=({"unsigned": (1 << 32) - 1}, {"unsigned": (1 << 32) - 1}),
+        after={"unsigned_deleted_N": ("int", -1, None), "unsigned": ("long", None, (1 << 32) - 1)},
+        back={"unsigned": (-1, None, -1), "unsigned_deleted_N": (None, (1 << 32) - 1, None)},
+    ),
+    Case(
+        name="map key of another type",
+        fields=("map<int32, string> keyed = 21;", "map<int64, string> keyed = 21;"),
+        sent=({"keyed": {1: "k"}}, {"keyed": {1 << 40: "l"}}),
+        after={
+            "keyed_deleted_N": ("map<int, string>", [(1, "k")], None),
+            "keyed": ("map<long, string>", None, [(1 << 40, "l")]),
+        },
+        back={"keyed": ([(1, "k")], None, [(1, "k")]), "keyed_deleted_N": (None, [(1 << 40, "l")], None)},
+    ),
+    Case(
+        name="names equal but for case",
+        fields=("int32 Same = 22;", "int32 Same = 22; int32 SAME = 23;"),
+        sent=({"Same": 22}, {"Same": 22, "SAME": 23}),
+        after={"Same": ("int", 22, 22), "SAME_23": ("int", None, 23)},
+    ),
+    Case(
+        name="a reserved name",
+        fields=("", "bytes __err__ = 24; int32 __unrecognized__ = 25;"),
+        sent=({}, {"__err__": b"e", "__unrecognized__": 25}),
+        after={"__err___24": ("binary", None, b"e"), "__unrecognized___25": ("int", None, 25)},
+    ),
+    Case(
+        name="message type renamed",
+        fields=("Money price = 26;", "Cash price = 26;"),
+        sent=({"price": {"units": 1, "currency": "CHF"}}, {"price": {"units": 2}}),
+        after={"price": ("struct", struct(units=1, currency="CHF"), struct(units=2, currency=""))},
+    ),
+    Case(
+        name="another message type",
+        fields=("Money paid = 27;", "Cheque paid = 27;"),
+        sent=({"paid": {"units": 1, "currency": "CHF"}}, {"paid": {"amount": 2, "signature": b"s", "bank": "B"}}),
+        after={
+            "paid": (
+                "struct",
+                struct(amount=1, currency_deleted_N="CHF", signature=None, bank=None),
+                struct(amount=2, currency_deleted_N=None, signature=b"s", bank="B"),
+            )
+        },
+        back={
+            "paid": (
+                struct(units=1, currency="CHF", signature_deleted_N=None, bank=None),
+                struct(units=2, currency=None, signature_deleted_N=b"s", bank="B"),
+                struct(units=1, currency="CHF", signature_deleted_N=None, bank=None),
+            )
+        },
+    ),
+    Case(
+        name="message to bytes",
+        fields=("Money opaque = 28;", "bytes opaque = 28;"),
+        sent=({"opaque": {"units": 4}}, {"opaque": b"o"}),
+        after={
+            "opaque_deleted_N": ("struct", struct(units=4, currency=""), None),
+            "opaque": ("binary", None, b"o"),
+        },
+        back={
+            "opaque": (struct(units=4, currency=""), None, struct(units=4, currency="")),
+            "opaque_deleted_N": (None, b"o", None),
+        },
+    ),
+    Case(
+        name="enum value renamed",
+        fields=("Colour colour = 29;", "Colour colour = 29;"),
+        sent=({"colour": 1}, {"colour": 1}),
+        after={"colour": ("string", "RED", "CRIMSON")},
+    ),
+    Case(
+        name="enum to string",
+        fields=("Colour shade = 30;", "string shade = 30;"),
+        sent=({"shade": 1}, {"shade": "pale"}),
+        after={"shade": ("string", "RED", "pale")},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """The topic after its four runs, and what the engines read after the second and after the last."""
+
+    config: Path
+    topic: str
+    table: str
+    types: StructType
+    changed: Mapping[str, list[str]]
+    at_the_end: Mapping[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def archive(stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """All changes, in one topic."""
+    proto = tmp_path_factory.mktemp("evolution") / "matrix.proto"
+    topic = stack.topic(PARTITIONS)
+    value = {"format": "protobuf", "message": "t.M", "proto": str(proto)}
+    config = stack.config({topic: {"value": value}})
+    table = load_config(config).topic(topic).table
+    run(stack, config, topic, proto, number=0)
+    run(stack, config, topic, proto, number=1)
+    changed = three_readings(stack, engine, table)
+    types = stack.catalog().load_table(table).schema().find_field("val").field_type
+    assert isinstance(types, StructType)
+    run(stack, config, topic, proto, number=2)
+    run(stack, config, topic, proto, number=3)
+    return Archive(
+        config=config,
+        topic=topic,
+        table=table,
+        types=types,
+        changed=changed,
+        at_the_end=three_readings(stack, engine, table),
+    )
+
+
+def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> None:
+    """Deploy a run's schema, send its records, and archive them."""
+    proto.write_text(schema_text(number))
+    descriptor = descriptor_of(schema_text(number))
+    side = 1 if RUNS[number] == "changed" else 0
+    values: list[tuple[str, bytes | None]] = [
+        (
+            RUNS[number],
+            everywhere(descriptor, {name: each for case in CASES for name, each in case.sent[side].items()}),
+        ),
+        ("nothing set", b""),
+        ("garbage", b"\xff\xff"),
+        ("tombstone", None),
+        *(
+            (
+                "random",
+                random_message(100 * number + seed, descriptor, 200).SerializeToString(deterministic=seed % 3 > 0),
+            )
+            for seed in range(RANDOM_RECORDS)
+        ),
+    ]
+    if side:
+        values.append((OLD_PRODUCER, everywhere(descriptor_of(schema_text(0)), STILL_SENT)))
+    messages = (
+        {"key": key, "value": value, "partition": index % PARTITIONS, "timestamp": 1_700_000_000_000 + index}
+        for index, (key, value) in enumerate(values)
+    )
+    stack.produce(topic, *messages)
+    archive_once(config, topic, engine=InlineEngine())
+
+
+def schema_text(number: int) -> str:
+    """The .proto file of a run: the changing fields in the message itself, and in one below it."""
+    side = 1 if RUNS[number] == "changed" else 0
+    body = " ".join(case.fields[side] for case in CASES)
+    if RUNS[number] == "back":
+        body += " int32 marker = 99;"
+    return (
+        f'syntax = "proto3"; package t; {TYPES_AFTER if side else TYPES_BEFORE}\n'
+        f"message Inner {{ {body} }}\n"
+        f"message M {{ {body} Inner one = 101; repeated Inner many = 102; map<string, Inner> by_name = 103; }}\n"
+    )
+
+
+def everywhere(descriptor: Descriptor, values: Mapping[str, Any]) -> bytes:
+    """A message with the values in every place, encoded by Google's library."""
+    message = message_factory.GetMessageClass(descriptor)(**values, one=values, many=[values], by_name={"name": values})
+    encoded: bytes = message.SerializeToString()
+    return encoded
+
+
+def three_readings(stack: Stack, engine: SparkEngine, table: str) -> dict[str, list[str]]:
+    return {
+        "pyiceberg": rows_of_pyiceberg(stack, table),
+        "spark": rows_of_spark(engine, table),
+        "duckdb": rows_of_duckdb(stack, table),
+    }
+
+
+def found(rows: list[str], key: str, place: str) -> dict[str, Any]:
+    """The columns of the record with this key, in a place, with N for the ids in names."""
+    (row,) = (row for row in map(json.loads, rows) if row["key"] == {"__raw__": key.encode().hex()})
+    value = row["val"]
+    match place:
+        case "one":
+            value = value["one"]
+        case "many":
+            (value,) = value["many"]
+        case "by_name":
+            ((_, value),) = value["by_name"]
+    columns: dict[str, Any] = without_ids(value)
+    return columns
+
+
+def without_ids(value: Any) -> Any:
+    match value:
+        case dict():
+            return {re.sub(r"_deleted_\d+$", "_deleted_N", name): without_ids(each) for name, each in value.items()}
+        case list():
+            return [without_ids(each) for each in value]
+        case _:
+            return value
+
+
+def shown(columns: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: columns[name] for name in expected}
+
+
+def types_in(value: StructType, place: str) -> dict[str, str]:
+    """Names and types of the columns in a place."""
+    for field in value.fields:
+        match field.name, field.field_type:
+            case name, StructType() as kind if name == place:
+                value = kind
+            case name, ListType(element_type=StructType() as kind) if name == place:
+                value = kind
+            case name, MapType(value_type=StructType() as kind) if name == place:
+                value = kind
+    types: dict[str, str] = without_ids({field.name: type_text(field.field_type) for field in value.fields})
+    return types
+
+
+def type_text(kind: IcebergType) -> str:
+    match kind:
+        case StructType():
+            return "struct"
+        case ListType():
+            return f"list<{type_text(kind.element_type)}>"
+        case MapType():
+            return f"map<{type_text(kind.key_type)}, {type_text(kind.value_type)}>"
+        case _:
+            return str(kind)
+
+
+def ids_of(case: Case) -> str:
+    return case.name
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("case", CASES, ids=ids_of)
+def test_both_halves_of_a_change(archive: Archive, case: Case, place: str) -> None:
+    rows = archive.changed["pyiceberg"]
+    for index, name in enumerate(("first", "changed"), start=1):
+        expected = {column: plain(values[index]) for column, values in case.after.items()}
+        assert shown(found(rows, name, place), expected) == expected
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("case", CASES, ids=ids_of)
+def test_after_the_way_back(archive: Archive, case: Case, place: str) -> None:
+    rows = archive.at_the_end["pyiceberg"]
+    for index, name in enumerate(RUNS):
+        expected = {column: plain(values[index]) for column, values in case.at_the_end.items()}
+        assert shown(found(rows, name, place), expected) == expected
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_columns_and_their_types(archive: Archive, place: str) -> None:
+    expected = {name: values[0] for case in CASES for name, values in case.after.items()}
+    added_by_us = names.RESERVED | set(PLACES) if place == "itself" else {names.UNRECOGNIZED}
+    assert {name: text for name, text in types_in(archive.types, place).items() if name not in added_by_us} == expected
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_removed_field_that_is_still_sent(archive: Archive, place: str) -> None:
+    columns = found(archive.changed["pyiceberg"], OLD_PRODUCER, place)
+    assert (columns["removed"], columns["__unrecognized__"]) == (None, STILL_SENT_BYTES.hex())
+
+
+@pytest.mark.parametrize("engine_name", ["spark", "duckdb"])
+@pytest.mark.parametrize("moment", ["changed", "at_the_end"])
+def test_engines_read_equal_rows(archive: Archive, moment: str, engine_name: str) -> None:
+    readings = getattr(archive, moment)
+    for one, other in zip(readings["pyiceberg"], readings[engine_name], strict=True):
+        assert json.loads(one) == json.loads(other)
+
+
+def test_replay_is_exact(stack: Stack, archive: Archive) -> None:
+    sent = from_kafka(stack, archive.topic, PARTITIONS)
+    assert len(sent) == len(RUNS) * (RANDOM_RECORDS + 4) + 1
+    assert from_archive(archive.config, archive.topic, PARTITIONS) == sent
