@@ -96,13 +96,14 @@ class RangeWriter:
 
     def _append(self, part: BatchGroup, run: Run) -> None:
         started = time.perf_counter()
-        rows = self._translator.translate(part, run.times)
+        pieces = self._translator.translate(part, run.times)
         translated = time.perf_counter()
         if self._open is None:
             self._open = self._start_file(run.partition_value)
         self._holds_rows = True
         try:
-            self._open.writer.write(rows)
+            for rows in pieces:
+                self._open.writer.write(rows)
         except BaseException:
             self.abort()  # some of the rows may be in it
             raise

@@ -20,6 +20,7 @@ from archiver.ingest.header_columns import translate_headers
 from archiver.schemas import EnvelopeReader
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
+from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.fixed_columns import KAFKA_FIELD, TIMESTAMP
 from schema_mapping.mapping import Mapping, RawMapping
 from schema_mapping.row import RowMapping
@@ -62,18 +63,31 @@ class Translator:
         self._value_envelope = value_envelope
         self._halts = on_parse_error == "halt"
 
-    def translate(self, group: BatchGroup, ingest_times: Int64Array) -> pa.RecordBatch:
-        """The group's rows; `ingest_times` (ms) has one element a batch.
+    def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
+        """The group's rows in order; `ingest_times` (ms) has one element a batch.
 
-        Raises ParseHalted, naming the first record that can't be decoded, where the topic asks for it, and the leaves
-        of SchemaRegistryError where an envelope's id can't be looked up.
+        One batch of rows, or more where their columns would pass 2 GiB together. Raises ParseHalted, naming the first
+        record that can't be decoded, where the topic asks for it, and the leaves of SchemaRegistryError where an
+        envelope's id can't be looked up.
         """
-        records = group.records
+        return self._split(group.records, np.repeat(ingest_times, group.rows))
+
+    def _split(self, records: pa.RecordBatch, ingest_times: Int64Array) -> list[pa.RecordBatch]:
+        try:
+            return [self._rows(records, ingest_times)]
+        except RowsTooLargeError:
+            middle = records.num_rows // 2
+            if middle == 0:
+                raise
+            first = self._split(records.slice(0, middle), ingest_times[:middle])
+            return first + self._split(records.slice(middle), ingest_times[middle:])
+
+    def _rows(self, records: pa.RecordBatch, ingest_times: Int64Array) -> pa.RecordBatch:
         key = _decode(self._row.key, records.column("key"), self._key_envelope)
         value = _decode(self._row.value, records.column("value"), self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
-        ingest = pa.array(np.repeat(ingest_times * MICROS_PER_MS, group.rows)).cast(TIMESTAMP)
+        ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
         columns = [key, value, translate_headers(records.column("headers")), self._kafka(records, ingest)]
         if self._row.partition_source == "flat":
             columns.append(ingest)

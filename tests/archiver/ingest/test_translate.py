@@ -16,6 +16,7 @@ from archiver.ingest.header_columns import translate_headers
 from archiver.ingest.translate import Translator, translate_timestamps
 from archiver.wire.columns import HEADER_TYPE, RECORDS
 from schema_mapping import RawMapping, RowMapping, compile_mapping
+from schema_mapping.errors import RowsTooLargeError
 
 EMPTY: dict[str, Any] = {
     "timestamp": 1_700_000_000_123,
@@ -57,7 +58,7 @@ TEXT = RowMapping(
 
 
 def test_a_row_holds_all_that_a_consumer_gets():
-    rows = Translator(RAW, topic="t", partition=7, on_parse_error="pass_through").translate(
+    (rows,) = Translator(RAW, topic="t", partition=7, on_parse_error="pass_through").translate(
         group({"key": b"k", "value": b""}, {"value": b"v"}, {"key": b""}, batches=[1, 2]),
         np.array([5_000, 6_000]),
     )
@@ -90,14 +91,17 @@ def test_a_row_holds_all_that_a_consumer_gets():
 
 def test_a_part_of_a_group_translates_alone():
     whole = group({"value": b"a"}, {"value": b"b", "headers": [{"key": b"h", "value": b"x"}]}, {}, batches=[1, 1, 1])
-    rows = Translator(RAW, topic="t", partition=0, on_parse_error="halt").translate(whole.part(1, 3), np.array([1, 2]))
+    translator = Translator(RAW, topic="t", partition=0, on_parse_error="halt")
+    (rows,) = translator.translate(whole.part(1, 3), np.array([1, 2]))
     rows.validate(full=True)
     assert [row["kafka"]["offset"] for row in rows.to_pylist()] == [11, 12]
     assert [len(row["headers"]) for row in rows.to_pylist()] == [1, 0]
 
 
 def test_the_flat_copy_equals_the_nested_time():
-    rows = Translator(TEXT, topic="t", partition=0, on_parse_error="pass_through").translate(group({}), np.array([9]))
+    (rows,) = Translator(TEXT, topic="t", partition=0, on_parse_error="pass_through").translate(
+        group({}), np.array([9])
+    )
     (row,) = rows.to_pylist()
     assert row["ingest_timestamp"] == row["kafka"]["ingest_timestamp"]
 
@@ -168,6 +172,29 @@ def test_halting_names_the_first_record_that_can_not_be_decoded():
 
 def test_passing_through_keeps_what_can_not_be_decoded():
     translator = Translator(TEXT, topic="orders", partition=2, on_parse_error="pass_through")
-    (row,) = translator.translate(group({"value": b"\x0a\x05x"}), np.array([1])).to_pylist()
+    (rows,) = translator.translate(group({"value": b"\x0a\x05x"}), np.array([1]))
+    (row,) = rows.to_pylist()
     assert row["val"]["__raw__"] == b"\x0a\x05x"
     assert row["val"]["__err__"].startswith("truncated@")
+
+
+class Narrow(RawMapping):
+    """A mapping whose columns hold two rows at most, as if each row were a gibibyte."""
+
+    def decode(self, values: pa.BinaryArray) -> pa.StructArray:
+        if len(values) > 2:
+            raise RowsTooLargeError("too much for one column")
+        return super().decode(values)
+
+
+def test_rows_too_large_for_one_column_are_split():
+    row = RowMapping(key=RawMapping(raw_id=100), value=Narrow(raw_id=101), schema_version=3)
+    records = [{"value": b"%d" % number, "headers": [{"key": b"h", "value": b"x"}] * number} for number in range(7)]
+    times = np.array([1_000, 2_000])
+    translator = Translator(row, topic="t", partition=0, on_parse_error="pass_through")
+    parts = translator.translate(group(*records, batches=[3, 4]), times)
+    (whole,) = Translator(RAW, topic="t", partition=0, on_parse_error="pass_through").translate(
+        group(*records, batches=[3, 4]), times
+    )
+    assert len(parts) > 1
+    assert [each for part in parts for each in part.to_pylist()] == whole.to_pylist()
