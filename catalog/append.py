@@ -30,6 +30,7 @@ from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
+from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.offsets import advance, encode_offsets, encode_ranges
 
@@ -63,7 +64,7 @@ def prepare(
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     if change is not None and change.version > table.ledger_version:
         properties |= _evolve(transaction, table, change)
-    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges)}
+    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges)}
     producer = transaction.update_snapshot(snapshot_properties=summary).fast_append()
     for one in ranges:
         if one.file is not None:
@@ -147,6 +148,12 @@ def _data_file(table: ArchiveTable, file: DataFileInfo) -> DataFile:
     )
     data_file.spec_id = table.iceberg.metadata.default_spec_id
     return data_file
+
+
+def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
+    """What the summary says of the records: nothing where a file has no digest."""
+    digest = add_digests(one.file.digest for one in ranges if one.file is not None)
+    return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 
 
 def _sort_order_id(table: ArchiveTable) -> int | None:

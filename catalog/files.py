@@ -13,6 +13,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from catalog import topics
+from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Connection
 from catalog.settle import Settled
@@ -137,10 +138,11 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 _INSERT = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
-                   size_bytes, raw_values, min_timestamp, max_timestamp, file, created_ms, reason)
+                   size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
+                   reason)
 VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
-        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s, %(file)s,
-        %(created_ms)s, %(reason)s)
+        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
+        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s)
 """
 
 
@@ -161,6 +163,8 @@ def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | 
         "raw_values": file.raw_values if file else 0,
         "min_timestamp": file.min_timestamp if file else None,
         "max_timestamp": file.max_timestamp if file else None,
+        "digest": file.digest if file else None,
+        "digest_algorithm": DIGEST_ALGORITHM if file and file.digest else None,
         "file": Jsonb(file.to_json()) if file else None,
         "created_ms": one.created_ms,
         "reason": reason,

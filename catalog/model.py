@@ -73,7 +73,8 @@ class DataFileInfo:
 
     `partition_value` counts hours, days or months since 1970, as the partition transform says. `raw_values` is
     the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in
-    Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one.
+    Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one. `digest` is that
+    of the records (docs/digest.md), None for files that were written before there were digests.
     """
 
     path: str
@@ -90,6 +91,7 @@ class DataFileInfo:
     split_offsets: tuple[int, ...] = ()
     min_timestamp: int | None = None
     max_timestamp: int | None = None
+    digest: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; field ids become strings, bounds base64."""
@@ -104,6 +106,7 @@ class DataFileInfo:
             "split_offsets": list(self.split_offsets),
             "min_timestamp": self.min_timestamp,
             "max_timestamp": self.max_timestamp,
+            "digest": self.digest,
         }
 
     @classmethod

@@ -24,6 +24,9 @@ COMMIT_ID = "archiver.commit-id"
 """In a snapshot's summary: the ULID of the commit that made it."""
 RANGES = "archiver.ranges"
 """In a snapshot's summary: the offsets it advanced."""
+DIGEST = "archiver.digest"
+"""In a snapshot's summary: the digest of all records it brought, by the algorithm named beside it."""
+DIGEST_ALGORITHM = "archiver.digest-algorithm"
 
 MEASURED_SCALARS = 64
 """So many of the first scalars of key and val get bounds; more would swell the manifests."""

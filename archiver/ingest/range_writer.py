@@ -17,6 +17,7 @@ from archiver.ingest.task_values import TranslateTask
 from archiver.ingest.translate import Translator
 from archiver.ingest.upload import Uploader
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
+from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 
 
@@ -53,6 +54,7 @@ class RangeWriter:
             partition_by=target.partition_by, target_bytes=min(target.target_file_size, task.spool_bytes // 2)
         )
         self._open: _OpenFile | None = None
+        self._digest = RecordDigest()
         self._start = task.planned.start_offset
         self._leader_epoch = task.planned.leader_epoch
         self._holds_rows = False
@@ -97,9 +99,11 @@ class RangeWriter:
     def _append(self, part: BatchGroup, run: Run) -> None:
         started = time.perf_counter()
         pieces = self._translator.translate(part, run.times)
+        digest = RecordDigest.of_fetched(part.records, partition=self._partition)
         translated = time.perf_counter()
         if self._open is None:
             self._open = self._start_file(run.partition_value)
+            self._digest = RecordDigest()
         self._holds_rows = True
         try:
             for rows in pieces:
@@ -107,6 +111,7 @@ class RangeWriter:
         except BaseException:
             self.abort()  # some of the rows may be in it
             raise
+        self._digest += digest
         self.translate_seconds += translated - started
         self.write_seconds += time.perf_counter() - translated
 
@@ -138,7 +143,9 @@ class RangeWriter:
             start_offset=file.start_offset,
             end_offset=end_offset,
         )
-        info = file.writer.close(origin=origin, path=file.path, partition_value=file.partition_value)
+        info = file.writer.close(
+            origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
+        )
         self.write_seconds += time.perf_counter() - started
         self.ended_by[reason] += 1
         self._hand_over(file.id, end_offset, info, file.local)

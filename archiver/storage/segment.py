@@ -65,13 +65,17 @@ class SegmentLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMetadata:
-    """What a file says about itself. Everything but `rows` is None in files that others have rewritten."""
+    """What a file says about itself. Everything but `rows` is None in files that others have rewritten.
+
+    `digest` is that of the rows (docs/digest.md), None also where the file has none of the algorithm known here.
+    """
 
     rows: int
     origin: SegmentOrigin | None
     mapping: str | None
     schema_version: int | None
     format_version: int | None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +125,13 @@ class SegmentWriter(Protocol):
         Raises StorageError if the spool refuses the bytes or the batch isn't of the layout's schema.
         """
 
-    def close(self, *, origin: SegmentOrigin, path: str, partition_value: int) -> DataFileInfo:
+    def close(
+        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
+    ) -> DataFileInfo:
         """Finish the local file and describe it as the data file it becomes at `path` once uploaded.
 
-        `partition_value` is the time partition's ordinal (hours, days or months since 1970).
+        `partition_value` is the time partition's ordinal (hours, days or months since 1970), `digest` that of the
+        records that the rows were made from.
         """
 
     def abort(self) -> None:

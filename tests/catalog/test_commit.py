@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyiceberg.types import LongType, NestedField
 from catalog.append import Attempt, prepare
 from catalog.columns import SchemaChange
 from catalog.commit import CommitOutcome, Committed, Moved, MovedPartition, Patience, Unresolved, commit
+from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import CatalogUnreachable, SchemaConflict
 from catalog.model import PartitionOffset, TranslatedRange, new_id
 from catalog.offsets import encode_offsets
@@ -59,6 +61,23 @@ def test_files_and_offsets_arrive_in_one_snapshot(catalog: MemoryCatalog):
     assert snapshot.summary["archiver.commit-id"] == "ID"
     assert snapshot.summary["archiver.ranges"] == '{"0":[5,12],"3":[0,4]}'
     assert snapshot.summary["added-records"] == "11"
+
+
+def test_a_snapshot_says_the_sum_of_its_files_digests(catalog: MemoryCatalog):
+    digests = ("f" * 32, "0" * 31 + "3")
+    ranges = [with_digest(span(partition, 0, 5), digest) for partition, digest in enumerate(digests)]
+    assert isinstance(run(catalog, *ranges, span(2, 0, 5, with_file=False)), Committed)
+    assert isinstance(run(catalog, with_digest(span(3, 0, 5), digests[0]), span(4, 0, 5)), Committed)
+    known, unknown = (snapshot.summary for snapshot in catalog.metadata.snapshots)
+    assert known is not None
+    assert (known["archiver.digest"], known["archiver.digest-algorithm"]) == ("0" * 31 + "2", DIGEST_ALGORITHM)
+    assert unknown is not None
+    assert "archiver.digest" not in unknown.additional_properties
+
+
+def with_digest(one: TranslatedRange, digest: str) -> TranslatedRange:
+    assert one.file is not None
+    return replace(one, file=replace(one.file, digest=digest))
 
 
 def test_ranges_without_files_make_an_empty_snapshot(catalog: MemoryCatalog):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.digests import digest_text
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from tests.catalog.memory import TOPIC, span
 
@@ -30,6 +31,7 @@ FILES = st.builds(
     split_offsets=st.lists(st.integers(0, 2**40), max_size=3).map(tuple),
     min_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     max_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
+    digest=st.none() | st.integers(0, 2**128 - 1).map(digest_text),
 )
 
 
@@ -38,6 +40,12 @@ def test_a_range_survives_json_and_pickle(file: DataFileInfo | None):
     one = replace(span(0, 0, 1), file=file)
     assert TranslatedRange.from_json(json.loads(json.dumps(one.to_json()))) == one
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+@given(FILES)
+def test_a_file_from_before_digests_has_none(file: DataFileInfo):
+    stored = {name: value for name, value in file.to_json().items() if name != "digest"}
+    assert DataFileInfo.from_json(stored) == replace(file, digest=None)
 
 
 @pytest.mark.parametrize("topic_id", [None, UUID(int=5)])

@@ -10,6 +10,7 @@ from typing import Final
 
 from archiver.errors import BadSegment
 from archiver.storage.segment import SegmentLayout, SegmentMetadata, SegmentOrigin
+from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import FORMAT_VERSION
 
 FORMAT: Final = "archiver.format-version"
@@ -21,11 +22,14 @@ START_OFFSET: Final = "archiver.start-offset"
 END_OFFSET: Final = "archiver.end-offset"
 SCHEMA_VERSION: Final = "archiver.schema-version"
 MAPPING: Final = "archiver.mapping"
+DIGEST_KEY: Final = "archiver.digest"
+DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
 
 
-def footer_of(layout: SegmentLayout, origin: SegmentOrigin) -> dict[str, str]:
-    """Key-value metadata for a file of this layout and origin."""
-    return {
+def footer_of(layout: SegmentLayout, origin: SegmentOrigin, digest: str | None) -> dict[str, str]:
+    """Key-value metadata for a file of this layout and origin, and with this digest of its records if it is known."""
+    digests = {} if digest is None else {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
+    return digests | {
         FORMAT: str(FORMAT_VERSION),
         CLUSTER_ID: origin.cluster_id,
         TOPIC: origin.topic,
@@ -65,6 +69,7 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             mapping=found[MAPPING].decode(),
             schema_version=int(found[SCHEMA_VERSION]),
             format_version=version,
+            digest=_known_digest(found),
         )
     except (KeyError, ValueError) as error:
         raise BadSegment(
@@ -72,3 +77,9 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             file=path,
             cause=repr(error),
         ) from error
+
+
+def _known_digest(found: Mapping[str, bytes]) -> str | None:
+    if found.get(DIGEST_ALGORITHM_KEY) != DIGEST_ALGORITHM.encode():
+        return None
+    return f"{int(found[DIGEST_KEY], 16):032x}"

@@ -88,11 +88,13 @@ class ParquetSegmentWriter:
                 self._gather(part)
         self._observe(rows)
 
-    def close(self, *, origin: SegmentOrigin, path: str, partition_value: int) -> DataFileInfo:
+    def close(
+        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
+    ) -> DataFileInfo:
         """Write the footer and describe the file."""
         try:
             self._flush()
-            self._parquet.add_key_value_metadata(footer_of(self._layout, origin))
+            self._parquet.add_key_value_metadata(footer_of(self._layout, origin, digest))
             self._parquet.close()
             self._sink.close()
         except OSError as error:
@@ -114,6 +116,7 @@ class ParquetSegmentWriter:
             split_offsets=metrics.split_offsets,
             min_timestamp=low,
             max_timestamp=high,
+            digest=digest,
         )
 
     def abort(self) -> None:

@@ -22,6 +22,7 @@ from catalog.model import DataFileInfo
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from tests.archiver.ingest.logs import DAY, Bench, LogInMemory, batch, rows_of
 from tests.record_batches import Record, marker
+from tests.record_digest import SeenRecord, digest
 
 
 def days(base: int, *counts: int) -> list[bytes]:
@@ -58,6 +59,19 @@ def test_each_day_has_its_file_and_ranges_follow_each_other(tmp_path: Path):
     assert result.metrics.batches == 370
     assert result.metrics.files == 3
     assert made.spooled() == []
+
+
+def test_each_file_has_the_digest_of_its_records(tmp_path: Path):
+    result = translate_range(bench(tmp_path, days(10, 100, 150, 120)).task(10, 750))
+    for day, each in enumerate(result.ranges):
+        assert each.file is not None
+        expected = digest(
+            SeenRecord(4, offset, 0, day * DAY, b"key", b"%d" % day, ())
+            for offset in range(each.start_offset, each.end_offset)
+        )
+        assert each.file.digest == expected
+        with ParquetFormat().open(ObjectStore.of({}), each.file.path) as reader:
+            assert reader.metadata.digest == expected
 
 
 def test_task_and_result_travel(tmp_path: Path):
@@ -160,10 +174,12 @@ class FailingWriter:
         if self._step == "write":
             raise StorageError("the disk is full")
 
-    def close(self, *, origin: SegmentOrigin, path: str, partition_value: int) -> DataFileInfo:
+    def close(
+        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
+    ) -> DataFileInfo:
         if self._step == "close":
             raise StorageError("the disk is full")
-        return self._inner.close(origin=origin, path=path, partition_value=partition_value)
+        return self._inner.close(origin=origin, path=path, partition_value=partition_value, digest=digest)
 
     def abort(self) -> None:
         self._inner.abort()

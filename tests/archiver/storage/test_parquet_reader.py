@@ -13,6 +13,7 @@ from archiver.errors import BadSegment, ObjectMissing
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
+from catalog.digests import DIGEST_ALGORITHM
 
 OBJECTS = ObjectStore.of({})
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=10)
@@ -150,6 +151,20 @@ def test_a_damaged_footer_is_named(archive: Any, tmp_path: Path):
     pq.write_table(table.replace_schema_metadata({"archiver.format-version": "1", "archiver.topic": "t"}), path)
     with pytest.raises(BadSegment, match="incomplete or damaged"):
         ParquetFormat().open(OBJECTS, path.as_uri())
+
+
+@pytest.mark.parametrize(("algorithm", "known"), [(DIGEST_ALGORITHM, "0" * 31 + "a"), ("another", None), (None, None)])
+def test_only_a_digest_of_the_known_algorithm_is_given(
+    archive: Any, tmp_path: Path, algorithm: str | None, known: str | None
+):
+    path = finished(archive, tmp_path / "a.parquet", archive.batch([archive.row(offset=1)]))
+    table = pq.read_table(path.removeprefix("file://"))
+    pairs = pq.read_metadata(path.removeprefix("file://")).metadata | {b"archiver.digest": b"0" * 31 + b"a"}
+    pairs |= {} if algorithm is None else {b"archiver.digest-algorithm": algorithm.encode()}
+    changed = tmp_path / "b.parquet"
+    pq.write_table(table.replace_schema_metadata(pairs), changed)
+    with ParquetFormat().open(OBJECTS, changed.as_uri()) as reader:
+        assert reader.metadata.digest == known
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1 not parquet at all PAR1", b"x" * 100])

@@ -112,6 +112,16 @@ def test_footer_names_the_origin(archive: Any, tmp_path: Path):
     }
 
 
+def test_footer_has_the_digest_with_its_algorithm(archive: Any, tmp_path: Path):
+    writer = ParquetFormat().start(tmp_path / "a.parquet", layout_of(archive))
+    writer.write(rows_of(archive, 1))
+    info = writer.close(origin=ORIGIN, path="s3://lake/a.parquet", partition_value=1, digest="0" * 30 + "7f")
+    pairs = pq.read_metadata(tmp_path / "a.parquet").metadata
+    assert info.digest == "0" * 30 + "7f"
+    assert pairs[b"archiver.digest"] == b"0" * 30 + b"7f"
+    assert pairs[b"archiver.digest-algorithm"] == b"record-v1-murmur3-x64-128"
+
+
 def test_metrics_follow_the_tables_modes(archive: Any, tmp_path: Path):
     path, info = write(archive, tmp_path, rows_of(archive, 3), archive.batch([archive.row(offset=13, value=None)]))
     assert (info.rows, info.path, info.partition_value) == (4, "s3://lake/a.parquet", 19_000)

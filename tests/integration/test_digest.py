@@ -1,0 +1,130 @@
+"""Digests against Kafka: what footers, registry and snapshots say is what an ordinary consumer's records add up to.
+
+The judge is the definition in docs/digest.md, written again in Python and hashed by `mmh3`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import TopicPartition
+from pyiceberg.table import Table
+
+from archiver.config import Config, load_config
+from archiver.engine.spark import SparkEngine
+from archiver.replay import ReplayConsumer
+from archiver.replay.archive import open_archive
+from archiver.wire.record_digest import RecordDigest
+from catalog.digests import DIGEST_ALGORITHM, add_digests
+from tests.integration import corpus
+from tests.integration.archiving import archive_once
+from tests.integration.order_schema import ORDER_PROTO
+from tests.integration.readers import Seen, from_kafka
+from tests.record_digest import SeenRecord, digest
+from tests.stack import Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+]
+
+PARTITIONS = 3
+
+
+def judged(records: Iterable[Seen]) -> str:
+    """The digest of a confluent_kafka consumer's records."""
+    return digest(
+        SeenRecord(
+            partition=each.partition,
+            offset=each.offset,
+            timestamp_type=each.timestamp_type - 1,
+            timestamp=each.timestamp,
+            key=each.key,
+            value=each.value,
+            headers=[(name.encode(), text) for name, text in each.headers],
+        )
+        for each in records
+    )
+
+
+def registered(config: Config) -> list[tuple[int, int, int, str | None, str | None, str | None]]:
+    """The registry's ranges: partition, offsets, path, digest and its algorithm."""
+    with psycopg.connect(config.registry.dsn) as connection:
+        return connection.execute(
+            "SELECT partition, start_offset, end_offset, path, digest, digest_algorithm FROM files"
+            " WHERE state = 'committed' ORDER BY partition, start_offset"
+        ).fetchall()
+
+
+def footer(table: Table, path: str) -> dict[bytes, bytes]:
+    with table.io.new_input(path).open() as stream:
+        return dict(pq.read_metadata(stream).metadata)
+
+
+def replayed(config: Config, topic: str) -> RecordDigest:
+    with ReplayConsumer(config) as consumer:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        return sum((RecordDigest.of_seen(batch) for batch in consumer.batches()), RecordDigest())
+
+
+@pytest.fixture
+def proto(tmp_path: Path) -> Path:
+    path = tmp_path / "order.proto"
+    path.write_text(ORDER_PROTO)
+    return path
+
+
+@pytest.mark.parametrize("time", ["CreateTime", "LogAppendTime"])
+def test_every_side_has_the_digest_of_what_kafka_serves(
+    stack: Stack, engine: SparkEngine, proto: Path, time: str
+) -> None:
+    topic = stack.topic(PARTITIONS, {"message.timestamp.type": time})
+    value = {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}
+    path = stack.config({topic: {"value": value, "partition_by": "hour"}})
+    config = load_config(path)
+    for wave in (corpus.produce_odd_records, corpus.produce_transactions, corpus.produce_extreme_times):
+        if time == "CreateTime" or wave is not corpus.produce_extreme_times:
+            wave(stack.bootstrap_servers, topic, PARTITIONS)
+        archive_once(path, topic, engine=engine)
+
+    kafka = from_kafka(stack, topic, PARTITIONS)
+    expected = judged(kafka)
+    ranges = registered(config)
+    table = stack.catalog().load_table(config.topic(topic).table)
+    archive = open_archive(config, topic)
+    assert sum(file is not None for _, _, _, file, _, _ in ranges) > PARTITIONS
+    for partition, start, end, file, registry_digest, algorithm in ranges:
+        here = judged(each for each in kafka if each.partition == partition and start <= each.offset < end)
+        batches = archive.records(partition, start, end)
+        assert sum(map(RecordDigest.of_seen, batches), RecordDigest()).text == here
+        if file is None:
+            assert (registry_digest, algorithm, here) == (None, None, digest([]))
+            continue
+        assert (registry_digest, algorithm) == (here, DIGEST_ALGORITHM)
+        pairs = footer(table, file)
+        assert pairs[b"archiver.digest"].decode() == here
+        assert pairs[b"archiver.digest-algorithm"].decode() == DIGEST_ALGORITHM
+
+    assert replayed(config, topic).text == expected
+    assert add_digests(one for _, _, _, file, one, _ in ranges if file is not None) == expected
+    summaries = [snapshot.summary for snapshot in table.metadata.snapshots]
+    assert add_digests(summary and summary["archiver.digest"] for summary in summaries) == expected
+
+
+def test_a_changed_record_changes_the_digest(stack: Stack, engine: SparkEngine) -> None:
+    topic = stack.topic(PARTITIONS)
+    path = stack.config({topic: {}})
+    corpus.produce_odd_records(stack.bootstrap_servers, topic, PARTITIONS)
+    archive_once(path, topic, engine=engine)
+    kafka = from_kafka(stack, topic, PARTITIONS)
+    total = add_digests(one for _, _, _, _, one, _ in registered(load_config(path)))
+    assert judged(kafka) == total
+    empty = next(each for each in kafka if each.value == b"")
+    others = [each for each in kafka if each is not empty]
+    assert judged([*others, empty._replace(value=None)]) != total
+    assert judged(others) != total
+    assert judged([*kafka, empty]) != total
