@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from archiver.errors import ReplayError
+from archiver.replay import ReplayConsumer
+from archiver.wire.record_digest import RecordDigest
 
 _BATCH = 5_000
 _POLL_S = 0.5
@@ -68,6 +70,12 @@ def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress:
             if number % 1_000 == 0:
                 progress(1_000)
     return total
+
+
+def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest:
+    """The digest of every record that the table gives back."""
+    archive.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    return sum(map(RecordDigest.of_seen, archive.batches()), RecordDigest())
 
 
 def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:

@@ -22,6 +22,7 @@ from archiver.ingest.report import JobReport
 from archiver.local import Endpoints, LocalStack
 from archiver.local.progress import followed
 from archiver.replay import ReplayConsumer
+from catalog.digests import add_digests
 
 _SPLIT = FLIGHTS // 2
 
@@ -51,7 +52,8 @@ class Demo:
             reports.append(self._archive(config, engine, "Archive the rest, with the new schema"))
             self._ask(engine)
         records = self._compare(endpoints, config)
-        show_summary(self._console, self._summary(reports, records, time.monotonic() - started))
+        digest = self._add_up(config, reports)
+        show_summary(self._console, self._summary(reports, records, digest, time.monotonic() - started))
         return endpoints
 
     def _start(self) -> Endpoints:
@@ -107,7 +109,19 @@ class Demo:
             raise ReplayError("Fewer records came back than there were flights", records=records, flights=FLIGHTS)
         return records
 
-    def _summary(self, reports: list[JobReport], records: int, seconds: float) -> Summary:
+    def _add_up(self, config: Path, reports: list[JobReport]) -> str:
+        """The digest that the files' footers add up to, and the replay too."""
+        recorded = add_digests(topic.digest for report in reports for topic in report.topics)
+        with (
+            self._stages.step("Add up the digests of the files, and of what the table gives back"),
+            ReplayConsumer(load_config(config)) as archive,
+        ):
+            replayed = compare.digest(archive, settings.TOPIC, produce.PARTITIONS).text
+        if recorded != replayed:
+            raise ReplayError("Files and replay have different digests", files=recorded, replay=replayed)
+        return replayed
+
+    def _summary(self, reports: list[JobReport], records: int, digest: str, seconds: float) -> Summary:
         topics = [topic for report in reports for topic in report.topics]
         archived = sum(topic.records for topic in topics)
         if archived != records:
@@ -121,6 +135,7 @@ class Demo:
             files=sum(topic.files for topic in topics),
             raw_share=raw / archived,
             raw_values=raw,
+            digest=digest,
             seconds=self._stages.seconds,
             total_seconds=seconds,
         )

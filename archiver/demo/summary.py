@@ -25,6 +25,7 @@ class Summary:
     files: int
     raw_share: float
     raw_values: int
+    digest: str
     seconds: Mapping[str, float]
     total_seconds: float
 
@@ -42,7 +43,7 @@ def show_answer(console: Console, text: str, columns: Sequence[str], rows: Seque
 def show_summary(console: Console, summary: Summary) -> None:
     """The summary table; every record was compared when this is shown."""
     table = Table(title="There and back", title_justify="left", title_style="bold", show_header=False)
-    table.add_column()
+    table.add_column(no_wrap=True)
     table.add_column(justify="right")
     table.add_row("records", f"{summary.records:,}")
     table.add_row("MB of keys and values", f"{summary.payload_bytes / MEGABYTE:.1f}")
@@ -50,6 +51,7 @@ def show_summary(console: Console, summary: Summary) -> None:
     table.add_row("MB in Iceberg", f"{summary.stored_bytes / MEGABYTE:.1f}")
     table.add_row("files", f"{summary.files:,}")
     table.add_row("values kept raw", f"{summary.raw_values:,} ({summary.raw_share:.4%})")
+    table.add_row("digest of the records", summary.digest)
     for step, seconds in summary.seconds.items():
         table.add_row(f"[dim]{step}[/]", f"[dim]{seconds:.1f} s[/]")
     table.add_row("in all", f"{summary.total_seconds:.1f} s")
