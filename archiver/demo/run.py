@@ -113,7 +113,7 @@ class Demo:
         """The digest that the files' footers add up to, and the replay too."""
         recorded = add_digests(topic.digest for report in reports for topic in report.topics)
         with (
-            self._stages.step("Add up the digests of the files, and of what the table gives back"),
+            self._stages.step("Compare the digests of the files with that of the replay"),
             ReplayConsumer(load_config(config)) as archive,
         ):
             replayed = compare.digest(archive, settings.TOPIC, produce.PARTITIONS).text

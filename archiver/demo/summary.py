@@ -51,7 +51,7 @@ def show_summary(console: Console, summary: Summary) -> None:
     table.add_row("MB in Iceberg", f"{summary.stored_bytes / MEGABYTE:.1f}")
     table.add_row("files", f"{summary.files:,}")
     table.add_row("values kept raw", f"{summary.raw_values:,} ({summary.raw_share:.4%})")
-    table.add_row("digest of the records", summary.digest)
+    table.add_row(f"digest {summary.digest}", "equal")
     for step, seconds in summary.seconds.items():
         table.add_row(f"[dim]{step}[/]", f"[dim]{seconds:.1f} s[/]")
     table.add_row("in all", f"{summary.total_seconds:.1f} s")

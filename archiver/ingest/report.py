@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from archiver.ingest.task_values import TaskMetrics
+from catalog.digests import add_digests, digest_text
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
 
@@ -15,7 +16,8 @@ from schema_mapping.errors import ContextError
 class PartitionReport:
     """One partition: offsets from `from_offset` up to and without `to_offset` are in the table by this job.
 
-    Both are None where nothing was committed. `error` is what stopped it, if something did.
+    Both are None where nothing was committed. `digest` is that of the records (docs/digest.md), None where a file has
+    none. `error` is what stopped it, if something did.
     """
 
     partition: int
@@ -25,6 +27,7 @@ class PartitionReport:
     files: int = 0
     file_bytes: int = 0
     raw_values: int = 0
+    digest: str | None = digest_text(0)
     error: ContextError | None = None
 
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
@@ -40,6 +43,7 @@ class PartitionReport:
                 files=report.files + (1 if file else 0),
                 file_bytes=report.file_bytes + (file.size_bytes if file else 0),
                 raw_values=report.raw_values + (file.raw_values if file else 0),
+                digest=add_digests((report.digest, file.digest)) if file else report.digest,
             )
         return report
 
@@ -69,6 +73,11 @@ class TopicReport:
     def file_bytes(self) -> int:
         """Bytes of the files committed."""
         return sum(each.file_bytes for each in self.partitions)
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the records committed; None where a file has none."""
+        return add_digests(each.digest for each in self.partitions)
 
     @property
     def raw_share(self) -> float:

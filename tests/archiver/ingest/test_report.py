@@ -6,8 +6,12 @@ from archiver.ingest.task_values import TaskMetrics
 from catalog.model import DataFileInfo, TranslatedRange
 
 
-def span(start: int, end: int, rows: int | None = None) -> TranslatedRange:
-    file = None if rows is None else DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1)
+def span(start: int, end: int, rows: int | None = None, digest: str | None = "f" * 32) -> TranslatedRange:
+    file = (
+        None
+        if rows is None
+        else DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest)
+    )
     return TranslatedRange(
         id="x",
         topic="t",
@@ -24,8 +28,22 @@ def span(start: int, end: int, rows: int | None = None) -> TranslatedRange:
 def test_committed_ranges_add_up():
     report = PartitionReport(partition=0).committed([span(5, 8, rows=3), span(8, 9)]).committed([span(9, 20, rows=7)])
     assert report == PartitionReport(
-        partition=0, from_offset=5, to_offset=20, records=10, files=2, file_bytes=200, raw_values=2
+        partition=0,
+        from_offset=5,
+        to_offset=20,
+        records=10,
+        files=2,
+        file_bytes=200,
+        raw_values=2,
+        digest="f" * 31 + "e",
     )
+
+
+def test_a_file_without_a_digest_leaves_none_to_report():
+    report = PartitionReport(partition=0).committed([span(5, 8, rows=3), span(8, 9, rows=1, digest=None)])
+    assert report.digest is None
+    assert TopicReport(topic="a", table="k.a", partitions=(report,)).digest is None
+    assert TopicReport(topic="a", table="k.a", partitions=(PartitionReport(partition=0),)).digest == "0" * 32
 
 
 def test_any_error_anywhere_is_a_failed_job():
