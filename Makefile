@@ -1,5 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; each target below calls it first.
 SHELL := /bin/bash
+export JAVA_HOME := $(shell scripts/java-home)
 PY := .venv/bin/python
 UNITS := $(PY) -m pytest -m "not integration and not slow"
 REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
