@@ -73,9 +73,10 @@ def extension(name: str) -> Path:
 def canonical(rows: list[dict[str, Any]]) -> list[str]:
     """Rows as texts that are equal when the rows are, whatever each engine makes of maps, times and bytes."""
     for row in rows:
-        if row["val"] and row["val"]["__err__"]:
-            # pyiceberg 0.12 shows a null list of structs as an empty one; only values that can't be decoded have such.
-            row["val"] = {name: None if value == [] else value for name, value in row["val"].items()}
+        for part in ("key", "val"):
+            if row[part] and row[part].get("__err__"):
+                # pyiceberg 0.12 shows a null list of structs as an empty one, as here where nothing could be decoded.
+                row[part] = {name: None if value == [] else value for name, value in row[part].items()}
     ordered = sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
     return [json.dumps(plain(row), sort_keys=True) for row in ordered]
 
