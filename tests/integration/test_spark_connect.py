@@ -1,0 +1,77 @@
+"""The same job by Spark Connect: its tasks run in a server that knows nothing of it but the Python environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from archiver.config import load_config
+from archiver.ingest.job import ArchiveJob
+from archiver.local.java import find_java
+from archiver.local.ports import accepts
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+PORT = 15_102
+READY_S = 120.0
+OPTIONS = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": str(PORT),
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[str]:
+    """The address of a Spark Connect server with two cores."""
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    confs = [part for name, value in OPTIONS.items() for part in ("--conf", f"{name}={value}")]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    environment = os.environ | {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(find_java().home),
+    }
+    with (tmp_path / "connect.log").open("wb") as log:
+        process = subprocess.Popen(
+            [submit, "--master", "local[2]", *confs, "--class", server],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            cwd=tmp_path,
+        )
+    try:
+        deadline = time.monotonic() + READY_S
+        while not accepts(PORT):
+            assert process.poll() is None, (tmp_path / "connect.log").read_text()[-2_000:]
+            assert time.monotonic() < deadline, "Spark Connect did not start"
+            time.sleep(0.5)
+        yield f"sc://127.0.0.1:{PORT}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_job_runs_by_spark_connect(stack: Stack, connect: str) -> None:
+    topic = stack.topic(2)
+    stack.produce(topic, *({"value": f"{number}", "partition": number % 2} for number in range(1_000)))
+    config = stack.config({topic: {}})
+    text = config.read_text().replace('"master" = "local[2]"', f'"remote" = "{connect}"')
+    config.write_text(text)
+    assert connect in text
+
+    report = ArchiveJob(load_config(config), [topic]).run_once()
+
+    assert report.succeeded, report
+    assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
