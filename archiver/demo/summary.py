@@ -12,6 +12,8 @@ from rich.table import Table
 from archiver.local import Endpoints
 
 MEGABYTE = 1_000_000
+_LABEL_WIDTH = 56
+"""So that labels and values both fit a terminal of 80 columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,8 @@ def show_answer(console: Console, text: str, columns: Sequence[str], rows: Seque
 def show_summary(console: Console, summary: Summary) -> None:
     """The summary table; every record was compared when this is shown."""
     table = Table(title="There and back", title_justify="left", title_style="bold", show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right")
+    table.add_column(no_wrap=True, max_width=_LABEL_WIDTH)
+    table.add_column(justify="right", no_wrap=True)
     table.add_row("records", f"{summary.records:,}")
     table.add_row("MB of keys and values", f"{summary.payload_bytes / MEGABYTE:.1f}")
     table.add_row("MB in Kafka (zstd)", f"{summary.log_bytes / MEGABYTE:.1f}")
