@@ -64,7 +64,8 @@ def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
     assert counts[FileState.COMMITTED].rows == PARTITIONS * each
     assert counts[FileState.COMMITTED].ranges >= 2 * PARTITIONS
     if settings.archive.spool.exists():
-        assert [path.name for path in settings.archive.spool.iterdir()] == []
+        # A kill while a task's folder is made or removed leaves it without its lock; it goes when it is a minute old.
+        assert [path.name for path in settings.archive.spool.iterdir() if (path / "lock").exists()] == []
 
 
 @pytest.mark.parametrize("point", [*FaultPoint])
