@@ -42,8 +42,8 @@ def assign_columns(
     newest = max((each.version for each in before.versions), default=0)
     if table is not None and table.ledger_version > newest:
         raise RegistryBehind(
-            "the table's columns are newer than the registry: it was restored from an old state. Run"
-            " `archiver registry rebuild`",
+            "the table's columns are newer than the registry: it was restored from an old state. Restore"
+            " a newer backup of its database",
             topic=topic.topic,
             table=topic.table,
             table_version=table.ledger_version,
@@ -86,7 +86,8 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
     ).fetchone()
     if found is None:
         raise RegistryError(
-            "the registry does not know a schema version that rows were written with. Run `archiver registry rebuild`",
+            "the registry does not know a schema version that rows were written with. Restore a newer backup of its"
+            " database",
             topic=topic.topic,
             schema_version=version,
         )

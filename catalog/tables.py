@@ -70,14 +70,18 @@ class TableCatalog:
         if found is not None:
             return found
         lost: CatalogUnreachable | None = None
-        try:
-            self._create(topic, change, partition_by, partition_source)
-        except CatalogUnreachable as error:
-            lost = error  # it may be there all the same
-        made = self.load(topic)
-        if made is None:
-            raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
-        return made
+        for _ in self._patience:
+            try:
+                self._create(topic, change, partition_by, partition_source)
+                lost = None
+            except CatalogUnreachable as error:
+                lost = error  # it may be there all the same, or a rival is half-way through making its namespace
+            made = self.load(topic)
+            if made is not None:
+                return made
+            if lost is None:
+                break
+        raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
 
     def commit(
         self,
@@ -110,7 +114,7 @@ class TableCatalog:
         table = self.load(known.topic)
         if table is None or table.uuid != known.uuid:
             raise TableMissing(
-                "the table was dropped while its topic was archived: restore it, or run `archiver registry rebuild`",
+                "the table was dropped while its topic was archived: restore it, or archive into a fresh registry",
                 table=known.topic.table,
                 uuid=str(known.uuid),
             )

@@ -87,7 +87,7 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
     elif known != table_uuid:
         raise RegistryBehind(
             "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
-            " Restore it, or run `archiver registry rebuild`",
+            " Restore it, or archive into a fresh registry",
             topic=topic.topic,
             table=topic.table,
             known_uuid=str(known),

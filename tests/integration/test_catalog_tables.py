@@ -123,10 +123,10 @@ class TestOwnership:
     def test_a_table_dropped_under_us(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
         table = made(catalog, topic, assigned())
         load_catalog("elsewhere", **stack.catalog_properties).drop_table(topic.table)
-        with pytest.raises(TableMissing, match="registry rebuild"):
+        with pytest.raises(TableMissing, match="fresh registry"):
             catalog.commit(table, [bare(topic, 0, 0, 5)], commit_id=new_id())
         made(catalog, topic, assigned())
-        with pytest.raises(TableMissing, match="registry rebuild"):
+        with pytest.raises(TableMissing, match="fresh registry"):
             catalog.commit(table, [bare(topic, 0, 0, 5)], commit_id=new_id())
 
     def test_wrong_credentials(self, stack: Stack):
