@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 export JAVA_HOME := $(shell scripts/java-home)
 PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
 UNITS := $(PY) -m pytest -m "not integration and not slow"
 REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -40,10 +41,11 @@ format: setup  ## Put the code in the house format
 	.venv/bin/ruff format
 
 bench: setup  ## Ratios beside the best peers, in one run
+	@$(PIP) -r requirements/bench.txt
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
 
 lock: setup  ## Resolve requirements/*.in into the hashed *.txt again
-	for name in run test compiler; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	for name in run test compiler bench fuzz; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean:  ## Remove .venv, built kernels and caches
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
