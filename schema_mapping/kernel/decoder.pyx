@@ -17,12 +17,13 @@ from schema_mapping.kernel.columns cimport (
     Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, gather,
 )
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
-from schema_mapping.kernel.parse cimport clear_message, parse_message
+from schema_mapping.kernel.parse cimport parse_message
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
     Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
 )
 from schema_mapping.kernel.tables cimport OUT_64, OUT_UNKNOWN, Tables
+from schema_mapping.kernel.undo cimport clear_message
 from schema_mapping.kernel.wire cimport write_decimal
 
 cdef enum:

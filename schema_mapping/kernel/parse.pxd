@@ -6,4 +6,3 @@ from schema_mapping.kernel.tables cimport Node
 cdef const uint8_t* parse_message(
     Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, uint64_t* row, int depth, uint32_t group
 ) noexcept nogil
-cdef void clear_message(Scratch* s, const Node* node, uint64_t* row) noexcept nogil
