@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from archiver.errors import ObjectMissing, StorageError
-from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.topic_table import TopicTable, store_of
 from archiver.storage.objects import ObjectStore
 from catalog.commit import Committed, Moved, Unresolved

@@ -19,13 +19,14 @@ from archiver.errors import SchemaRegistryError, TopicBusy
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.ingest.spool import clean_spool
 from archiver.ingest.task_values import TopicTarget
 from archiver.ingest.topic_run import TopicRun
-from archiver.ingest.topic_table import TopicSchemas, open_topic, target_of
+from archiver.ingest.topic_table import open_topic, target_of
 from archiver.ingest.waves import Waves, failing
+from archiver.schemas.topic import TopicSchemas
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
+from archiver.storage.spool import clean_spool
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.rotation import EndReason, Rotation, Run, partition_folder
-from archiver.ingest.spool import TaskSpool
 from archiver.ingest.task_values import TranslateTask
 from archiver.ingest.translate import Translator
 from archiver.ingest.upload import Uploader
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
+from archiver.storage.spool import TaskSpool
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 

@@ -12,9 +12,9 @@ from contextlib import closing
 
 from archiver.ingest.grouping import Grouper
 from archiver.ingest.range_writer import RangeWriter
-from archiver.ingest.spool import TaskSpool
 from archiver.ingest.task_values import TaskMetrics, TaskResult, TranslateTask
 from archiver.ingest.upload import Uploader
+from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from archiver.config.model import TopicConfig
 from archiver.errors import NoProgress, TaskInterrupted
+from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.committing import commit_pending
-from archiver.ingest.fault_points import FaultPoint, pass_point
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange, plan_topic
 from archiver.ingest.report import PartitionReport, TopicReport

@@ -9,21 +9,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archiver.config.model import SchemaRegistrySection, TopicConfig
+from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
-from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.kafka_source import KafkaSource
 from archiver.ingest.leaders import TopicDescription
 from archiver.ingest.plan import check_topic_id
 from archiver.ingest.task_values import TopicTarget
-from archiver.schemas import (
-    EnvelopeReader,
-    SchemaPlace,
-    SourceSchema,
-    envelope_reader,
-    mapping_options,
-    source_schema,
-)
+from archiver.schemas import EnvelopeReader, mapping_options
+from archiver.schemas.topic import TopicSchemas
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.archive_table import ArchiveTable
@@ -36,33 +30,6 @@ from schema_mapping.row import RowMapping
 
 DATA_PATH = "write.data.path"
 """The table property by which an operator may put data files elsewhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSchemas:
-    """A topic's settings with the schemas they name, read, and how envelopes before its messages are."""
-
-    config: TopicConfig
-    key: SourceSchema | None
-    value: SourceSchema | None
-    key_envelope: EnvelopeReader | None = None
-    value_envelope: EnvelopeReader | None = None
-
-    @classmethod
-    def read(cls, config: TopicConfig, registry: SchemaRegistrySection | None = None) -> TopicSchemas:
-        """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
-        try:
-            key = source_schema(config.key, SchemaPlace(topic=config.name, part="key", registry=registry))
-            value = source_schema(config.value, SchemaPlace(topic=config.name, part="value", registry=registry))
-        except ConfigError as error:
-            raise ConfigError(error.message, topic=config.name, **error.context) from error
-        return cls(
-            config=config,
-            key=key,
-            value=value,
-            key_envelope=envelope_reader(config.key, key, registry),
-            value_envelope=envelope_reader(config.value, value, registry),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

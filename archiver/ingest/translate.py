@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted
-from archiver.ingest.enveloped import decode_enveloped
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.header_columns import translate_headers
 from archiver.schemas import EnvelopeReader
+from archiver.schemas.enveloped import decode_values
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.fixed_columns import KAFKA_FIELD, TIMESTAMP
-from schema_mapping.mapping import Mapping, RawMapping
 from schema_mapping.row import RowMapping
 
 YEAR_1_MS: Final = -62_135_596_800_000
@@ -83,8 +82,8 @@ class Translator:
             return first + self._split(records.slice(middle), ingest_times[middle:])
 
     def _rows(self, records: pa.RecordBatch, ingest_times: Int64Array) -> pa.RecordBatch:
-        key = _decode(self._row.key, records.column("key"), self._key_envelope)
-        value = _decode(self._row.value, records.column("value"), self._value_envelope)
+        key = decode_values(self._row.key, records.column("key"), self._key_envelope)
+        value = decode_values(self._row.value, records.column("value"), self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
@@ -122,12 +121,6 @@ class Translator:
                 offset=records.column("offset")[first].as_py(),
                 code=errors[first].as_py(),
             )
-
-
-def _decode(mapping: Mapping | RawMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None) -> pa.StructArray:
-    if envelope is None or isinstance(mapping, RawMapping):
-        return mapping.decode(values)
-    return decode_enveloped(mapping, values, envelope)
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:

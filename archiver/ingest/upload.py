@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Self
 
 from archiver.errors import StorageDenied
-from archiver.ingest.fault_points import FaultPoint, pass_point
-from archiver.ingest.spool import TaskSpool
+from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.objects import ObjectStore
+from archiver.storage.spool import TaskSpool
 from catalog.model import TranslatedRange
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
-from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task import translate_range

@@ -14,14 +14,14 @@ from pyiceberg.table import Table
 
 from archiver.config import Config
 from archiver.errors import ObjectMissing
-from archiver.replay.deletes import DeleteFiles
-from archiver.replay.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
-from archiver.replay.merge import offsets_of
-from archiver.replay.open_file import TopicStorage
 from archiver.replay.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
 from archiver.replay.scan import PartitionScan
-from archiver.replay.table_files import ManifestReader
 from archiver.replay.tables import CatalogTables, TableSource
+from archiver.rows.deletes import DeleteFiles
+from archiver.rows.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
+from archiver.rows.merge import offsets_of
+from archiver.rows.open_file import TopicStorage
+from archiver.rows.table_files import ManifestReader
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentFormat

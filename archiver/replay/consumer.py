@@ -35,11 +35,11 @@ from archiver.replay.partitions import (
     or_invalid,
     place_of,
 )
-from archiver.replay.records import RECORDS
 from archiver.replay.refresher import Refresher
 from archiver.replay.starting import starting_offset
 from archiver.replay.subscription import Subscription
 from archiver.replay.tables import CatalogTables, TableSource
+from archiver.rows.records import RECORDS
 
 MAX_MESSAGES = 1_000_000
 Callback: TypeAlias = Callable[[Any, list[TopicPartition]], Any]

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from archiver.replay.archive import TopicArchive
 from archiver.replay.jsonl import render
-from archiver.replay.records import RECORDS
 from archiver.replay.selection import Selection
+from archiver.rows.records import RECORDS
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import KafkaError
 
-from archiver.replay.records import ASSEMBLED
+from archiver.rows.records import ASSEMBLED
 
 Header = tuple[str, bytes | None]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
-from archiver.replay.open_file import OpenFile, TopicStorage
-from archiver.replay.table_files import TableFile
+from archiver.rows.open_file import OpenFile, TopicStorage
+from archiver.rows.table_files import TableFile
 from archiver.storage.rows import record_timestamps
 from archiver.storage.segment import RowRange
 from schema_mapping import names

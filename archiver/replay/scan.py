@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from archiver.errors import ReplayError
-from archiver.replay.merge import merged, offsets_of, split_at
-from archiver.replay.open_file import OpenFile, TopicStorage
-from archiver.replay.table_files import TableFile
+from archiver.rows.merge import merged, offsets_of, split_at
+from archiver.rows.open_file import OpenFile, TopicStorage
+from archiver.rows.table_files import TableFile
 from archiver.storage.segment import Block, RowRange
 
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from archiver.config import load_config
-from archiver.ingest.fault_points import FaultPoint
-from archiver.ingest.spool import clean_spool
+from archiver.fault_points import FaultPoint
+from archiver.storage.spool import clean_spool
 from catalog.model import FileState
 from catalog.registry import Registry
 from tests.stack import Stack

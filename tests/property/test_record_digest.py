@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from archiver.replay.records import RECORDS as SEEN
+from archiver.rows.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import add_digests

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.replay.merge import merged, offsets_of, sorted_by_offset, split_at
+from archiver.rows.merge import merged, offsets_of, sorted_by_offset, split_at
 
 
 def batch(offsets: list[int]) -> pa.RecordBatch:

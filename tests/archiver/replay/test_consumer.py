@@ -23,7 +23,7 @@ from confluent_kafka import (
 from archiver.config import Config, load_config
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.replay import ReplayConsumer, ReplayMessage
-from archiver.replay.records import RECORDS
+from archiver.rows.records import RECORDS
 from tests.archiver.replay.lake import Lake
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.replay.records import RECORDS as SEEN
+from archiver.rows.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.digest import murmur3_x64_128
 from archiver.wire.record_digest import RecordDigest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import StorageError
-from archiver.ingest.spool import TaskSpool, clean_spool
+from archiver.storage.spool import TaskSpool, clean_spool
 
 
 def test_a_tasks_folder_is_gone_with_it(tmp_path: Path):
@@ -24,7 +24,7 @@ def test_the_dead_are_cleaned_and_kept_files_stay(tmp_path: Path):
     program = """
 import os, signal, sys
 from pathlib import Path
-from archiver.ingest.spool import TaskSpool
+from archiver.storage.spool import TaskSpool
 with TaskSpool(Path(sys.argv[1])) as spool:
     spool.file("half").write_bytes(b"1")
     spool.keep(spool.file("half"), "whole")

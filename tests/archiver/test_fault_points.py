@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from archiver.errors import ConfigError, InjectedFault
-from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.fault_points import FaultPoint, pass_point
 
 
 def test_without_the_variable_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_only_the_named_point_acts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_later_passage_can_be_meant():
     program = """
-from archiver.ingest.fault_points import FaultPoint, pass_point
+from archiver.fault_points import FaultPoint, pass_point
 for passage in range(3):
     print(passage, flush=True)
     pass_point(FaultPoint.AFTER_COMMIT)

@@ -8,7 +8,16 @@ import pyarrow.compute as pc
 
 from archiver.schemas.envelope import EnvelopeReader
 from schema_mapping import names
-from schema_mapping.mapping import Mapping
+from schema_mapping.mapping import Mapping, RawMapping
+
+
+def decode_values(
+    mapping: Mapping | RawMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None
+) -> pa.StructArray:
+    """A topic's keys or values as rows, whether they have envelopes or not; raises as `decode_enveloped` does."""
+    if envelope is None or isinstance(mapping, RawMapping):
+        return mapping.decode(values)
+    return decode_enveloped(mapping, values, envelope)
 
 
 def decode_enveloped(mapping: Mapping, values: pa.BinaryArray, reader: EnvelopeReader) -> pa.StructArray:

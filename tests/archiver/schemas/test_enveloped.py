@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
 
-from archiver.ingest.enveloped import decode_enveloped
 from archiver.schemas.envelope import EnvelopeReader
+from archiver.schemas.enveloped import decode_enveloped
 from archiver.schemas.registered import Indexes
 from schema_mapping import compile_mapping
 from tests.schema_mapping.proto_text import descriptor_of

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
-from archiver.replay.projection import Projection, compile_projection
-from archiver.replay.records import ASSEMBLED, HEADER
+from archiver.rows.projection import Projection, compile_projection
+from archiver.rows.records import ASSEMBLED, HEADER
 from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.rows import record_timestamps
 from schema_mapping import names

@@ -20,7 +20,7 @@ from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, FileFormat
 
 from archiver.errors import ReplayError, StorageError
-from archiver.replay.table_files import TableFile
+from archiver.rows.table_files import TableFile
 from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.failures import classified
 

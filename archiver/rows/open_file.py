@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
-from archiver.replay.assemble import KAFKA_IDS, Assembler
-from archiver.replay.deletes import DeleteFiles, Deletes, Mask
-from archiver.replay.mappings import KnownMappings
-from archiver.replay.merge import sorted_by_offset
-from archiver.replay.table_files import TableFile
+from archiver.rows.assemble import KAFKA_IDS, Assembler
+from archiver.rows.deletes import DeleteFiles, Deletes, Mask
+from archiver.rows.mappings import KnownMappings
+from archiver.rows.merge import sorted_by_offset
+from archiver.rows.table_files import TableFile
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, RowRange, SegmentFormat, SegmentReader
 from schema_mapping import names
