@@ -10,29 +10,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from schema_mapping import names
-from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds, WireKind
+from schema_mapping.scalar_types import ARROW_TYPES, column_type
+from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 DOC_KEY = b"doc"
-
-SCALARS: dict[WireKind, pa.DataType] = {
-    WireKind.DOUBLE: pa.float64(),
-    WireKind.FLOAT: pa.float32(),
-    WireKind.INT64: pa.int64(),
-    WireKind.UINT64: pa.int64(),
-    WireKind.INT32: pa.int32(),
-    WireKind.FIXED64: pa.int64(),
-    WireKind.FIXED32: pa.int32(),
-    WireKind.BOOL: pa.bool_(),
-    WireKind.STRING: pa.string(),
-    WireKind.BYTES: pa.binary(),
-    WireKind.UINT32: pa.int32(),
-    WireKind.ENUM: pa.string(),
-    WireKind.SFIXED32: pa.int32(),
-    WireKind.SFIXED64: pa.int64(),
-    WireKind.SINT32: pa.int32(),
-    WireKind.SINT64: pa.int64(),
-}
 
 
 def arrow_field(
@@ -90,4 +72,4 @@ def _value_type(field: MappedField) -> pa.DataType:
     if field.is_cut:
         assert field.unrecognized_id is not None
         return pa.struct([arrow_field(names.UNRECOGNIZED, pa.binary(), field.unrecognized_id)])
-    return SCALARS[field.kind]
+    return ARROW_TYPES[column_type(field)]

@@ -26,6 +26,7 @@ from schema_mapping.options import MappingOptions
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json, table_schema
 from schema_mapping.shape import raw_shape, root_shape
 from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.well_known import with_native_columns
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
 
@@ -115,6 +116,7 @@ def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping) -> Schem
 
 
 def _evolve(ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: MappingOptions) -> tuple[Change, ...]:
+    graphs = {root: with_native_columns(graph, options) for root, graph in graphs.items()}
     places = expand(ledger, graphs, options, FIXED_LEAVES)
     evolution = Evolution(ledger)
     for root in ROOTS:

@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
+    DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
@@ -32,6 +33,7 @@ from schema_mapping.arrow_types import DOC_KEY, arrow_field, field_id_of
 from schema_mapping.comments import one_line
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, Root
 from schema_mapping.ledger_tree import ROOT_IDS
+from schema_mapping.scalar_types import ARROW_TYPES
 
 PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.bool_(): BooleanType(),
@@ -42,17 +44,7 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.string(): StringType(),
     pa.binary(): BinaryType(),
     pa.timestamp("us", tz="UTC"): TimestamptzType(),
-}
-
-LEDGER_SCALARS: dict[ColumnType, pa.DataType] = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INT: pa.int32(),
-    ColumnType.UINT: pa.int32(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.FLOAT: pa.float32(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.STRING: pa.string(),
-    ColumnType.BINARY: pa.binary(),
+    pa.decimal128(20, 0): DecimalType(20, 0),
 }
 
 # Specials stand behind the fields of their struct, in this order.
@@ -132,8 +124,8 @@ def _removed(entry: LedgerEntry) -> str:
 
 
 def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.DataType:
-    if entry.type in LEDGER_SCALARS:
-        return LEDGER_SCALARS[entry.type]
+    if entry.type in ARROW_TYPES:
+        return ARROW_TYPES[entry.type]
     struct = _ledger_struct(entry.field_id, below, parent_live=entry.state is ColumnState.LIVE)
     match entry.type:
         case ColumnType.LIST:

@@ -31,6 +31,8 @@ class ColumnType(StrEnum):
     DOUBLE = "double"
     STRING = "string"
     BINARY = "binary"
+    TIMESTAMPTZ = "timestamptz"
+    DECIMAL = "decimal(20, 0)"
     STRUCT = "struct"
     CUT = "cut"
     LIST = "list"

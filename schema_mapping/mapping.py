@@ -26,6 +26,7 @@ from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
 from schema_mapping.type_graph import TypeGraph, type_graph
 from schema_mapping.types import MappedMessage, RootIds
+from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,7 @@ class Mapping:
     """The columns of a message type. Make one with `compile_mapping`.
 
     `descriptor_set` and `message` are the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root`
-    and `root_ids` are the mapping tree, `cuts` what it leaves out, `graph` the types it was made from. `fingerprint` is
+    and `root_ids` are the mapping tree, `cuts` what it leaves out, `graph` the types as declared. `fingerprint` is
     SHA-256 over the schema's facts and the options, not the ids.
     """
 
@@ -175,8 +176,9 @@ def compile_mapping(
     options = options or MappingOptions()
     graph = type_graph(descriptor)
     source = closure(descriptor)
-    ids = ids or first_ids(graph, options)
-    root, root_ids = build_tree(graph, ids)
+    columns = with_native_columns(graph, options)
+    ids = ids or first_ids(columns, options)
+    root, root_ids = build_tree(columns, ids)
     return Mapping(
         descriptor_set=source.descriptor_set,
         message=source.message,
@@ -186,7 +188,7 @@ def compile_mapping(
         fingerprint=mapping_fingerprint(graph, options),
         root=root,
         root_ids=root_ids,
-        cuts=find_cuts(graph, ids, options),
+        cuts=find_cuts(columns, ids, options),
         graph=graph,
     )
 

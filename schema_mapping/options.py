@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from schema_mapping.errors import MappingOptionsError
 
 HARD_DEPTH: Final = 28
 HARD_COLUMNS: Final = 10_000
+
+WellKnownTypes: TypeAlias = Literal["struct", "native"]
+Uint64: TypeAlias = Literal["long", "decimal"]
+
+LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +24,16 @@ class MappingOptions:
     messages are expanded; a message that is expanded has all its fields, up to 10,000 leaves. `expand_cuts` tries what
     was cut before again. Without `keep_removed`, columns of removed fields leave the table, and rows written by
     older versions lose them in the next rewrite by anyone: such rows can't be replayed exactly after it.
+    `well_known_types` "native" gives Timestamp, Duration, wrappers and JSON values one scalar column each; `uint64`
+    "decimal" shows unsigned 64-bit numbers as decimal(20,0).
     """
 
     max_depth: int = 24
     max_columns: int = 2_000
     expand_cuts: bool = False
     keep_removed: bool = True
+    well_known_types: WellKnownTypes = "struct"
+    uint64: Uint64 = "long"
 
     def __post_init__(self) -> None:
         for name, value, hard in (
@@ -33,10 +42,16 @@ class MappingOptions:
         ):
             if not 1 <= value <= hard:
                 raise MappingOptionsError(f"{name} must be from 1 to {hard}", **{name: value})
+        for name, choice, choices in (
+            ("well_known_types", self.well_known_types, get_args(WellKnownTypes)),
+            ("uint64", self.uint64, get_args(Uint64)),
+        ):
+            if choice not in choices:
+                raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the options."""
-        return asdict(self)
+        """A JSON object of the options; later ones only where they are chosen, so that fingerprints stay."""
+        return {name: each for name, each in asdict(self).items() if LATER.get(name) != each}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:

@@ -10,29 +10,9 @@ from dataclasses import dataclass
 
 from schema_mapping import names
 from schema_mapping.ledger import ColumnType, Path
+from schema_mapping.scalar_types import column_type
 from schema_mapping.type_graph import FieldType, TypeGraph
-from schema_mapping.types import Cardinality, WireKind
-
-COLUMN_TYPES = {
-    WireKind.DOUBLE: ColumnType.DOUBLE,
-    WireKind.FLOAT: ColumnType.FLOAT,
-    WireKind.INT64: ColumnType.LONG,
-    WireKind.UINT64: ColumnType.LONG,
-    WireKind.INT32: ColumnType.INT,
-    WireKind.FIXED64: ColumnType.LONG,
-    WireKind.FIXED32: ColumnType.UINT,
-    WireKind.BOOL: ColumnType.BOOLEAN,
-    WireKind.STRING: ColumnType.STRING,
-    WireKind.GROUP: ColumnType.CUT,
-    WireKind.MESSAGE: ColumnType.CUT,
-    WireKind.BYTES: ColumnType.BINARY,
-    WireKind.UINT32: ColumnType.UINT,
-    WireKind.ENUM: ColumnType.STRING,
-    WireKind.SFIXED32: ColumnType.INT,
-    WireKind.SFIXED64: ColumnType.LONG,
-    WireKind.SINT32: ColumnType.INT,
-    WireKind.SINT64: ColumnType.LONG,
-}
+from schema_mapping.types import Cardinality
 
 ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.UNRECOGNIZED_STEP)
 
@@ -87,7 +67,7 @@ def field_shape(graph: TypeGraph, field: FieldType, path: Path, expanded: Contai
 def _value(graph: TypeGraph, field: FieldType, place: tuple[int, str], path: Path, expanded: Container[Path]) -> Shape:
     step, name = place
     if field.message is None:
-        return Shape(step=step, name=name, type=COLUMN_TYPES[field.kind])
+        return Shape(step=step, name=name, type=column_type(field))
     tail = (special(names.UNRECOGNIZED_STEP),)
     if path not in expanded:
         return Shape(step=step, name=name, type=ColumnType.CUT, children=tail)

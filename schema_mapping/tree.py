@@ -75,4 +75,6 @@ def _field(graph: TypeGraph, field: FieldType, path: Path, columns: Mapping[Path
         field_id=_id(columns, path, graph.root),
         element_id=element_id,
         unrecognized_id=_id(columns, (*inner, names.UNRECOGNIZED_STEP), graph.root) if cut else None,
+        native=field.native,
+        decimal=field.decimal,
     )

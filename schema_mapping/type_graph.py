@@ -11,18 +11,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
 
-from schema_mapping.types import Cardinality, EnumType, WireKind
+from schema_mapping.types import Cardinality, EnumType, WellKnown, WireKind
 
+CHOSEN: Final = frozenset({"native", "decimal"})
 UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
-    """A field as its type declares it; `message` is the full name of a message type, also of a cut one."""
+    """A field as its type declares it; `message` is the full name of a message type, also of a cut one.
+
+    `native` and `decimal` aren't declared but chosen (see `well_known`), and then `message` is None.
+    """
 
     number: int
     name: str
@@ -37,6 +42,8 @@ class FieldType:
     message: str | None
     key: FieldType | None
     value: FieldType | None
+    native: WellKnown | None = None
+    decimal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +64,13 @@ class TypeGraph:
 
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the facts in canonical order."""
-        facts = [asdict(self.types[name]) for name in sorted(self.types)]
+        facts = [asdict(self.types[name], dict_factory=_declared) for name in sorted(self.types)]
         text = json.dumps([self.root, facts], default=_enum_name, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _declared(facts: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: fact for name, fact in facts if name not in CHOSEN}
 
 
 def _enum_name(value: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class Cardinality(Enum):
@@ -44,6 +45,48 @@ class WireKind(Enum):
     SINT64 = 18
 
 
+class WellKnown(Enum):
+    """A well-known message type that one scalar column can hold; the values are full names."""
+
+    TIMESTAMP = "google.protobuf.Timestamp"
+    DURATION = "google.protobuf.Duration"
+    DOUBLE_VALUE = "google.protobuf.DoubleValue"
+    FLOAT_VALUE = "google.protobuf.FloatValue"
+    INT64_VALUE = "google.protobuf.Int64Value"
+    UINT64_VALUE = "google.protobuf.UInt64Value"
+    INT32_VALUE = "google.protobuf.Int32Value"
+    UINT32_VALUE = "google.protobuf.UInt32Value"
+    BOOL_VALUE = "google.protobuf.BoolValue"
+    STRING_VALUE = "google.protobuf.StringValue"
+    BYTES_VALUE = "google.protobuf.BytesValue"
+    STRUCT = "google.protobuf.Struct"
+    VALUE = "google.protobuf.Value"
+    LIST_VALUE = "google.protobuf.ListValue"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the column is JSON text."""
+        return self in (WellKnown.STRUCT, WellKnown.VALUE, WellKnown.LIST_VALUE)
+
+    @property
+    def wrapped(self) -> WireKind | None:
+        """What a wrapper wraps; None for the others."""
+        return WRAPPED.get(self)
+
+
+WRAPPED: Final = {
+    WellKnown.DOUBLE_VALUE: WireKind.DOUBLE,
+    WellKnown.FLOAT_VALUE: WireKind.FLOAT,
+    WellKnown.INT64_VALUE: WireKind.INT64,
+    WellKnown.UINT64_VALUE: WireKind.UINT64,
+    WellKnown.INT32_VALUE: WireKind.INT32,
+    WellKnown.UINT32_VALUE: WireKind.UINT32,
+    WellKnown.BOOL_VALUE: WireKind.BOOL,
+    WellKnown.STRING_VALUE: WireKind.STRING,
+    WellKnown.BYTES_VALUE: WireKind.BYTES,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumType:
     """An enum: its full name, whether it is closed, and the first declared name of each number, ascending."""
@@ -60,7 +103,8 @@ class MappedField:
     `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never a synthetic one.
     A repeated field's list has `field_id`, its elements `element_id`. A map is described by `key` and `value`, whose
     `field_id`s are Iceberg's key and value ids and which have no presence of their own (absent means the default); its
-    own `kind` is MESSAGE and says nothing. `unrecognized_id` is set on a cut message: its only child's id.
+    own `kind` is MESSAGE and says nothing. `unrecognized_id` is set on a cut message: its only child's id. `native` is
+    the well-known type that one scalar column holds, `decimal` says that it is a decimal of unsigned 64-bit numbers.
     """
 
     number: int
@@ -80,12 +124,15 @@ class MappedField:
     field_id: int
     element_id: int | None
     unrecognized_id: int | None
+    native: WellKnown | None = None
+    decimal: bool = False
 
     @property
     def is_cut(self) -> bool:
         """Whether the field is a message kept whole, as bytes in its `__unrecognized__`."""
         return (
             self.message is None
+            and self.native is None
             and self.kind in (WireKind.MESSAGE, WireKind.GROUP)
             and self.cardinality is not Cardinality.MAP
         )
