@@ -1,0 +1,19 @@
+"""The speed at which columns become Protobuf values again, beside ptars (Rust), protarrow and upb.
+
+Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. As bench/decode.py, the
+other way: each side starts from the columns that it made of the same values, upb from its objects. Ours gives the
+values back bit for bit; where a peer's come back with other content, a note says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from values.contest import contest
+from values.peers import Bench
+
+if __name__ == "__main__":
+    contest("Encode", Bench.encoders)

@@ -1,0 +1,60 @@
+"""The shapes that decoding and encoding are measured on: message types, and messages as producers of them make.
+
+The five that the numbers are given for, and two that are nothing but the hardest case of one loop: long texts, and
+packed runs. Every message is the same in every run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from tests.real_schemas import messages
+from values import flat, orders, traces, transit
+
+SEED = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A message type and the values of its messages, in the form that protobuf's constructors take."""
+
+    name: str
+    descriptor: Descriptor
+    make: Callable[[random.Random, int], Mapping[str, Any]]
+
+    def values(self, size: int) -> Iterator[bytes]:
+        """Messages written by upb, until they are `size` bytes together."""
+        kind = GetMessageClass(self.descriptor)
+        draw, index = random.Random(SEED), 0
+        while size > 0:
+            value = kind(**self.make(draw, index)).SerializeToString()
+            size -= len(value)
+            index += 1
+            yield value
+
+
+def main_shapes() -> tuple[Shape, ...]:
+    """The five shapes that the means are over."""
+    spans = messages("opentelemetry-proto-1.45.2")["opentelemetry.proto.trace.v1.TracesData"]
+    feed = messages("gtfs-realtime-bindings-3.0.0")["transit_realtime.FeedMessage"]
+    return (
+        Shape(name="OpenTelemetry spans", descriptor=spans, make=traces.traces_data),
+        Shape(name="GTFS-realtime feed", descriptor=feed, make=transit.feed_message),
+        Shape(name="nested order", descriptor=orders.order_type(), make=orders.order),
+        Shape(name="120 flat fields", descriptor=flat.wide_type(), make=flat.wide),
+        Shape(name="two fields", descriptor=flat.tiny_type(), make=flat.tiny),
+    )
+
+
+def single_loops() -> tuple[Shape, ...]:
+    """The two shapes that stand for one loop each."""
+    return (
+        Shape(name="long texts", descriptor=flat.texts_type(), make=flat.texts),
+        Shape(name="packed runs", descriptor=flat.runs_type(), make=flat.runs),
+    )
