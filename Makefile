@@ -8,7 +8,7 @@ REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
-.PHONY: help setup demo test unit integration test-slow check format bench lock clean
+.PHONY: help setup demo test unit integration test-slow check format conformance bench lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ check: setup  ## Lint, format, types, import contracts
 format: setup  ## Put the code in the house format
 	.venv/bin/ruff check --fix --exit-zero
 	.venv/bin/ruff format
+
+conformance: setup  ## Google's Protobuf conformance suite against the kernel; its runner comes from npm
+	@scripts/conformance
 
 bench: setup  ## Ratios beside the best peers, in one run
 	@$(PIP) -r requirements/bench.txt

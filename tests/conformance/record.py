@@ -1,0 +1,56 @@
+"""Writes tests/vectors/conformance: the suite's message types, and the payloads that a run of the testee wrote down.
+
+Usage: record.py descriptors INCLUDE_FOLDER before the run, and after it record.py payloads FILE; record.py compare FILE
+fails where another run sent other payloads.
+"""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from archiver.schemas.protoc import compile_files
+from tests.conformance.suite import DESCRIPTORS, PAYLOADS, Payload, descriptor, read_payloads, write_payloads
+from tests.property.upb_judge import parse
+
+
+def write_descriptors(folder: Path) -> None:
+    """Compile the .proto files that the runner's package ships."""
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.proto"))
+    files = FileDescriptorSet.FromString(compile_files(folder, names, FileDescriptorSet()))
+    for file in files.file:
+        file.ClearField("source_code_info")
+    DESCRIPTORS.write_bytes(lzma.compress(files.SerializeToString(deterministic=True), preset=9))
+
+
+def distinct(recorded: Path) -> list[Payload]:
+    """Each distinct payload of a run, with upb's verdict."""
+    lines = sorted(set(recorded.read_text(encoding="ascii").splitlines()))
+    split = [(message, bytes.fromhex(data)) for message, _, data in (line.partition(" ") for line in lines)]
+    return sorted(Payload(message, data, parse(descriptor(message), data) is not None) for message, data in split)
+
+
+def write_distinct(recorded: Path) -> None:
+    """Keep a run's payloads as the vectors."""
+    payloads = distinct(recorded)
+    write_payloads(payloads)
+    print(f"{len(payloads)} distinct payloads, {PAYLOADS.stat().st_size:,} bytes")  # noqa: T201 - a script
+
+
+def compare(recorded: Path) -> None:
+    """Fail where a run's payloads aren't the vectors."""
+    sent, kept = distinct(recorded), list(read_payloads())
+    if sent != kept:
+        raise SystemExit(
+            f"the runner sent {len(sent)} distinct payloads, the vectors have {len(kept)}: scripts/conformance --record"
+        )
+    refused = sum(not each.accepted for each in kept)
+    print(f"the {len(kept)} distinct payloads of tests/vectors/conformance, {refused} of them malformed")  # noqa: T201
+
+
+if __name__ == "__main__":
+    what, where = sys.argv[1:]
+    {"descriptors": write_descriptors, "payloads": write_distinct, "compare": compare}[what](Path(where))
