@@ -64,7 +64,7 @@ def prepare(
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     if change is not None and change.version > table.ledger_version:
         properties |= _evolve(transaction, table, change)
-    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges)}
+    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
     producer = transaction.update_snapshot(snapshot_properties=summary).fast_append()
     for one in ranges:
         if one.file is not None:
@@ -154,6 +154,11 @@ def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
     """What the summary says of the records: nothing where a file has no digest."""
     digest = add_digests(one.file.digest for one in ranges if one.file is not None)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
+
+
+def _lost(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
+    lost = tuple(one for one in ranges if one.lost)
+    return {keys.LOST: encode_ranges(lost)} if lost else {}
 
 
 def _sort_order_id(table: ArchiveTable) -> int | None:

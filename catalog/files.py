@@ -72,8 +72,8 @@ def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionO
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """The ranges that wait for a commit, by partition and offset."""
     found = connection.execute(
-        "SELECT id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms FROM files"
-        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
+        "SELECT id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
+        " FROM files WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
         (topic.id,),
     )
     return tuple(
@@ -87,8 +87,9 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
             leader_epoch=epoch,
             file=DataFileInfo.from_json(file) if file else None,
             created_ms=created_ms,
+            lost=lost,
         )
-        for range_id, partition, start, end, version, epoch, file, created_ms in found
+        for range_id, partition, start, end, version, epoch, file, created_ms, lost in found
     )
 
 
@@ -139,10 +140,11 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 _INSERT = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
                    size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
-                   reason)
+                   reason, lost)
 VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
         %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
-        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s)
+        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s,
+        %(lost)s)
 """
 
 
@@ -168,6 +170,7 @@ def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | 
         "file": Jsonb(file.to_json()) if file else None,
         "created_ms": one.created_ms,
         "reason": reason,
+        "lost": one.lost,
     }
 
 

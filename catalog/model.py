@@ -126,7 +126,8 @@ class TranslatedRange:
     """Offsets of one partition that have been translated: the one value that crosses from translation to commit.
 
     `id` is a ULID. `file` is None where nothing in the range survived (control batches, aborted transactions, compacted
-    away): such a range still moves the offsets. `leader_epoch` is the last one seen in the range, -1 for none.
+    away): such a range still moves the offsets. `leader_epoch` is the last one seen in the range, -1 for none. `lost`
+    says that the log no longer had these offsets when their turn came, and that an operator accepted it.
     """
 
     id: str
@@ -138,6 +139,7 @@ class TranslatedRange:
     leader_epoch: int
     file: DataFileInfo | None
     created_ms: int
+    lost: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_offset < self.end_offset:
@@ -170,6 +172,7 @@ _PLAIN = (
     "schema_version",
     "leader_epoch",
     "created_ms",
+    "lost",
 )
 
 

@@ -20,6 +20,10 @@ def archive(
     config: ConfigPath = DEFAULT_CONFIG,
     once: Annotated[bool, typer.Option("--once", help="To the end of every topic, then stop (the default).")] = False,
     every: Annotated[str | None, typer.Option("--every", help="Run again after so long (60s, 5m), for ever.")] = None,
+    accept_gap: Annotated[
+        bool,
+        typer.Option("--accept-gap", help="Where a log lost offsets before they were archived, record it and go on."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
@@ -32,7 +36,7 @@ def archive(
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         with JsonObserver() if as_json else PeopleObserver(Console()) as observer:
-            job = ArchiveJob(loaded, topics or None, observer)
+            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded:
         raise typer.Exit(FAILED)

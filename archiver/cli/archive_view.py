@@ -56,7 +56,8 @@ class PeopleObserver:
         """Begin a bar over all offsets of the wave."""
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
-        title = f"Wave {wave}: {len(planned)} partitions of {len(ranges)} topics"
+        partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
+        title = f"Wave {wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
         if self._task is not None:
             self._bars.remove_task(self._task)
         self._task = self._bars.add_task(title, total=offsets)
@@ -73,6 +74,9 @@ class PeopleObserver:
         """Say what a commit brought."""
         rows = sum(each.file.rows for each in ranges if each.file)
         self._console.print(f"{topic}: committed {rows:,} records", highlight=False, style="dim")
+        for each in ranges:
+            if each.lost:
+                self._console.print(f"[bold yellow]{topic}-{each.partition}[/]: recorded as lost {each.span}")
 
     def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
         """Say what can't go on, and why."""
@@ -120,7 +124,7 @@ class JsonObserver:
 
     def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
         """Write `committed`, with the offsets that are in the table now."""
-        self._write("committed", topic=topic, ranges=[_range(each) for each in ranges])
+        self._write("committed", topic=topic, ranges=[_range(each) | {"lost": each.lost} for each in ranges])
 
     def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
         """Write `failed`."""
@@ -210,6 +214,7 @@ def _topic(topic: TopicReport) -> dict[str, Any]:
                 "from_offset": each.from_offset,
                 "to_offset": each.to_offset,
                 "records": each.records,
+                "lost_offsets": each.lost_offsets,
                 "error": _error(each.error) if each.error else None,
             }
             for each in topic.partitions

@@ -141,11 +141,13 @@ class SchemaRegistrySection(Section):
 
 
 class ArchiveSection(Section):
-    """The job's own settings: where files wait before upload, and how long a wave may take."""
+    """The job's own settings: where files wait before upload, how long a wave may take, how a backlog is cut."""
 
     spool: Path = Path(tempfile.gettempdir()) / "archiver-spool"
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
+    task_size: Bytes = Field(default=512 << 20, ge=1)
+    tasks_per_partition: int = Field(default=16, ge=1, le=1024)
 
 
 class ConfigFile(Section):

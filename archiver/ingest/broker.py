@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from kafka import errors as kafka
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from archiver.ingest.cluster import Cluster
@@ -134,6 +135,30 @@ class BrokerClient:
             for partition, each in found.items()
             if each.end_offset != _NOWHERE
         }
+
+    def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Bytes of the partitions' logs on their leaders' disks, for an estimate.
+
+        Partitions whose leader doesn't tell are left out: the principal may lack DESCRIBE on the cluster.
+        """
+        by_leader = defaultdict[int, list[int]](list)
+        for partition, described in self.describe([topic])[topic].partitions.items():
+            if described.leader is not None:
+                by_leader[described.leader].append(partition)
+        wanted = set(partitions)
+        sizes: dict[int, int] = {}
+        for node, led in by_leader.items():
+            asked = sorted(wanted.intersection(led))
+            about = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=asked)
+            try:
+                response = self.leaders.ask(node, topic, DescribeLogDirsRequest(topics=[about]))
+            except kafka.KafkaError:
+                continue
+            for found in (each for log_dir in response.results for each in log_dir.topics if each.name == topic):
+                sizes |= {
+                    each.partition_index: each.partition_size for each in found.partitions if not each.is_future_key
+                }
+        return sizes
 
     def _ask_leaders(self, topic: str, partitions: Iterable[int], request: Any, number_of: Any) -> dict[int, Any]:
         """Ask each leader once about all its partitions, again about those that failed; gives their answers."""

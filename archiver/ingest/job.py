@@ -17,6 +17,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import SchemaRegistryError, TopicBusy
 from archiver.ingest.broker import BrokerClient
+from archiver.ingest.density import Density
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task_values import TopicTarget
@@ -41,7 +42,8 @@ _LEASE_PAUSE_SECONDS = 1.0
 class ArchiveJob:
     """Archives `topics` (default: all that the configuration speaks for) by `config`.
 
-    `engine` runs the tasks; by default Spark, as the configuration says, started when there is a first task.
+    `engine` runs the tasks; by default Spark, as the configuration says, started when there is a first task. With
+    `accept_gaps`, offsets that a log lost before they were archived are recorded as lost, and the partition goes on.
     """
 
     def __init__(
@@ -52,12 +54,15 @@ class ArchiveJob:
         *,
         engine: Engine | None = None,
         format_: SegmentFormat | None = None,
+        accept_gaps: bool = False,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
         self._observer = observer or SilentObserver()
         self._engine = engine
         self._format = format_ or ParquetFormat()
+        self._accept_gaps = accept_gaps
+        self._densities: dict[str, Density] = {}
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic to where its log ends now.
@@ -156,6 +161,8 @@ class ArchiveJob:
             registry=connected.registry,
             catalog=connected.catalog,
             observer=self._observer,
+            density=self._densities.setdefault(name, Density()),
+            accept_gaps=self._accept_gaps,
         )
 
     def _target(self, run: TopicRun) -> TopicTarget:

@@ -7,7 +7,7 @@ diverged, deleted before it was archived) is a DataLoss of that partition alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from archiver.errors import DataLoss
@@ -49,35 +49,56 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A wave of one topic: the ranges to archive, and the partitions that can't go on, each with its reason."""
+    """A wave of one topic: the ranges to archive, and the partitions that can't go on, each with its reason.
+
+    `lost` are accepted gaps: offsets, half open, that a log no longer has and the archive never will.
+    """
 
     ranges: tuple[PlannedRange, ...]
     failed: Mapping[int, ContextError]
+    lost: Mapping[int, tuple[int, int]]
 
 
-def plan_topic(topic: str, views: Iterable[PartitionView]) -> TopicPlan:
-    """The wave of a topic: one range for each partition that has anything new."""
+def plan_topic(topic: str, views: Iterable[PartitionView], *, accept_gaps: bool = False) -> TopicPlan:
+    """The wave of a topic: one range for each partition that has anything new.
+
+    With `accept_gaps` a log that begins behind what is archived is gone on with where it begins.
+    """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
+    lost: dict[int, tuple[int, int]] = {}
     for view in views:
+        gap = _gap(view) if accept_gaps else None
         try:
-            planned = plan_partition(topic, view)
+            planned = plan_partition(topic, view, skip_to=gap[1] if gap else None)
         except DataLoss as error:
             failed[view.partition] = error
             continue
+        if gap is not None:
+            lost[view.partition] = gap
         if planned is not None:
             ranges.append(planned)
-    return TopicPlan(ranges=tuple(ranges), failed=failed)
+    return TopicPlan(ranges=tuple(ranges), failed=failed, lost=lost)
 
 
-def plan_partition(topic: str, view: PartitionView) -> PlannedRange | None:
-    """The range a partition has to archive, None where there is nothing new. Raises DataLoss."""
+def _gap(view: PartitionView) -> tuple[int, int] | None:
+    if view.known is None or view.known.next_offset >= view.log_start:
+        return None
+    return view.known.next_offset, view.log_start
+
+
+def plan_partition(topic: str, view: PartitionView, *, skip_to: int | None = None) -> PlannedRange | None:
+    """The range a partition has to archive, None where there is nothing new. Raises DataLoss.
+
+    `skip_to` is where to go on though offsets before it were lost.
+    """
     if view.known is None:
         start = view.log_start if view.start is None else max(view.start, view.log_start)
         epoch = -1
     else:
-        check_continuity(topic, view, view.known)
-        start, epoch = view.known.next_offset, view.known.leader_epoch
+        known = view.known if skip_to is None else replace(view.known, next_offset=skip_to)
+        check_continuity(topic, view, known)
+        start, epoch = known.next_offset, known.leader_epoch
     if start >= view.last_stable:
         return None
     return PlannedRange(
@@ -94,7 +115,8 @@ def check_continuity(topic: str, view: PartitionView, known: PartitionOffset) ->
     where = {"topic": topic, "partition": view.partition}
     if known.next_offset < view.log_start:
         raise DataLoss(
-            "Records were deleted from the log before they were archived: retention is shorter than the archiver's lag",
+            "Records were deleted from the log before they were archived: retention is shorter than the archiver's "
+            "lag. --accept-gap records the loss and goes on",
             **where,
             lost=f"[{known.next_offset}, {view.log_start})",
         )

@@ -17,7 +17,7 @@ class PartitionReport:
     """One partition: offsets from `from_offset` up to and without `to_offset` are in the table by this job.
 
     Both are None where nothing was committed. `digest` is that of the records (docs/digest.md), None where a file has
-    none. `error` is what stopped it, if something did.
+    none. `lost_offsets` of them the log no longer had, as was accepted. `error` is what stopped it, if something did.
     """
 
     partition: int
@@ -27,6 +27,7 @@ class PartitionReport:
     files: int = 0
     file_bytes: int = 0
     raw_values: int = 0
+    lost_offsets: int = 0
     digest: str | None = digest_text(0)
     error: ContextError | None = None
 
@@ -43,6 +44,7 @@ class PartitionReport:
                 files=report.files + (1 if file else 0),
                 file_bytes=report.file_bytes + (file.size_bytes if file else 0),
                 raw_values=report.raw_values + (file.raw_values if file else 0),
+                lost_offsets=report.lost_offsets + (one.end_offset - one.start_offset if one.lost else 0),
                 digest=add_digests((report.digest, file.digest)) if file else report.digest,
             )
         return report

@@ -10,23 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from archiver.config.model import TopicConfig
-from archiver.errors import NoProgress, TaskInterrupted
+from archiver.errors import DataLoss, NoProgress, TaskInterrupted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
+from archiver.ingest.chain import Chain
 from archiver.ingest.committing import commit_pending
+from archiver.ingest.cutting import Backlog
+from archiver.ingest.density import LEAST_OFFSETS, Density
+from archiver.ingest.lost_ranges import lost_ranges
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange, plan_topic
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics, TaskResult
 from archiver.ingest.topic_table import TopicTable
-from archiver.ingest.views import look
+from archiver.ingest.views import TopicView, look
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 
 TRIES = 3
-"""How often in a row a partition's task may end in a retryable error before the run gives it up."""
+"""In how many waves in a row a partition's tasks may end in a retryable error before the run gives it up."""
 
 
 class TopicRun:
@@ -41,6 +45,8 @@ class TopicRun:
         registry: Registry,
         catalog: TableCatalog,
         observer: JobObserver,
+        density: Density,
+        accept_gaps: bool = False,
     ) -> None:
         self.config = config
         self.opened = opened
@@ -48,9 +54,13 @@ class TopicRun:
         self._registry = registry
         self._catalog = catalog
         self._observer = observer
-        self._table_offsets: Mapping[int, PartitionOffset] = {}
+        self._density = density
+        self._accept_gaps = accept_gaps
+        self._chains: dict[int, Chain] = {}
+        self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
         self._tries: Counter[int] = Counter()
+        self._judged: set[int] = set()
         self._partitions: dict[int, PartitionReport] = {}
         self._metrics = TaskMetrics()
         self._commits = 0
@@ -71,8 +81,8 @@ class TopicRun:
         self._error = self._error or error
         self._observer.failed(self.name, None, error)
 
-    def plan(self) -> tuple[PlannedRange, ...]:
-        """The ranges of the next wave, up to where the logs ended when the run first looked; none where all is done."""
+    def plan(self) -> tuple[Backlog, ...]:
+        """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done."""
         given_up = [partition for partition, report in self._partitions.items() if report.error]
         view = look(
             self.opened,
@@ -82,25 +92,36 @@ class TopicRun:
             catalog=self._catalog,
             without=given_up,
         )
-        self._table_offsets = view.table_offsets
-        plan = plan_topic(self.name, view.partitions)
+        plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.leaderless, **plan.failed}.items():
             self._give_up(partition, error)
         for each in view.partitions:
             self._until.setdefault(each.partition, each.last_stable)
-        capped = [replace(each, end_offset=min(each.end_offset, self._until[each.partition])) for each in plan.ranges]
-        return tuple(each for each in capped if each.start_offset < each.end_offset)
+        self._fence = view.table_offsets | {
+            each.partition: PartitionOffset(next_offset=each.start_offset)
+            for each in plan.ranges
+            if each.partition not in view.known  # a first range may start anywhere, but not behind a failed task's
+        }
+        self._judged.clear()
+        self._give_up_offsets(view, plan.lost)
+        self._estimate(view, plan.ranges)
+        return tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         """Stage what a task covered, and judge the error that ended it."""
         self._metrics += result.metrics
         self._observer.task_finished(self.name, planned, result)
+        chain = self._chains[planned.partition]
+        is_head = planned.start_offset == chain.next
         if result.ranges:
-            self._stage(result.ranges)
-            self._tries[planned.partition] = 0
+            self._learn(planned.partition, result)
+            before = chain.next
+            self._stage(chain.push(result.ranges))
+            if chain.next > before:
+                self._tries[planned.partition] = 0
         if result.error is not None:
             self._judge(planned.partition, result.error)
-        elif not result.ranges:
+        elif not result.ranges and is_head:
             self._judge(
                 planned.partition,
                 NoProgress(
@@ -111,6 +132,10 @@ class TopicRun:
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
         self._commits += commit_pending(self.opened, self._registry, self._catalog, self._landed)
+
+    def finish(self) -> None:
+        """Hand over what still waits behind a gap: the registry keeps it as rejected, unless others filled the gap."""
+        self._stage([one for chain in self._chains.values() for one in chain.leftover()])
 
     def report(self) -> TopicReport:
         """The account so far."""
@@ -123,9 +148,51 @@ class TopicRun:
             error=self._error,
         )
 
+    def _backlog(self, planned: PlannedRange) -> Backlog | None:
+        partition = planned.partition
+        chain = self._chains.setdefault(partition, Chain(planned.start_offset))
+        self._stage(chain.restart(planned.start_offset))
+        spans = chain.spans(min(planned.end_offset, self._until[partition]))
+        if not spans:
+            return None
+        return Backlog(
+            partition=partition,
+            spans=spans,
+            leader_epoch=planned.leader_epoch,
+            bytes_per_offset=self._density.of(partition),
+        )
+
+    def _give_up_offsets(self, view: TopicView, lost: Mapping[int, tuple[int, int]]) -> None:
+        """Record what the logs lost, in a commit of its own."""
+        if not lost:
+            return
+        version = self.opened.row.schema_version
+        self._stage(lost_ranges(self.name, lost, known=view.known, schema_version=version))
+        self.commit()
+
+    def _estimate(self, view: TopicView, ranges: Sequence[PlannedRange]) -> None:
+        """Ask the brokers how large the logs are that nothing is known of, where it may matter."""
+        logs = {each.partition: each.last_stable - each.log_start for each in view.partitions}
+        asked = [
+            each.partition
+            for each in ranges
+            if self._density.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
+        ]
+        if asked:
+            for partition, size in self._brokers.log_sizes(self.name, asked).items():
+                self._density.learn(partition, offsets=logs[partition], size=size)
+
+    def _learn(self, partition: int, result: TaskResult) -> None:
+        if result.error is not None:
+            return
+        offsets = result.ranges[-1].end_offset - result.ranges[0].start_offset
+        self._density.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
+
     def _stage(self, ranges: Sequence[TranslatedRange]) -> None:
+        if not ranges:
+            return
         pass_point(FaultPoint.BEFORE_STAGE)
-        self._registry.stage(self.opened.topic, ranges, table_offsets=self._table_offsets)
+        self._registry.stage(self.opened.topic, ranges, table_offsets=self._fence)
         pass_point(FaultPoint.AFTER_STAGE)
 
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
@@ -137,8 +204,11 @@ class TopicRun:
     def _judge(self, partition: int, error: ContextError) -> None:
         if isinstance(error, TaskInterrupted):
             return
-        self._tries[partition] += 1
-        if not (error.retryable or isinstance(error, NoProgress)) or self._tries[partition] >= TRIES:
+        if partition not in self._judged:
+            self._judged.add(partition)  # the tasks of a cut backlog fail together, and that is one try
+            self._tries[partition] += 1
+        again = error.retryable or isinstance(error, NoProgress) or (self._accept_gaps and isinstance(error, DataLoss))
+        if (not again or self._tries[partition] >= TRIES) and self._report_of(partition).error is None:
             self._give_up(partition, error)
 
     def _give_up(self, partition: int, error: ContextError) -> None:

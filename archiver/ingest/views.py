@@ -30,7 +30,12 @@ class TopicView:
 
     partitions: tuple[PartitionView, ...]
     leaderless: Mapping[int, ContextError]
-    table_offsets: Mapping[int, PartitionOffset]
+    table_offsets: dict[int, PartitionOffset]
+
+    @property
+    def known(self) -> dict[int, PartitionOffset]:
+        """How far partitions are archived or staged; one that never was is not there."""
+        return {each.partition: each.known for each in self.partitions if each.known is not None}
 
 
 def look(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.ingest.cutting import Backlog
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task import translate_range
 from archiver.ingest.task_values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.topic_run import TopicRun
+from archiver.ingest.wave_plan import WaveLimits, WavePlanner
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
@@ -41,31 +43,43 @@ class Waves:
         self._settings = settings
         self._observer = observer
         self._stop = stop
+        self._planner = WavePlanner[TopicRun]()
 
     def run(self) -> int:
         """Return how many waves it took. The engine is asked for only if there is work."""
         wave = 0
         while not self._stop.is_set():
-            planned = self._plan()
-            if not planned:
+            backlogs = self._backlogs()
+            if not backlogs:
                 break
             wave += 1
-            self._observer.wave_planned(wave, {run.name: ranges for run, ranges in planned.items()})
+            engine = self._engine()
+            owners = self._planner.plan(backlogs, self._limits(engine.slots))
+            self._observer.wave_planned(wave, _by_topic(owners))
             pass_point(FaultPoint.AFTER_PLAN)
-            self._work(planned)
+            self._work(owners, engine)
+        for run in self._runs:
+            with failing(run):
+                run.finish()
         return wave
 
-    def _plan(self) -> dict[TopicRun, tuple[PlannedRange, ...]]:
-        planned: dict[TopicRun, tuple[PlannedRange, ...]] = {}
+    def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
+        found: dict[TopicRun, tuple[Backlog, ...]] = {}
         for run in self._runs:
             if not run.failed:
                 with failing(run):
-                    planned[run] = run.plan()
-        return {run: ranges for run, ranges in planned.items() if ranges}
+                    found[run] = run.plan()
+        return {run: backlogs for run, backlogs in found.items() if backlogs}
 
-    def _work(self, planned: Mapping[TopicRun, Sequence[PlannedRange]]) -> None:
-        engine = self._engine()
-        owners = [(run, one) for run, ranges in planned.items() for one in ranges]
+    def _limits(self, slots: int) -> WaveLimits:
+        return WaveLimits(
+            slots=slots,
+            most_tasks=max(slots, int(slots * self._settings.max_commit_interval / _LEAST_BUDGET_SECONDS)),
+            task_bytes=self._settings.task_size,
+            tasks_per_partition=self._settings.tasks_per_partition,
+        )
+
+    def _work(self, owners: Sequence[tuple[TopicRun, PlannedRange]], engine: Engine) -> None:
         tasks = self._tasks(owners, engine.slots)
         left = Counter(run for run, _ in owners)
         with _interrupted_by(self._stop, engine):
@@ -94,6 +108,13 @@ class Waves:
             )
             for run, planned in owners
         ]
+
+
+def _by_topic(owners: Sequence[tuple[TopicRun, PlannedRange]]) -> dict[str, tuple[PlannedRange, ...]]:
+    return {
+        name: tuple(one for run, one in owners if run.name == name)
+        for name in dict.fromkeys(run.name for run, _ in owners)
+    }
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from catalog.errors import NotOurTable
 from catalog.model import FileState, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from tests.inline_engine import InlineEngine
+from tests.integration.readers import from_kafka
 from tests.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
@@ -150,6 +151,117 @@ def test_what_retention_took_is_a_loss_of_that_partition_alone(stack: Stack) -> 
     assert isinstance(error, DataLoss)
     assert error.context["lost"] == "[10, 15)"
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)] + [(1, n) for n in range(20)]
+
+
+def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(20), 2))
+    run_well(config)
+    stack.produce(topic, *numbered(range(20, 40), 2))
+    delete_before(stack, topic, 0, 15)
+    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    assert report.succeeded, report
+    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
+        (10, 20, 5),
+        (10, 20, 0),
+    ]
+    assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(15, 20))] + [
+        (1, n) for n in range(20)
+    ]
+    snapshots = stack.catalog().load_table(load_config(config).topic(topic).table).snapshots()
+    assert [snapshot.summary["archiver.lost"] for snapshot in snapshots] == [None, '{"0":[10,15]}', None]
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        rows = connection.execute("SELECT partition, start_offset, end_offset, state FROM files WHERE lost").fetchall()
+    assert rows == [(0, 10, 15, "committed")]
+    assert run_well(config).records == 0
+
+
+def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(10)))
+    run_well(config)
+    stack.produce(topic, *numbered(range(10, 20)))
+    delete_before(stack, topic, 0, 20)
+    assert not run(config).succeeded
+    assert ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once().succeeded
+    stack.produce(topic, *numbered(range(20, 23)))
+    run_well(config)
+    assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 23))]
+
+
+def delete_before(stack: Stack, topic: str, partition: int, offset: int) -> None:
+    stack.admin.delete_records([TopicPartition(topic, partition, offset)])[TopicPartition(topic, partition)].result(30)
+
+
+class AddsPartitions(SilentObserver):
+    """Adds partitions, and records to them, when the first wave has been planned."""
+
+    def __init__(self, stack: Stack, topic: str) -> None:
+        self._stack = stack
+        self._topic = topic
+
+    def wave_planned(self, wave: int, ranges: Any) -> None:
+        if wave == 1:
+            self._stack.admin.create_partitions([NewPartitions(self._topic, 3)])[self._topic].result(30)
+            time.sleep(1)
+            self._stack.produce(self._topic, {"value": b"added", "partition": 2})
+
+
+def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(10), 2))
+    observer = AddsPartitions(stack, topic)
+    report = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine()).run_once()
+    assert report.succeeded, report
+    assert (report.waves, report.records) == (2, 11)
+    assert (2, 0) in places(read(stack, config, topic))
+
+
+def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    producer = stack.producer(transactional_id=unique("aborter"))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(20):
+        producer.produce(topic, value=b"%d" % number)
+    producer.flush(30)  # what is not sent is purged
+    producer.abort_transaction(30)
+    report = run_well(config)
+    assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
+    assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]
+    assert run_well(config).waves == 0
+
+
+def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
+    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "200"}
+    topic = stack.topic(1, settings | {"max.compaction.lag.ms": "300", "delete.retention.ms": "86400000"})
+    config = stack.config({topic: {}})
+    for turn in range(30):
+        messages = [{"key": b"k%d" % (number % 7), "value": b"%d/%d" % (turn, number)} for number in range(20)]
+        stack.produce(topic, *messages, {"key": b"gone", "value": None})
+        time.sleep(0.25)
+    expected = _after_compaction(stack, topic)
+    assert len(expected) < 30 * 21, "nothing was compacted"
+    run_well(config)
+    rows = [(row["kafka"]["offset"], row["key"], row["val"]) for row in read(stack, config, topic).to_pylist()]
+    assert sorted(offset for offset, _, _ in rows) == expected
+    assert any(value is None for _, _, value in rows), "no tombstone"
+
+
+def _after_compaction(stack: Stack, topic: str) -> list[int]:
+    """The offsets that a consumer sees, once they are fewer and no longer change."""
+    seen: list[list[int]] = []
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        seen.append([record.offset for record in from_kafka(stack, topic, 1)])
+        if len(seen) > 2 and len(seen[-1]) < 30 * 21 and seen[-1] == seen[-2] == seen[-3]:
+            break
+        time.sleep(1)
+    return seen[-1]
 
 
 def test_a_log_that_starts_inside_a_batch_is_read_from_there(stack: Stack) -> None:

@@ -63,6 +63,25 @@ def test_one_failed_partition_leaves_the_others():
     assert set(plan.failed) == {0}
 
 
+def test_an_accepted_gap_is_named_and_gone_past():
+    gone = PartitionView(partition=0, log_start=50, last_stable=90, known=known(40))
+    whole = PartitionView(partition=1, log_start=50, last_stable=90, known=known(60))
+    fresh = PartitionView(partition=2, log_start=50, last_stable=90)
+    emptied = PartitionView(partition=3, log_start=90, last_stable=90, known=known(40))
+    plan = plan_topic("orders", [gone, whole, fresh, emptied], accept_gaps=True)
+    assert plan.failed == {}
+    assert plan.lost == {0: (40, 50), 3: (40, 90)}
+    assert [(each.partition, each.start_offset) for each in plan.ranges] == [(0, 50), (1, 60), (2, 50)]
+
+
+def test_a_log_that_was_cut_back_is_no_gap_to_accept():
+    diverged = PartitionView(partition=0, log_start=0, last_stable=90, known=known(40), epoch_end=35)
+    shorter = PartitionView(partition=1, log_start=0, last_stable=30, known=known(40))
+    plan = plan_topic("orders", [diverged, shorter], accept_gaps=True)
+    assert set(plan.failed) == {0, 1}
+    assert plan.lost == {}
+
+
 def test_staged_ranges_count_as_archived():
     table = {0: known(10), 1: known(20)}
     staged = {0: known(15, 4), 2: known(7)}

@@ -11,6 +11,7 @@ import pytest
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
 from archiver.errors import BrokerUnavailable, StorageError
+from archiver.ingest.cutting import Backlog
 from archiver.ingest.observer import SilentObserver
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task_values import TaskResult, TopicTarget
@@ -30,12 +31,12 @@ class FakeRun:
         self.failed = False
         self.steps: list[str] = []
         self._left = [
-            PlannedRange(partition=number, start_offset=0, end_offset=1, leader_epoch=-1, owns_head=True)
+            Backlog(partition=number, spans=((0, 1),), leader_epoch=-1, bytes_per_offset=100.0)
             for number in range(partitions)
         ]
         self._breaks = breaks
 
-    def plan(self) -> tuple[PlannedRange, ...]:
+    def plan(self) -> tuple[Backlog, ...]:
         self._do("plan")
         planned, self._left = tuple(self._left), []
         return planned
@@ -47,6 +48,9 @@ class FakeRun:
 
     def commit(self) -> None:
         self._do("commit")
+
+    def finish(self) -> None:
+        self._do("finish")
 
     def fail(self, error: ContextError) -> None:
         self.failed = True
@@ -92,16 +96,16 @@ def waves(
 def test_each_topic_is_committed_once_its_tasks_are_in(target: TopicTarget, settings: ArchiveSection) -> None:
     runs = [FakeRun("a", partitions=3), FakeRun("b", partitions=1)]
     assert waves(runs, target, settings).run() == 1
-    assert runs[0].steps == ["plan", "take", "take", "take", "commit", "plan"]
-    assert runs[1].steps == ["plan", "take", "commit", "plan"]
+    assert runs[0].steps == ["plan", "take", "take", "take", "commit", "plan", "finish"]
+    assert runs[1].steps == ["plan", "take", "commit", "plan", "finish"]
 
 
 @pytest.mark.parametrize(
     ("breaks", "steps"),
     [
-        ("plan", ["fail"]),
-        ("take", ["plan", "fail", "fail"]),
-        ("commit", ["plan", "take", "take", "fail"]),
+        ("plan", ["fail", "finish"]),
+        ("take", ["plan", "fail", "fail", "finish"]),
+        ("commit", ["plan", "take", "take", "fail", "finish"]),
     ],
 )
 def test_a_failing_topic_leaves_the_others(
@@ -110,7 +114,7 @@ def test_a_failing_topic_leaves_the_others(
     runs = [FakeRun("a", breaks=breaks), FakeRun("b")]
     waves(runs, target, settings).run()
     assert runs[0].steps == steps
-    assert runs[1].steps == ["plan", "take", "take", "commit", "plan"]
+    assert runs[1].steps == ["plan", "take", "take", "commit", "plan", "finish"]
 
 
 def test_without_work_no_engine_is_started(target: TopicTarget, settings: ArchiveSection) -> None:
@@ -125,7 +129,7 @@ def test_nothing_begins_once_stop_is_set(target: TopicTarget, settings: ArchiveS
     stop.set()
     run = FakeRun("a")
     assert waves([run], target, settings, stop=stop).run() == 0
-    assert run.steps == []
+    assert run.steps == ["finish"]
 
 
 def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSection) -> None:
