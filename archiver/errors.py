@@ -14,7 +14,6 @@ ArchiverError
 │   ├── UnknownSubject       it has no schema under this name
 │   └── BadSchema            a schema that can't be compiled
 ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
-├── UnsupportedBatch         a message format that is not read
 ├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
 ├── TopicBusy                (retryable) another archiver is at work on the topic
 ├── NoProgress               a task came back with nothing, again and again
@@ -99,10 +98,6 @@ class BadSchema(SchemaRegistryError):
 
 class CorruptBatch(ArchiverError):
     """Bytes of a record batch that contradict their own header or checksum."""
-
-
-class UnsupportedBatch(ArchiverError):
-    """Messages in a format that is not read (v0 and v1, before Kafka 0.11)."""
 
 
 class ParseHalted(ArchiverError):

@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, UnsupportedBatch
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
-from archiver.wire.batch_header import scan
+from archiver.wire.compression import Inflater
+from archiver.wire.scan import Scan, scan
 
 _EMPTY_PAUSE: Final = 0.05
 _FAR: Final = (1 << 63) - 1
@@ -63,13 +64,13 @@ def read_range(
 ) -> Iterator[DecodedBatches]:
     """Decode what [start_offset, end_offset) owns; see `PartitionFetcher.batches`.
 
-    `patience` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`,
-    `UnsupportedBatch`; `DataLoss` where the log ends before the range does, `LeaderUnavailable` where it stays silent.
+    `patience` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`;
+    `DataLoss` where the log ends before the range does, `LeaderUnavailable` where it stays silent.
     """
     if start_offset >= end_offset:
         yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
         return
-    fetching = _Fetching(source, end_offset, patience, where)
+    fetching = _Fetching(source, end_offset, patience, where, limits=limits)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
             pending = pool.submit(fetching.piece, start_offset)
@@ -93,8 +94,8 @@ def _decode(
             decoded = decode_batches(
                 data, aborted=aborted, start_offset=at, end_offset=end_offset, cut_head=cut_head, limits=limits
             )
-        except (CorruptBatch, UnsupportedBatch) as error:
-            raise type(error)(error.message, **where, **error.context) from error
+        except CorruptBatch as error:
+            raise CorruptBatch(error.message, **where, **error.context) from error
         data, aborted, at = data[decoded.consumed :], decoded.open_transactions, decoded.next_offset
         if at >= piece.next_offset:
             yield decoded if not piece.last else replace(decoded, next_offset=max(at, end_offset), complete=True)
@@ -105,8 +106,11 @@ def _decode(
 class _Fetching:
     """Fetches piece after piece of a range, in whatever thread calls."""
 
-    def __init__(self, source: Source, end_offset: int, patience: float, where: Mapping[str, Any]) -> None:
+    def __init__(
+        self, source: Source, end_offset: int, patience: float, where: Mapping[str, Any], *, limits: DecodeLimits
+    ) -> None:
         self._source = source
+        self._inflater = Inflater(limit=limits.batch)
         self._end_offset = end_offset
         self._patience = patience
         self._where = where
@@ -127,19 +131,19 @@ class _Fetching:
         raise CancelledError
 
     def _measured(self, fetched: Fetched, offset: int) -> _Piece:
-        headers, next_range_seen, error = scan(np.frombuffer(fetched.data, dtype=np.uint8), self._end_offset)
-        if error is not None:  # decoding finds it again, behind what may be wrong before it
+        found = self._scan(fetched.data)
+        if found.error is not None:  # decoding finds it again, behind what may be wrong before it
             return _Piece(fetched=fetched, start_offset=offset, next_offset=_FAR, last=True)
-        if next_range_seen:
+        if found.next_range_seen:
             return _Piece(fetched=fetched, start_offset=offset, next_offset=self._end_offset, last=True)
-        if not len(headers):
+        if not len(found.headers):
             raise CorruptBatch(
                 "A batch says it is longer than the broker has it",
                 **self._where,
                 offset=offset,
                 bytes=len(fetched.data),
             )
-        next_offset = int(headers["last_offset"][-1]) + 1
+        next_offset = int(found.headers["last_offset"][-1]) + 1
         if next_offset <= offset:
             raise CorruptBatch("The broker answers with batches before the offset", **self._where, offset=offset)
         return _Piece(
@@ -149,8 +153,11 @@ class _Fetching:
     def _range_is_over(self, offset: int) -> bool:
         """Whether the first batch in the log from `offset` on, of open transactions too, is of the next range."""
         seen = self._source(offset, peek=True)
-        headers, next_range_seen, _ = scan(np.frombuffer(seen.data, dtype=np.uint8), self._end_offset)
-        return next_range_seen and not len(headers)
+        found = self._scan(seen.data)
+        return found.next_range_seen and not len(found.headers)
+
+    def _scan(self, data: bytes) -> Scan:
+        return scan(np.frombuffer(data, dtype=np.uint8), self._end_offset, self._inflater)
 
     def _silence(self, fetched: Fetched, offset: int) -> ArchiverError:
         if fetched.high_watermark < self._end_offset:

@@ -24,7 +24,7 @@ class RangeSource(Protocol):
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
         """Decoded pieces of the range in order, without gaps between them, up to its end.
 
-        Raises the leaves of SourceError, CorruptBatch and UnsupportedBatch where the range can't be read on.
+        Raises the leaves of SourceError, and CorruptBatch, where the range can't be read on.
         """
 
 

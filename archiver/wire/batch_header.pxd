@@ -1,5 +1,7 @@
 """What the kernels of this package share: the header of a batch as a struct, and the protocol's integers."""
 
+# A batch of the formats v0 and v1 is an outer message: one record, or the wrapper of a compressed set of them.
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
@@ -16,7 +18,16 @@ cdef packed struct Header:
     int32_t attributes
     int32_t producer_epoch
     int32_t base_sequence
-    int32_t count
+    int32_t count           # of a wrapper: -1
+    int32_t magic
+
+
+cdef inline uint32_t be32(const uint8_t* at) noexcept nogil:
+    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | <uint32_t>at[3]
+
+
+cdef inline uint64_t be64(const uint8_t* at) noexcept nogil:
+    return (<uint64_t>be32(at) << 32) | be32(at + 4)
 
 
 cdef inline bint varint(const uint8_t* at, int64_t* pos, int64_t end, int32_t* value) noexcept nogil:
@@ -24,6 +35,11 @@ cdef inline bint varint(const uint8_t* at, int64_t* pos, int64_t end, int32_t* v
     cdef uint32_t bits = 0
     cdef int shift = 0
     cdef uint8_t octet
+    if pos[0] < end and at[pos[0]] < 0x80:
+        bits = at[pos[0]]
+        pos[0] += 1
+        value[0] = <int32_t>((bits >> 1) ^ (0 - (bits & 1)))
+        return True
     while shift < 35 and pos[0] < end:
         octet = at[pos[0]]
         pos[0] += 1

@@ -1,15 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The headers of record batches (format v2), walked over without touching their records.
+"""The headers of record batches (format v2) and of outer messages (v0, v1), walked over without touching their records.
 
 Offsets and lengths lie outside a batch's checksum, so the walk checks them against each other: batches follow one another,
 and each lies inside the bytes. A batch that the bytes hold only a part of ends the walk, as Fetch responses end.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+
+from archiver.wire.batch_header cimport Header, be32, be64, varint, varlong
 
 import numpy as np
 
-from archiver.errors import CorruptBatch, UnsupportedBatch
+from archiver.errors import CorruptBatch
 
 HEADER_BYTES = 61
 """Bytes of a batch in front of its records."""
@@ -17,21 +19,33 @@ HEADER_BYTES = 61
 CHECKSUM_START = 21
 """Where, in a batch, the bytes begin that its CRC-32C covers; they reach to its end."""
 
+MESSAGE_CHECKSUM_START = 16
+"""Where, in an outer message, the bytes begin that its CRC-32 covers; they reach to its end."""
+
 HEADER = np.dtype([
     ("position", "i8"), ("size", "i8"), ("base_offset", "i8"), ("last_offset", "i8"), ("base_timestamp", "i8"),
     ("max_timestamp", "i8"), ("producer_id", "i8"), ("crc", "u4"), ("leader_epoch", "i4"), ("attributes", "i4"),
-    ("producer_epoch", "i4"), ("base_sequence", "i4"), ("count", "i4"),
+    ("producer_epoch", "i4"), ("base_sequence", "i4"), ("count", "i4"), ("magic", "i4"),
 ])
-"""One batch: `position` and `size` in the bytes scanned, then the fields of its header, its last offset as an offset."""
+"""One batch: `position` and `size` in the bytes scanned, then the fields of its header, its last offset as an offset.
+
+Of an outer message (`magic` 0 and 1): both times are its own, -1 in v0; `count` is 1, and -1 where it wraps a compressed
+set; the fields that these formats lack are -1."""
 
 cdef enum:
     _HEADER_BYTES = 61
     _LENGTH_END = 12        # the length field counts the bytes after itself
     _MAGIC_END = 17
+    _SHORTEST_V0 = 14       # checksum, magic, attributes, and the lengths of key and value
+    _SHORTEST_V1 = 22       # and the time
+    _CODEC = 0b111
+    _FIRST_ROOM = 64
 
 cdef enum Stop:
     AT_END                  # of the bytes, or in front of a batch that they hold only a part of
     AT_NEXT_RANGE
+    AT_ROOM_END             # of the headers
+    AT_WRAPPER              # its header is filled in but for the first offset
     AT_BAD_MAGIC
     AT_BAD_LENGTH
     AT_BAD_OFFSETS
@@ -42,13 +56,11 @@ _REASONS = {
     AT_BAD_OFFSETS: "its offsets do not follow those of the batch before, or fall",
 }
 
-
-cdef inline uint32_t _be32(const uint8_t* at) noexcept nogil:
-    return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | <uint32_t>at[3]
-
-
-cdef inline uint64_t _be64(const uint8_t* at) noexcept nogil:
-    return (<uint64_t>_be32(at) << 32) | _be32(at + 4)
+cdef struct Progress:
+    int64_t position
+    int64_t previous        # the last offset of the batch before
+    int64_t found
+    int64_t room
 
 
 cdef inline int32_t _be16(const uint8_t* at) noexcept nogil:
@@ -57,80 +69,154 @@ cdef inline int32_t _be16(const uint8_t* at) noexcept nogil:
 
 
 cdef void _fill(Header* header, const uint8_t* at) noexcept nogil:
-    header.leader_epoch = <int32_t>_be32(at + 12)
-    header.crc = _be32(at + 17)
+    header.leader_epoch = <int32_t>be32(at + 12)
+    header.crc = be32(at + 17)
     header.attributes = _be16(at + 21)
-    header.base_timestamp = <int64_t>_be64(at + 27)
-    header.max_timestamp = <int64_t>_be64(at + 35)
-    header.producer_id = <int64_t>_be64(at + 43)
+    header.base_timestamp = <int64_t>be64(at + 27)
+    header.max_timestamp = <int64_t>be64(at + 35)
+    header.producer_id = <int64_t>be64(at + 43)
     header.producer_epoch = _be16(at + 51)
-    header.base_sequence = <int32_t>_be32(at + 53)
-    header.count = <int32_t>_be32(at + 57)
+    header.base_sequence = <int32_t>be32(at + 53)
+    header.count = <int32_t>be32(at + 57)
 
 
-cdef Stop _walk(
-    const uint8_t* data, int64_t size, int64_t end_offset, Header* out, int64_t* found, int64_t* position
-) noexcept nogil:
-    """Step from batch to batch; `out` is null in the pass that only counts."""
-    cdef int64_t length, base, last, previous = -1
+cdef void _fill_message(Header* header, const uint8_t* at) noexcept nogil:
+    header.crc = be32(at + 12)
+    header.attributes = <int8_t>at[17]
+    header.base_timestamp = header.max_timestamp = <int64_t>be64(at + 18) if header.magic else -1
+    header.leader_epoch = header.producer_epoch = header.base_sequence = -1
+    header.producer_id = -1
+    header.count = -1 if header.attributes & _CODEC else 1
+
+
+cdef inline int64_t _shortest(uint8_t magic) noexcept nogil:
+    """The least that a batch's length field may say."""
+    if magic == 2:
+        return _HEADER_BYTES - _LENGTH_END
+    return _SHORTEST_V1 if magic else _SHORTEST_V0
+
+
+cdef Stop _walk(const uint8_t* data, int64_t size, int64_t end_offset, Header* out, Progress* p) noexcept nogil:
+    """Step from batch to batch, writing their headers."""
+    cdef int64_t length, base, last
     cdef const uint8_t* at
     cdef Header* header
-    found[0] = position[0] = 0
-    while size - position[0] >= _MAGIC_END:
-        at = data + position[0]
-        if at[16] != 2:
+    while size - p.position >= _MAGIC_END:
+        at = data + p.position
+        if at[16] > 2:
             return AT_BAD_MAGIC
-        length = <int32_t>_be32(at + 8)
-        if length < _HEADER_BYTES - _LENGTH_END:
+        length = <int32_t>be32(at + 8)
+        if length < _shortest(at[16]):
             return AT_BAD_LENGTH
-        if length > size - position[0] - _LENGTH_END:
+        if length > size - p.position - _LENGTH_END:
             return AT_END
-        base = <int64_t>_be64(at)
-        last = <int64_t>(<uint64_t>base + <uint64_t><int64_t><int32_t>_be32(at + 23))
-        if base <= previous or last < base:
+        base = last = <int64_t>be64(at)
+        if at[16] == 2:
+            last = <int64_t>(<uint64_t>base + <uint64_t><int64_t><int32_t>be32(at + 23))
+        if base <= p.previous or last < base or last == INT64_MAX:
             return AT_BAD_OFFSETS
+        if p.found == p.room:
+            return AT_ROOM_END
+        header = out + p.found
+        header.position, header.size, header.magic = p.position, length + _LENGTH_END, at[16]
+        header.base_offset, header.last_offset = base, last
+        if at[16] == 2:
+            _fill(header, at)
+        else:
+            _fill_message(header, at)
+            if header.count < 0:
+                return AT_WRAPPER
         if base >= end_offset:
             return AT_NEXT_RANGE
-        if out != NULL:
-            header = out + found[0]
-            header.position, header.size = position[0], length + _LENGTH_END
-            header.base_offset, header.last_offset = base, last
-            _fill(header, at)
-        previous = last
-        found[0] += 1
-        position[0] += length + _LENGTH_END
+        _accept(header, p)
     return AT_END
 
 
-def scan(const uint8_t[::1] data, int64_t end_offset):
-    """Give the headers of the whole batches that begin below `end_offset`, whether one at or above it was seen, and the
-    error to raise once these batches are read, or None.
+cdef inline void _accept(const Header* header, Progress* p) noexcept nogil:
+    p.previous = header.last_offset
+    p.position += header.size
+    p.found += 1
 
-    The error is `CorruptBatch` where lengths or offsets contradict each other, `UnsupportedBatch` for formats before v2.
-    It comes last because a wrong length shows only behind its batch, whose checksum then names the one to blame.
+
+cdef class Walk:
+    """A walk over `data` up to the first batch that begins at or above `end_offset`.
+
+    `step` goes on until the end, or until a wrapper, whose first offset `place` then gets; it says whether it did.
+    Afterwards `headers` holds the batches of the range, `next_range_seen` says whether one behind it was seen, and
+    `error` is the `CorruptBatch` to raise once these batches are read, or None. It comes last because a wrong length
+    shows only behind its batch, whose checksum then names the one to blame.
     """
-    cdef int64_t size = data.shape[0], found = 0, position = 0
-    cdef const uint8_t* at = &data[0] if size else NULL
+
+    cdef const uint8_t[::1] data
     cdef Header[::1] out
+    cdef object array
+    cdef int64_t end_offset
+    cdef Progress at
     cdef Stop stop
-    with nogil:
-        stop = _walk(at, size, end_offset, NULL, &found, &position)
-    headers = np.empty(found, dtype=HEADER)
-    if found:
-        out = headers
-        with nogil:
-            _walk(at, size, end_offset, &out[0], &found, &position)
-    if stop == AT_END or stop == AT_NEXT_RANGE:
-        return headers, stop == AT_NEXT_RANGE, None
-    base = <int64_t>_be64(at + position)
-    if stop == AT_BAD_MAGIC and at[position + 16] < 2:
-        error = UnsupportedBatch(
-            f"Message format v{at[position + 16]} (before Kafka 0.11) is not read; archive a copy of the topic in v2",
-            base_offset=base, position=position,
+
+    def __cinit__(self, const uint8_t[::1] data, int64_t end_offset):
+        self.data, self.end_offset = data, end_offset
+        self.at.position = self.at.found = 0
+        self.at.previous = -1
+        self.array = np.empty(0, dtype=HEADER)
+        self._grow(_FIRST_ROOM)
+
+    def _grow(self, room):
+        array = np.empty(room, dtype=HEADER)
+        array[: self.at.found] = self.array[: self.at.found]
+        self.array = self.out = array
+        self.at.room = room
+
+    def step(self):
+        """Walk on; True in front of a wrapper."""
+        cdef int64_t size = self.data.shape[0]
+        while True:
+            if size == 0:
+                self.stop = AT_END
+                return False
+            with nogil:
+                self.stop = _walk(&self.data[0], size, self.end_offset, &self.out[0], &self.at)
+            if self.stop != AT_ROOM_END:
+                return self.stop == AT_WRAPPER
+            self._grow(4 * self.at.room)
+
+    @property
+    def wrapper(self):
+        """The header of the wrapper that the walk waits at; its base offset is still its last one."""
+        return self.array[self.at.found]
+
+    def place(self, int64_t base_offset):
+        """Say where the wrapper begins; False ends the walk: behind the range, or where its offsets are wrong."""
+        cdef Header* header = &self.out[self.at.found]
+        if base_offset <= self.at.previous or base_offset > header.last_offset:
+            self.stop = AT_BAD_OFFSETS
+        elif base_offset >= self.end_offset:
+            self.stop = AT_NEXT_RANGE
+        else:
+            header.base_offset = base_offset
+            _accept(header, &self.at)
+            return True
+        return False
+
+    @property
+    def headers(self):
+        """The headers found, an array of `HEADER`."""
+        return self.array[: self.at.found]
+
+    @property
+    def next_range_seen(self):
+        """Whether a batch at or above the end offset was seen."""
+        return self.stop == AT_NEXT_RANGE
+
+    @property
+    def error(self):
+        """What is wrong with the batch behind those found; None where nothing is."""
+        if self.stop not in _REASONS:
+            return None
+        return CorruptBatch(
+            f"A batch contradicts itself: {_REASONS[self.stop]}",
+            base_offset=<int64_t>be64(&self.data[self.at.position]), position=self.at.position,
         )
-    else:
-        error = CorruptBatch(f"A batch contradicts itself: {_REASONS[stop]}", base_offset=base, position=position)
-    return headers, False, error
 
 
 def control_type(const uint8_t[::1] records):

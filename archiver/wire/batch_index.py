@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,31 +10,39 @@ import numpy.typing as npt
 from archiver.wire.attributes import LOG_APPEND_TIME
 from archiver.wire.columns import NO_TIME, NO_TIMESTAMP, BatchIndex, Int64Array
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBatch:
-    """A batch that gave rows: its place among the headers and the rows; `in_order` as `RecordBuilder.append` says."""
-
-    index: int
-    first_row: int
-    rows: int
-    in_order: bool
+NO_TYPE: Final = -1
+CREATE: Final = 0
+LOG_APPEND: Final = 1
 
 
-def index_batches(kept: list[KeptBatch], headers: npt.NDArray[Any], timestamps: Int64Array) -> BatchIndex:
-    """Index the batches; `headers` holds theirs, one for each, and `timestamps` the rows' producer times in ms."""
-    first_row = np.array([batch.first_row for batch in kept], dtype=np.int64)
-    rows = np.array([batch.rows for batch in kept], dtype=np.int64)
+def timestamp_types(headers: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The protocol's timestamp type of each batch: format v0 has none."""
+    appended = np.where(headers["attributes"] & LOG_APPEND_TIME, LOG_APPEND, CREATE)
+    types: npt.NDArray[np.int32] = np.where(headers["magic"] == 0, NO_TYPE, appended).astype(np.int32)
+    return types
+
+
+def index_batches(
+    headers: npt.NDArray[Any],
+    first_row: Int64Array,
+    rows: Int64Array,
+    in_order: npt.NDArray[np.bool_],
+    timestamps: Int64Array,
+) -> BatchIndex:
+    """Index the batches that gave rows, an element of the first four for each; `timestamps` are the rows' in ms.
+
+    `in_order` says of a batch that each row has a time and these never fall.
+    """
     median = timestamps[first_row + (rows - 1) // 2]
-    for place, batch in enumerate(kept):
-        if not batch.in_order:
-            median[place] = _lower_median(timestamps[batch.first_row : batch.first_row + batch.rows])
+    for place in np.flatnonzero(~in_order).tolist():
+        start = int(first_row[place])
+        median[place] = _lower_median(timestamps[start : start + int(rows[place])])
     return BatchIndex(
         base_offset=headers["base_offset"].copy(),
         last_offset=headers["last_offset"].copy(),
         first_row=first_row,
         rows=rows,
-        append_timestamp=np.where(headers["attributes"] & LOG_APPEND_TIME, headers["max_timestamp"], NO_TIME),
+        append_timestamp=np.where(timestamp_types(headers) == LOG_APPEND, headers["max_timestamp"], NO_TIME),
         median_timestamp=median,
         bytes=headers["size"].copy(),
     )

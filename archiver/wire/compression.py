@@ -1,7 +1,8 @@
 """Decompression of a batch's records, into one scratch buffer that is used again for the next batch.
 
 The scratch grows by steps up to a limit and never beyond it, so a batch that claims little and inflates to gigabytes
-costs no more than the limit. All codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4, zstd.
+costs no more than the limit. All codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4, zstd;
+in the formats v0 and v1 all but zstd.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import Final
 import cramjam
 import numpy as np
 
+from archiver.wire.lz4_header import with_header_checksum
+
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
 _XERIAL_LENGTH: Final = 4
+_FIRST_WITH_ZSTD: Final = 2
 _GROWTH: Final = 4
 _FIRST_SCRATCH: Final = 256 << 10
 _MAX_SNAPPY_RATIO: Final = 22
@@ -46,21 +50,23 @@ class Inflater:
         self._limit = limit
         self._scratch = _untouched(min(_FIRST_SCRATCH, limit))
 
-    def inflate(self, codec: int, payload: memoryview) -> memoryview:
-        """Give the decompressed payload, at most `limit` bytes; raises `InflateError`."""
+    def inflate(self, codec: int, payload: memoryview, *, magic: int = 2) -> memoryview:
+        """Give the decompressed payload of a batch of format `magic`, at most `limit` bytes; raises `InflateError`."""
         match codec:
             case Codec.NONE:
                 return payload
             case Codec.GZIP:
                 return self._stream(cramjam.gzip.decompress_into, payload)
+            case Codec.LZ4 if magic == 0:
+                return self._stream(cramjam.lz4.decompress_into, with_header_checksum(payload))
             case Codec.LZ4:
                 return self._stream(cramjam.lz4.decompress_into, payload)
-            case Codec.ZSTD:
+            case Codec.ZSTD if magic >= _FIRST_WITH_ZSTD:
                 return self._stream(cramjam.zstd.decompress_into, payload)
             case Codec.SNAPPY:
                 return self._snappy(payload)
             case _:
-                raise InflateError(f"codec {codec} does not exist")
+                raise InflateError(f"codec {codec} does not exist in format v{magic}")
 
     def _stream(self, decompress_into: Callable[[memoryview, memoryview], int], payload: memoryview) -> memoryview:
         # These formats need not say how large they get, and a scratch that is too small looks like any other error: so

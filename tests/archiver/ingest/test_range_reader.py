@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from archiver.errors import CorruptBatch, DataLoss, LeaderUnavailable, UnsupportedBatch
+from archiver.errors import CorruptBatch, DataLoss, LeaderUnavailable
 from archiver.ingest.range_reader import Fetched, read_range
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits
+from tests.message_sets import message, wrapper
 from tests.record_batches import Record, build, marker, offsets, raw_batch
 
 Script = Callable[[int, bool], bytes | Fetched]
@@ -155,11 +156,12 @@ def test_corruption_names_the_place_and_comes_behind_what_is_whole() -> None:
     assert caught.value.context == {"topic": "t", "partition": 4, "base_offset": 5, "position": 0}
 
 
-def test_old_formats_are_named_with_their_place() -> None:
-    old = bytearray(batch(0))
-    old[16] = 1
-    with pytest.raises(UnsupportedBatch, match="topic='t'"):
-        read(lambda offset, peek: bytes(old), 0, 1)
+def test_formats_that_follow_each_other() -> None:
+    data = message(0, magic=0) + wrapper(3, [message(at) for at in range(3)], "gzip") + batch(4)
+    pieces = read(lambda offset, peek: state(data), 0, 5)
+    assert [offset for piece in pieces for offset in offsets(piece)] == list(range(5))
+    with pytest.raises(CorruptBatch, match="topic='t'"):
+        read(lambda offset, peek: wrapper(3, [], "gzip"), 0, 1)
 
 
 def test_the_limits_split_a_piece_and_keep_its_transactions() -> None:

@@ -6,9 +6,20 @@ import random
 
 import pytest
 
-from archiver.errors import ArchiverError, CorruptBatch, UnsupportedBatch
+from archiver.errors import ArchiverError, CorruptBatch
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
-from tests.record_batches import HEADER, Record, build, marker, offsets, patched, raw_batch, raw_record, varint
+from tests.record_batches import (
+    HEADER,
+    Record,
+    build,
+    headers_of,
+    marker,
+    offsets,
+    patched,
+    raw_batch,
+    raw_record,
+    varint,
+)
 
 FIRST = build([Record(), Record(key=None, value=b"", headers=(("a", b"1"), ("b", None)))], base_offset=5)
 SECOND = build([Record(value=b"x" * 40, headers=(("h", b"v"),))] * 4, base_offset=20, codec="gzip")
@@ -32,7 +43,7 @@ def outcome(data: bytes) -> tuple[int, ArchiverError | None]:
     """Rows, or the error; any other end fails the test."""
     try:
         return decode(data).records.num_rows, None
-    except (CorruptBatch, UnsupportedBatch) as error:
+    except CorruptBatch as error:
         return 0, error
 
 
@@ -55,8 +66,6 @@ def test_every_bit_flip_is_found_or_harmless() -> None:
         ):  # the checksum covers neither base offset nor leader epoch; a longer length makes a partial batch
             assert place < 16
             assert rows in (0, 2, 6)
-        elif isinstance(error, UnsupportedBatch):
-            assert place == 16
         else:
             assert place < 8 or error.context["base_offset"] == (5 if in_first else 20)
 
@@ -104,8 +113,6 @@ def test_a_damaged_control_batch_ends_no_transaction() -> None:
         (varint(-1) + b"\0" * 10, "record's length"),
         (varint(2) + b"\0" * 10, "record's length"),
         (varint(14) + b"\0" + b"\xff" * 10 + b"\0" * 20, "varint"),
-        (raw_record(delta=1), "offset"),
-        (raw_record(delta=-1), "offset"),
         (varint(8) + b"\0\0\0" + varint(60) + b"\0" * 20, "key's length"),
         (varint(8) + b"\0\0\0" + varint(-1) + varint(60) + b"\0" * 20, "value's length"),
         (varint(8) + b"\0\0\0" + varint(-1) + varint(-1) + varint(-1) + b"\0\0", "number of headers"),
@@ -122,9 +129,34 @@ def test_each_contradiction_is_named(record: bytes, reason: str) -> None:
     assert caught.value.context["base_offset"] == 77
 
 
-def test_offsets_inside_a_batch_must_rise() -> None:
-    with pytest.raises(CorruptBatch, match="does not rise"):
-        decode(raw_batch([raw_record(delta=1), raw_record(delta=1)], last_delta=5))
+@pytest.mark.parametrize("deltas", [(0, 0, 0), (2, 1, 0), (0, 2, 1), (-1, 0, 1), (0, 1, 3), (1, 2, 3), (5, 5, -7)])
+def test_offsets_that_do_not_rise_are_the_places_in_the_batch(deltas: tuple[int, ...]) -> None:
+    records = [raw_record(delta=delta, value=b"%d" % place) for place, delta in enumerate(deltas)]
+    decoded = decode(FIRST + raw_batch(records, base_offset=10) + SECOND)
+    assert offsets(decoded) == [5, 6, 10, 11, 12, 20, 21, 22, 23]
+    assert decoded.records.column("value").to_pylist()[2:5] == [b"0", b"1", b"2"]
+    assert decoded.records.column("batch_end").to_pylist()[2:5] == [12] * 3
+
+
+def test_offsets_that_do_not_rise_and_records_without_room() -> None:
+    headers = [(b"name", b"x" * 3000), (b"", None)]
+    records = [raw_record(delta=7 - place, value=bytes(9000), headers=headers, key=None) for place in range(8)]
+    decoded = decode(raw_batch(records))
+    assert offsets(decoded) == list(range(8))
+    assert decoded.records.column("key").null_count == 8
+    assert headers_of(decoded) == [headers] * 8
+
+
+def test_more_records_than_offsets() -> None:
+    with pytest.raises(CorruptBatch, match="more records than offsets"):
+        decode(raw_batch([raw_record(delta=1), raw_record(delta=1)], last_delta=0))
+
+
+def test_a_head_is_cut_by_offsets_as_given() -> None:
+    batch = raw_batch([raw_record(delta=0, value=b"%d" % place) for place in range(4)], base_offset=10)
+    decoded = decode_batches(batch, start_offset=12, end_offset=99, cut_head=True)
+    assert offsets(decoded) == [12, 13]
+    assert decoded.records.column("value").to_pylist() == [b"2", b"3"]
 
 
 @pytest.mark.parametrize("count", [-1, 2, 1_000_000, (1 << 31) - 1])
@@ -143,11 +175,3 @@ def test_batches_must_follow_one_another() -> None:
         decode(raw_batch([], base_offset=-1))
     with pytest.raises(CorruptBatch, match="do not follow"):
         decode(raw_batch([], base_offset=(1 << 63) - 1, last_delta=1))
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_are_named(magic: int) -> None:
-    batch = bytearray(FIRST)
-    batch[16] = magic
-    with pytest.raises(UnsupportedBatch, match=f"v{magic}"):
-        decode(bytes(batch))

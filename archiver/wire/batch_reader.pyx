@@ -1,0 +1,168 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
+"""The loop over a piece's batches: which count, are they whole, and their records into one set of columns.
+
+A batch costs a few Python calls (checksum, and decompression where it is compressed), a record none.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from archiver.wire.batch_header cimport Header
+from archiver.wire.message_set cimport append_messages
+from archiver.wire.record_batch cimport append_records
+from archiver.wire.record_sink cimport RecordSink
+
+import numpy as np
+from google_crc32c import value as crc32c
+
+from archiver.errors import CorruptBatch
+from archiver.wire import attributes
+from archiver.wire.batch_header import CHECKSUM_START, HEADER_BYTES, control_type
+from archiver.wire.compression import InflateError
+from archiver.wire.wrapper import inflate_wrapper
+
+cdef enum:
+    _ROW_COST = 80          # bytes that a record takes in the columns beside its key, value and headers
+    _SHORTEST_RECORD = 7
+
+cdef int32_t _CODEC = attributes.CODEC
+cdef int32_t _CONTROL = attributes.CONTROL
+cdef int32_t _TRANSACTIONAL = attributes.TRANSACTIONAL
+cdef int64_t _CHECKSUM_START = CHECKSUM_START
+cdef int64_t _HEADER_BYTES = HEADER_BYTES
+
+
+cdef class BatchReader:
+    """Reads batches of `octets`, whose headers are given, up to a `chunk` of decoded bytes.
+
+    `aborted` follows the transactions; `inflater` decompresses, and a batch of more than `limit` bytes is refused.
+    """
+
+    cdef RecordSink sink
+    cdef const uint8_t[::1] data
+    cdef const Header[::1] headers
+    cdef object octets, header_array, inflater, aborted
+    cdef int64_t limit, chunk, cost, kept
+    cdef int64_t[::1] index, first_row, rows
+    cdef uint8_t[::1] in_order
+    cdef readonly int64_t done, consumed, start_offset, next_offset
+
+    def __init__(self, octets, headers, aborted, inflater, *, int64_t limit, int64_t chunk):
+        self.sink = RecordSink()
+        self.octets = self.data = octets
+        self.header_array = self.headers = headers
+        self.aborted, self.inflater, self.limit, self.chunk = aborted, inflater, limit, chunk
+        self.index, self.first_row, self.rows = np.empty((3, len(headers)), np.int64)
+        self.in_order = np.empty(len(headers), np.uint8)
+
+    def read(self, int64_t start_offset, bint cut_head):
+        """Read the batches that begin at `start_offset` or above it, with `cut_head` those that reach over it too.
+
+        `done` batches are then read, which end at byte `consumed`, and the offsets from `start_offset` up to and
+        without `next_offset` are accounted for. Raises `CorruptBatch`.
+        """
+        cdef const Header* header
+        cdef bint owned
+        self.start_offset = self.next_offset = start_offset
+        self._expect()
+        while self.done < self.headers.shape[0] and self.cost < self.chunk:
+            header = &self.headers[self.done]
+            owned = header.base_offset >= start_offset or cut_head
+            self._read(header, start_offset, owned and header.last_offset >= start_offset)
+            self.done += 1
+            self.consumed = header.position + header.size
+            if header.last_offset >= start_offset:
+                self.next_offset = header.last_offset + 1
+                if not owned:
+                    self.start_offset = self.next_offset
+
+    cdef int _expect(self) except -1:
+        """Make room for what the uncompressed batches of this chunk hold at most."""
+        cdef int64_t index, rows = 0, size = 0
+        cdef const Header* header
+        for index in range(self.headers.shape[0]):
+            header = &self.headers[index]
+            if size >= self.chunk:
+                break
+            if not header.attributes & _CODEC and header.count <= header.size // _SHORTEST_RECORD:
+                rows += max(header.count, 0)
+                size += header.size
+        self.sink.expect(rows, min(size, self.chunk + self.limit))
+        return 0
+
+    cdef int _read(self, const Header* header, int64_t keep_from, bint wanted) except -1:
+        """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case."""
+        cdef int64_t end = header.position + header.size
+        if header.magic != 2:
+            if wanted:
+                self._append_messages(header, keep_from)
+            return 0
+        if crc32c(self.octets[header.position + _CHECKSUM_START : end]) != header.crc:
+            raise CorruptBatch(
+                "A batch does not match its checksum", base_offset=header.base_offset, position=header.position
+            )
+        if header.attributes & (_CONTROL | _TRANSACTIONAL) and self.aborted:
+            self.aborted.reach(header.last_offset)
+        if header.attributes & _CONTROL:
+            if self.aborted and control_type(self.octets[header.position + _HEADER_BYTES : end]) == attributes.ABORT_MARKER:
+                self.aborted.end(header.producer_id)
+        elif header.attributes & _TRANSACTIONAL and self.aborted and self.aborted.includes(header.producer_id):
+            pass
+        elif wanted:
+            self._append(header, keep_from)
+        return 0
+
+    cdef int _append(self, const Header* header, int64_t keep_from) except -1:
+        cdef const uint8_t[::1] records
+        cdef const uint8_t* at = &self.data[0] + header.position + _HEADER_BYTES
+        cdef int64_t size = header.size - _HEADER_BYTES
+        cdef int32_t codec = header.attributes & _CODEC
+        if codec:
+            try:
+                records = self.inflater.inflate(codec, self.octets[header.position + _HEADER_BYTES :][:size].data)
+            except InflateError as error:
+                raise CorruptBatch(
+                    f"The compressed records of a batch are bad: {error}", base_offset=header.base_offset, codec=codec
+                ) from error
+            size = records.shape[0]
+            at = &records[0] if size else NULL
+        self._charge(header, size + _ROW_COST * <int64_t>header.count)
+        cdef int64_t first_row = self.sink.at.rows
+        self._keep(first_row, append_records(self.sink, header, at, size, keep_from))
+        return 0
+
+    cdef int _append_messages(self, const Header* header, int64_t keep_from) except -1:
+        cdef const uint8_t[::1] messages
+        cdef const uint8_t* at = &self.data[0] + header.position
+        cdef int64_t size = header.size, first_row = self.sink.at.rows
+        cdef bint in_order
+        if header.count < 0:
+            messages = inflate_wrapper(self.inflater, self.octets[header.position :][:size], self.header_array[self.done])
+            size = messages.shape[0]
+            at = &messages[0] if size else NULL
+        in_order = append_messages(self.sink, header, at, size, keep_from)
+        self._charge(header, size + _ROW_COST * (self.sink.at.rows - first_row))
+        self._keep(first_row, in_order)
+        return 0
+
+    cdef int _charge(self, const Header* header, int64_t cost) except -1:
+        if cost > self.limit:
+            raise CorruptBatch(
+                f"A batch takes {cost} bytes decoded, the limit is {self.limit}", base_offset=header.base_offset
+            )
+        self.cost += cost
+        return 0
+
+    cdef void _keep(self, int64_t first_row, bint in_order) noexcept:
+        """Note what rows the batch gave, if it gave any."""
+        cdef int64_t rows = self.sink.at.rows - first_row
+        if rows:
+            self.index[self.kept], self.first_row[self.kept], self.rows[self.kept] = self.done, first_row, rows
+            self.in_order[self.kept] = in_order
+            self.kept += 1
+
+    def finish(self):
+        """The arrays of `RecordSink.finish`, and for each batch that gave rows its place among the headers, its first
+        row, how many it gave, and whether each has a time and these never fall."""
+        index, first_row, rows = np.asarray(self.index), np.asarray(self.first_row), np.asarray(self.rows)
+        kept = [each[: self.kept] for each in (index, first_row, rows, np.asarray(self.in_order).astype(np.bool_))]
+        return self.sink.finish(), *kept

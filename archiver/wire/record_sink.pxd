@@ -1,0 +1,92 @@
+"""Where the kernels of this package write the records they read: growing Arrow columns, one row a record."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+
+cdef struct Bytes:          # a growing Arrow column of byte strings
+    int32_t* end
+    uint8_t* valid
+    uint8_t* data
+    int64_t used
+    int64_t room
+    int64_t nulls
+
+
+cdef struct Columns:
+    int64_t* offset
+    int64_t* timestamp
+    int32_t* headers_end
+    Bytes key
+    Bytes value
+    Bytes name
+    Bytes text
+    int64_t rows
+    int64_t headers
+    int64_t headers_room
+
+
+cdef enum:
+    STRIDE = 16             # bytes copied at once where both sides have them
+
+
+cdef inline void put(Bytes* column, int64_t row, const uint8_t* source, int32_t length, int64_t beyond) noexcept nogil:
+    """Write row `row`; the caller has made room. A negative length is null, as Java's reader has it.
+
+    `beyond` bytes may be read from `source` on: a short string is copied with what follows it, faster than exactly.
+    """
+    if length < 0:
+        column.valid[row >> 3] &= <uint8_t>~(1 << (row & 7))
+        column.nulls += 1
+    else:
+        column.valid[row >> 3] |= <uint8_t>(1 << (row & 7))
+        if length <= STRIDE and beyond >= STRIDE and column.room - column.used >= STRIDE:
+            memcpy(column.data + column.used, source, STRIDE)
+        else:
+            memcpy(column.data + column.used, source, length)
+        column.used += length
+    column.end[row + 1] = <int32_t>column.used
+
+
+cdef inline bint crowded(
+    const Columns* out, int64_t key, int64_t value, int64_t headers, int64_t header_bytes
+) noexcept nogil:
+    """Whether a record of such lengths and so many headers has no room."""
+    return (
+        key > out.key.room - out.key.used
+        or value > out.value.room - out.value.used
+        or headers > out.headers_room - out.headers
+        or header_bytes > out.name.room - out.name.used
+        or header_bytes > out.text.room - out.text.used
+    )
+
+
+cdef inline void end_row(Columns* out, int64_t offset, int64_t timestamp, int64_t headers) noexcept nogil:
+    """End the row whose key, value and headers were put last."""
+    out.offset[out.rows] = offset
+    out.timestamp[out.rows] = timestamp
+    out.headers += headers
+    out.rows += 1
+    out.headers_end[out.rows] = <int32_t>out.headers
+
+
+cdef class Column:
+    cdef object buffer
+    cdef uint8_t* at
+    cdef int64_t size
+    cdef uint8_t* reserve(self, int64_t size) except NULL
+    cdef object cut(self, int64_t size)
+
+
+cdef class ByteStrings:
+    cdef Column valid, end, data
+    cdef int64_t reserve(self, Bytes* column, int64_t rows, int64_t room) except -1
+    cdef object finish(self, Bytes* column, int64_t rows)
+
+
+cdef class RecordSink:
+    cdef Columns at
+    cdef Column offset, timestamp, headers_end
+    cdef ByteStrings key, value, name, text
+    cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1
+    cdef void cut_back(self, const Columns* mark) noexcept

@@ -1,0 +1,45 @@
+"""Which batches some bytes hold: the walk over their headers, wrappers opened for their first offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from archiver.errors import CorruptBatch
+from archiver.wire.batch_header import Walk
+from archiver.wire.compression import Inflater
+from archiver.wire.message_set import first_offset
+from archiver.wire.wrapper import inflate_wrapper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """The headers (`batch_header.HEADER`) of the whole batches below the end offset.
+
+    `next_range_seen` says whether one at or above it was seen; `error` is what to raise once these batches are read.
+    """
+
+    headers: npt.NDArray[Any]
+    next_range_seen: bool
+    error: CorruptBatch | None
+
+
+def scan(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> Scan:
+    """Find the batches that begin below `end_offset`; the last one may be there in part and is then left out."""
+    walk = Walk(data, end_offset)
+    error = None
+    try:
+        while walk.step() and walk.place(_wrapped_from(data, walk.wrapper, inflater)):
+            pass
+    except CorruptBatch as raised:
+        error = raised
+    return Scan(headers=walk.headers, next_range_seen=walk.next_range_seen, error=error or walk.error)
+
+
+def _wrapped_from(data: npt.NDArray[np.uint8], header: npt.NDArray[Any], inflater: Inflater) -> int:
+    start = int(header["position"])
+    message = data[start : start + int(header["size"])]
+    return first_offset(inflate_wrapper(inflater, message, header), np.array([header]))
