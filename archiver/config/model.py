@@ -98,6 +98,8 @@ class TopicSection(Section):
     value: FormatConfig = RawFormat()
     on_parse_error: Literal["pass_through", "halt"] = "pass_through"
     target_file_size: Bytes = Field(default=256 << 20, ge=MIN_FILE_SIZE, le=4 << 30)
+    min_file_size: Bytes = Field(default=64 << 20, ge=0, le=4 << 30)
+    max_lag: Seconds = Field(default=300.0, ge=0.0, le=7 * 86400.0)
     start_from: StartFrom = "earliest"
 
 

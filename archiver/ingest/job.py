@@ -17,10 +17,10 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import SchemaRegistryError, TopicBusy
 from archiver.ingest.broker import BrokerClient
-from archiver.ingest.density import Density
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task_values import TopicTarget
+from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import open_topic, target_of
 from archiver.ingest.waves import Waves, failing
@@ -62,7 +62,7 @@ class ArchiveJob:
         self._engine = engine
         self._format = format_ or ParquetFormat()
         self._accept_gaps = accept_gaps
-        self._densities: dict[str, Density] = {}
+        self._memories: dict[str, TopicMemory] = {}
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic to where its log ends now.
@@ -71,11 +71,12 @@ class ArchiveJob:
         partition is in the report. Once `stop` is set, running tasks end and what is done is committed.
         """
         with self._connect() as connected:
-            return self._run(connected, stop or threading.Event())
+            return self._run(connected, stop or threading.Event(), look_every=None)
 
     def run_every(self, seconds: float, stop: threading.Event) -> JobReport:
         """Archive again and again, each run `seconds` after the one before began, until `stop` is set.
 
+        A partition with little new waits for `min_file_size` or `max_lag`; the first run archives everything.
         The observer gets each run's report; the last one is returned. Errors that may pass end only their run.
         """
         with self._connect() as connected:
@@ -83,7 +84,7 @@ class ArchiveJob:
             while not stop.is_set():
                 started = time.monotonic()
                 try:
-                    report = self._run(connected, stop)
+                    report = self._run(connected, stop, look_every=seconds)
                 except ContextError as error:
                     if not error.retryable:
                         raise
@@ -110,7 +111,7 @@ class ArchiveJob:
         existing = () if self._topics else brokers.topics()
         return self._config.select(existing, self._topics)
 
-    def _run(self, connected: _Connected, stop: threading.Event) -> JobReport:
+    def _run(self, connected: _Connected, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
         clean_spool(self._config.archive.spool)
         refused: list[TopicReport] = []
@@ -119,7 +120,7 @@ class ArchiveJob:
             for topic in self._configured(connected.brokers):
                 try:
                     schemas = TopicSchemas.read(topic, self._config.schema_registry)
-                    runs.append(self._open(schemas, connected, leases))
+                    runs.append(self._open(schemas, connected, leases, look_every))
                 except ContextError as error:
                     refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
                     self._observer.failed(topic.name, None, error)
@@ -144,7 +145,9 @@ class ArchiveJob:
         self._observer.finished(report)
         return report
 
-    def _open(self, schemas: TopicSchemas, connected: _Connected, leases: ExitStack) -> TopicRun:
+    def _open(
+        self, schemas: TopicSchemas, connected: _Connected, leases: ExitStack, look_every: float | None
+    ) -> TopicRun:
         name = schemas.config.name
         opened = open_topic(
             schemas,
@@ -161,7 +164,8 @@ class ArchiveJob:
             registry=connected.registry,
             catalog=connected.catalog,
             observer=self._observer,
-            density=self._densities.setdefault(name, Density()),
+            memory=self._memories.setdefault(name, TopicMemory()),
+            look_every=look_every,
             accept_gaps=self._accept_gaps,
         )
 

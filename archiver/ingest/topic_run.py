@@ -16,14 +16,16 @@ from archiver.ingest.broker import BrokerClient
 from archiver.ingest.chain import Chain
 from archiver.ingest.committing import commit_pending
 from archiver.ingest.cutting import Backlog
-from archiver.ingest.density import LEAST_OFFSETS, Density
+from archiver.ingest.density import LEAST_OFFSETS
 from archiver.ingest.lost_ranges import lost_ranges
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange, plan_topic
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics, TaskResult
+from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
+from archiver.ingest.waiting import Patience
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
@@ -34,7 +36,7 @@ TRIES = 3
 
 
 class TopicRun:
-    """A topic's run, from its opened table on."""
+    """A topic's run, from its opened table on. `look_every` (seconds) is when the next run begins, None for never."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class TopicRun:
         registry: Registry,
         catalog: TableCatalog,
         observer: JobObserver,
-        density: Density,
+        memory: TopicMemory,
+        look_every: float | None = None,
         accept_gaps: bool = False,
     ) -> None:
         self.config = config
@@ -54,7 +57,9 @@ class TopicRun:
         self._registry = registry
         self._catalog = catalog
         self._observer = observer
-        self._density = density
+        self._density = memory.density
+        self._waiting = memory.waiting
+        self._look_every = look_every
         self._accept_gaps = accept_gaps
         self._chains: dict[int, Chain] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
@@ -82,7 +87,10 @@ class TopicRun:
         self._observer.failed(self.name, None, error)
 
     def plan(self) -> tuple[Backlog, ...]:
-        """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done."""
+        """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done.
+
+        What is small and young is left where the job looks again.
+        """
         given_up = [partition for partition, report in self._partitions.items() if report.error]
         view = look(
             self.opened,
@@ -97,6 +105,8 @@ class TopicRun:
             self._give_up(partition, error)
         for each in view.partitions:
             self._until.setdefault(each.partition, each.last_stable)
+            if each.known is not None:
+                self._waiting.look(each.partition, archived=each.known.next_offset, end=each.last_stable)
         self._fence = view.table_offsets | {
             each.partition: PartitionOffset(next_offset=each.start_offset)
             for each in plan.ranges
@@ -155,12 +165,23 @@ class TopicRun:
         spans = chain.spans(min(planned.end_offset, self._until[partition]))
         if not spans:
             return None
-        return Backlog(
+        backlog = Backlog(
             partition=partition,
             spans=spans,
             leader_epoch=planned.leader_epoch,
             bytes_per_offset=self._density.of(partition),
         )
+        return backlog if self._is_ripe(backlog) else None
+
+    def _is_ripe(self, backlog: Backlog) -> bool:
+        if self._look_every is None:
+            return True
+        patience = Patience(
+            max_lag=self.config.max_lag,
+            min_bytes=min(self.config.min_file_size, self.config.target_file_size),
+            look_every=self._look_every,
+        )
+        return self._waiting.is_ripe(backlog.partition, size=backlog.size, patience=patience)
 
     def _give_up_offsets(self, view: TopicView, lost: Mapping[int, tuple[int, int]]) -> None:
         """Record what the logs lost, in a commit of its own."""

@@ -396,7 +396,7 @@ def test_a_stopped_run_commits_what_is_done_and_the_next_goes_on(stack: Stack) -
 
 def test_running_every_so_often_follows_the_topic(stack: Stack) -> None:
     topic = stack.topic()
-    config = stack.config({topic: {}})
+    config = stack.config({topic: {"max_lag": "0s"}})
     stack.produce(topic, *numbered(range(5)))
     stop = threading.Event()
     observer = After(lambda: None)
@@ -411,6 +411,32 @@ def test_running_every_so_often_follows_the_topic(stack: Stack) -> None:
         stop.set()
         thread.join(30)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(9)]
+
+
+def test_a_trickle_waits_for_company_but_not_for_long(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {"max_lag": "4s"}})
+    stack.produce(topic, *numbered(range(5)))
+    stop = threading.Event()
+    observer = After(lambda: None)
+    job = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine())
+    thread = threading.Thread(target=job.run_every, args=(0.5, stop))
+    thread.start()
+    try:
+        _eventually(lambda: len(observer.reports) > 0)
+        for number in range(5, 29):
+            stack.produce(topic, *numbered([number], timestamp=NEW_YEAR - number * DAY))
+            time.sleep(0.3)
+        last = time.monotonic()
+        _eventually(lambda: sum(report.records for report in observer.reports) == 29)
+        assert time.monotonic() - last < 20.0
+    finally:
+        stop.set()
+        thread.join(30)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(29)]
+    commits = sum(report.topics[0].commits for report in observer.reports)
+    assert 2 <= commits <= 5, "the trickle became a file for each look"
+    assert len(observer.reports) > 2 * commits
 
 
 def _eventually(holds: Any, seconds: float = 60.0) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -59,6 +60,15 @@ def test_each_day_has_its_file_and_ranges_follow_each_other(tmp_path: Path):
     assert result.metrics.batches == 370
     assert result.metrics.files == 3
     assert made.spooled() == []
+
+
+def test_clocks_gone_wild_make_a_handful_of_files(tmp_path: Path):
+    noise = Random(7)
+    wild = [batch(number, Record(timestamp=noise.randrange(20_000 * DAY))) for number in range(5_000)]
+    result = translate_range(bench(tmp_path, wild).task(0, 5_000))
+    assert result.error is None
+    assert result.metrics.records == 5_000
+    assert len(result.ranges) < 20, "a file for each new maximum of the medians: about the logarithm of the batches"
 
 
 def test_each_file_has_the_digest_of_its_records(tmp_path: Path):
