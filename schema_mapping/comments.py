@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, SourceCodeInfo
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    SourceCodeInfo,
+)
 
 from schema_mapping import names
 from schema_mapping.descriptors import SourceSchema, parse_descriptor_set
@@ -24,6 +29,8 @@ ELLIPSIS: Final = "\u2026"
 MESSAGE_STEP: Final = FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER
 NESTED_STEP: Final = DescriptorProto.NESTED_TYPE_FIELD_NUMBER
 FIELD_STEP: Final = DescriptorProto.FIELD_FIELD_NUMBER
+EXTENSION_STEP: Final = DescriptorProto.EXTENSION_FIELD_NUMBER
+FILE_EXTENSION_STEP: Final = FileDescriptorProto.EXTENSION_FIELD_NUMBER
 
 
 def read_comments(source: SourceSchema) -> Comments:
@@ -37,6 +44,7 @@ def read_comments(source: SourceSchema) -> Comments:
         if locations:
             scope = f"{file.package}." if file.package else ""
             found.update(_of_messages(scope, file.message_type, (MESSAGE_STEP,), locations))
+            found.update(_of_extensions(file.extension, (FILE_EXTENSION_STEP,), locations))
     return found
 
 
@@ -58,10 +66,23 @@ def _of_messages(
         here = (*path, index)
         name = f"{scope}{message.name}"
         for position, field in enumerate(message.field):
-            location = locations.get((*here, FIELD_STEP, position))
-            if location is not None and (line := one_line(_said(location))):
+            if line := _line(locations, (*here, FIELD_STEP, position)):
                 yield (name, field.number), line
+        yield from _of_extensions(message.extension, (*here, EXTENSION_STEP), locations)
         yield from _of_messages(f"{name}.", message.nested_type, (*here, NESTED_STEP), locations)
+
+
+def _of_extensions(
+    extensions: Iterable[FieldDescriptorProto], path: tuple[int, ...], locations: Locations
+) -> Iterator[tuple[tuple[str, int], str]]:
+    for index, extension in enumerate(extensions):
+        if line := _line(locations, (*path, index)):
+            yield (extension.extendee.removeprefix("."), extension.number), line
+
+
+def _line(locations: Locations, path: tuple[int, ...]) -> str:
+    location = locations.get(path)
+    return "" if location is None else one_line(_said(location))
 
 
 def _said(location: SourceCodeInfo.Location) -> str:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
+from schema_mapping.column_options import OPTIONS_FILE, options_file
 from schema_mapping.errors import DescriptorError
 
 WELL_KNOWN = "google/protobuf/"
@@ -23,22 +24,35 @@ NEAR_NAMES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSchema:
-    """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports."""
+    """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports.
+
+    `extensions` are the full names of those that become columns; the set holds the files that define them, too.
+    """
 
     descriptor_set: bytes
     message: str
+    extensions: tuple[str, ...] = ()
 
 
-def closure(descriptor: Descriptor) -> SourceSchema:
-    """The message with the files it needs, imports first, ordered by name otherwise; comments are left behind."""
+def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:
+    """The message with the files it needs, imports first, ordered by name otherwise; comments are left behind.
+
+    Raises KeyError where the descriptor's pool hasn't one of the `extensions`.
+    """
     files: dict[str, FileDescriptor] = {}
     _add_imports_first(descriptor.file, files)
+    for name in sorted(extensions):
+        _add_imports_first(descriptor.file.pool.FindFileContainingSymbol(name), files)
     result = FileDescriptorSet()
     for file in files.values():
         proto = FileDescriptorProto.FromString(file.serialized_pb)
         proto.ClearField("source_code_info")
         result.file.append(proto)
-    return SourceSchema(descriptor_set=result.SerializeToString(deterministic=True), message=descriptor.full_name)
+    return SourceSchema(
+        descriptor_set=result.SerializeToString(deterministic=True),
+        message=descriptor.full_name,
+        extensions=extensions,
+    )
 
 
 def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
@@ -53,14 +67,15 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
     """The message's descriptor in a pool of its own, which holds only the files it needs.
 
     Raises DescriptorError when the bytes are no descriptor set, an import is missing, a file contradicts itself, or the
-    message isn't there; near names are listed.
+    message or one of the extensions isn't there; near names are listed.
     """
     files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
     homes = {name: file.name for file in files.values() for name in message_names(file)}
     if source.message not in homes:
         raise DescriptorError(missing_message(source.message, tuple(homes)))
     pool = DescriptorPool()
-    _fill(pool, files, homes[source.message], source.message)
+    wanted = (homes[source.message], *_homes_of_extensions(source.extensions, files.values()))
+    _fill(pool, files, wanted, source.message)
     return pool.FindMessageTypeByName(source.message)
 
 
@@ -79,14 +94,36 @@ def missing_message(message: str, names: tuple[str, ...]) -> str:
 
 def message_names(file: FileDescriptorProto) -> Iterator[str]:
     """Full names of the file's messages, nested ones after their parent; map entries are left out."""
+    yield from (name for name, message in _messages(file) if not message.options.map_entry)
+
+
+def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
     prefix = f"{file.package}." if file.package else ""
     stack = [(prefix, each) for each in reversed(file.message_type)]
     while stack:
         scope, message = stack.pop()
-        if message.options.map_entry:
-            continue
-        yield f"{scope}{message.name}"
+        yield f"{scope}{message.name}", message
         stack.extend((f"{scope}{message.name}.", each) for each in reversed(message.nested_type))
+
+
+def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorProto]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    homes = {name: file.name for file in files for name, _ in extensions_of(file)}
+    for name in names:
+        if name not in homes:
+            near = difflib.get_close_matches(name, homes, n=NEAR_NAMES, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise DescriptorError(f"the schema has no extension {name!r}{hint}")
+    return tuple(homes[name] for name in names)
+
+
+def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
+    """The file's extensions by their full names, those declared in messages too."""
+    prefix = f"{file.package}." if file.package else ""
+    yield from ((f"{prefix}{each.name}", each) for each in file.extension)
+    for scope, message in _messages(file):
+        yield from ((f"{scope}.{each.name}", each) for each in message.extension)
 
 
 def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
@@ -102,7 +139,7 @@ def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
     return parsed
 
 
-def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], home: str, message: str) -> None:
+def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str) -> None:
     added: set[str] = set()
 
     def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:
@@ -110,7 +147,7 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], home: 
             return
         if name in trail:
             raise DescriptorError("files import each other in a circle", files=(*trail, name), message=message)
-        file = files.get(name) or _well_known(name)
+        file = files.get(name) or _built_in(name)
         if file is None:
             raise DescriptorError(
                 "an import is missing from the descriptor set; make it with `protoc --include_imports`",
@@ -126,10 +163,13 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], home: 
         except TypeError as error:
             raise DescriptorError(f"protobuf refuses a file of the schema: {error}", file=name) from error
 
-    add(home, "", ())
+    for name in wanted:
+        add(name, "", ())
 
 
-def _well_known(name: str) -> FileDescriptorProto | None:
+def _built_in(name: str) -> FileDescriptorProto | None:
+    if name == OPTIONS_FILE:
+        return options_file()
     if not name.startswith(WELL_KNOWN):
         return None
     module = name.removesuffix(".proto").replace("/", ".") + "_pb2"

@@ -62,8 +62,9 @@ def assign(
     """
     options = options or MappingOptions()
     schemas: dict[Root, SourceSchema | None] = {"key": key, "val": value}
-    descriptors = {root: find_descriptor(source) for root, source in schemas.items() if source is not None}
-    graphs = {root: type_graph(descriptor) for root, descriptor in descriptors.items()}
+    sources = {root: source for root, source in schemas.items() if source is not None}
+    descriptors = {root: find_descriptor(source) for root, source in sources.items()}
+    graphs = {root: type_graph(descriptors[root], source.extensions) for root, source in sources.items()}
     fingerprint = row_fingerprint(graphs, options, partition_source)
     seen = state.version_of(fingerprint)
     if seen is not None:
@@ -75,15 +76,15 @@ def assign(
             version=seen.version,
             fingerprint=fingerprint,
         )
-    comments = {root: read_comments(source) for root, source in schemas.items() if source is not None}
+    comments = {root: read_comments(source) for root, source in sources.items()}
     version = 1 + max((each.version for each in state.versions), default=0)
     ledger = Ledger(state, version)
     changes = _evolve(ledger, graphs, options)
     for root, graph in graphs.items():
         document(ledger.roots[root], graph, comments[root])
     row = RowMapping(
-        key=_mapping(ledger, "key", descriptors, options),
-        value=_mapping(ledger, "val", descriptors, options),
+        key=_mapping(ledger, "key", key, descriptors, options),
+        value=_mapping(ledger, "val", value, descriptors, options),
         schema_version=version,
         partition_source=partition_source,
     )
@@ -126,10 +127,15 @@ def _evolve(ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: Mapping
 
 
 def _mapping(
-    ledger: Ledger, root: Root, descriptors: MappingOf[Root, Descriptor], options: MappingOptions
+    ledger: Ledger,
+    root: Root,
+    source: SourceSchema | None,
+    descriptors: MappingOf[Root, Descriptor],
+    options: MappingOptions,
 ) -> Mapping | RawMapping:
     ids = assigned_ids(ledger, root)
-    descriptor = descriptors.get(root)
-    if descriptor is None:
+    if source is None:
         return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)
-    return compile_mapping(descriptor, ids=ids, keep_raw=root == names.KEY, options=options)
+    return compile_mapping(
+        descriptors[root], ids=ids, keep_raw=root == names.KEY, options=options, extensions=source.extensions
+    )

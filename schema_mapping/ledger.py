@@ -51,7 +51,7 @@ class LedgerEntry:
     """One column that ever was. `field_id` is unique in the table; `(root, path, generation)` is too.
 
     `parent_id` is the enclosing struct's, list's or map's id, at the top the fixed id of `key` or `val`. `name` is the
-    column's name now, `source_name` the field's in the .proto, `doc` its comment there. `since_version` and
+    column's name now, `source_name` the name that the .proto asks for, `doc` the field's comment. `since_version` and
     `deleted_version` are schema versions.
     """
 

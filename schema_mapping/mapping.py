@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,9 @@ RAW_FINGERPRINT = "raw"
 class Mapping:
     """The columns of a message type. Make one with `compile_mapping`.
 
-    `descriptor_set` and `message` are the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root`
-    and `root_ids` are the mapping tree, `cuts` what it leaves out, `graph` the types as declared. `fingerprint` is
-    SHA-256 over the schema's facts and the options, not the ids.
+    `source` says the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the
+    mapping tree, `cuts` what it leaves out, `graph` the types as declared. `fingerprint` is SHA-256 over the schema's
+    facts and the options, not the ids.
     """
 
     descriptor_set: bytes
@@ -57,6 +57,12 @@ class Mapping:
     root_ids: RootIds
     cuts: tuple[Cut, ...]
     graph: TypeGraph
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> SourceSchema:
+        """The schema that the mapping was made from."""
+        return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
@@ -100,6 +106,7 @@ class Mapping:
         return {
             "format": "protobuf",
             "message": self.message,
+            "extensions": list(self.extensions),
             "descriptors": base64.b64encode(self.descriptor_set).decode(),
             "keep_raw": self.keep_raw,
             "options": self.options.to_json(),
@@ -118,7 +125,7 @@ class Mapping:
         return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
 
     def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
-        return _rebuild, (self.descriptor_set, self.message, self.ids, self.keep_raw, self.options)
+        return _rebuild, (self.source, self.ids, self.keep_raw, self.options)
 
     @property
     def _identity(self) -> tuple[object, ...]:
@@ -168,14 +175,16 @@ def compile_mapping(
     ids: IdAssignment | None = None,
     keep_raw: bool = False,
     options: MappingOptions | None = None,
+    extensions: Sequence[str] = (),
 ) -> Mapping:
     """The mapping of a message type; without `ids` from a ledger, ids are given from 1 upward.
 
-    Raises DescriptorError when the ids belong to another message, or the message has more fields than a table takes.
+    `extensions` are full names of those in the descriptor's pool that become columns. Raises DescriptorError when the
+    ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
     """
     options = options or MappingOptions()
-    graph = type_graph(descriptor)
-    source = closure(descriptor)
+    graph = type_graph(descriptor, extensions)
+    source = closure(descriptor, tuple(extensions))
     columns = with_native_columns(graph, options)
     ids = ids or first_ids(columns, options)
     root, root_ids = build_tree(columns, ids)
@@ -190,6 +199,7 @@ def compile_mapping(
         root_ids=root_ids,
         cuts=find_cuts(columns, ids, options),
         graph=graph,
+        extensions=source.extensions,
     )
 
 
@@ -203,25 +213,21 @@ def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
     """The mapping that `to_json` described."""
     if data["format"] == "raw":
         return RawMapping(raw_id=data["raw_id"])
+    source = SourceSchema(
+        descriptor_set=base64.b64decode(data["descriptors"]),
+        message=data["message"],
+        extensions=tuple(data.get("extensions", ())),
+    )
     return _rebuild(
-        base64.b64decode(data["descriptors"]),
-        data["message"],
-        IdAssignment.from_json(data["columns"]),
-        data["keep_raw"],
-        MappingOptions.from_json(data["options"]),
+        source, IdAssignment.from_json(data["columns"]), data["keep_raw"], MappingOptions.from_json(data["options"])
     )
 
 
 @lru_cache(maxsize=64)
-def _rebuild(
-    descriptor_set: bytes,
-    message: str,
-    ids: IdAssignment,
-    keep_raw: bool,
-    options: MappingOptions,
-) -> Mapping:
-    descriptor = find_descriptor(SourceSchema(descriptor_set=descriptor_set, message=message))
-    return compile_mapping(descriptor, ids=ids, keep_raw=keep_raw, options=options)
+def _rebuild(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
+    return compile_mapping(
+        find_descriptor(source), ids=ids, keep_raw=keep_raw, options=options, extensions=source.extensions
+    )
 
 
 def _by_chunk(

@@ -19,7 +19,7 @@ ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.UNRECO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A column to be: its step from the parent (a field number or a reserved step), source name, type and children."""
+    """A column to be: its step from the parent (a field number or a reserved step), wanted name, type and children."""
 
     step: int
     name: str
@@ -48,11 +48,11 @@ def field_shape(graph: TypeGraph, field: FieldType, path: Path, expanded: Contai
     here = (*path, field.number)
     match field.cardinality:
         case Cardinality.SINGULAR:
-            return _value(graph, field, (field.number, field.name), here, expanded)
+            return _value(graph, field, (field.number, field.column_name), here, expanded)
         case Cardinality.REPEATED:
             place = (names.ELEMENT_STEP, names.ELEMENT_NAME)
             element = _value(graph, field, place, (*here, names.ELEMENT_STEP), expanded)
-            return Shape(step=field.number, name=field.name, type=ColumnType.LIST, children=(element,))
+            return Shape(step=field.number, name=field.column_name, type=ColumnType.LIST, children=(element,))
         case Cardinality.MAP:
             assert field.key is not None
             assert field.value is not None
@@ -61,7 +61,7 @@ def field_shape(graph: TypeGraph, field: FieldType, path: Path, expanded: Contai
                 (field.value, (names.MAP_VALUE_STEP, names.MAP_VALUE_NAME)),
             )
             children = tuple(_value(graph, inner, place, (*here, place[0]), expanded) for inner, place in places)
-            return Shape(step=field.number, name=field.name, type=ColumnType.MAP, children=children)
+            return Shape(step=field.number, name=field.column_name, type=ColumnType.MAP, children=children)
 
 
 def _value(graph: TypeGraph, field: FieldType, place: tuple[int, str], path: Path, expanded: Container[Path]) -> Shape:

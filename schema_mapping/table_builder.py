@@ -27,7 +27,7 @@ from schema_mapping.table_rows import (
     output_arrays,
 )
 from schema_mapping.type_graph import TypeGraph
-from schema_mapping.types import Cardinality, MappedField, MappedMessage, WireKind
+from schema_mapping.types import Cardinality, ExcludedField, MappedField, MappedMessage, WireKind
 
 ROOT_SPACE = 0
 MESSAGES = frozenset({WireKind.MESSAGE, WireKind.GROUP})
@@ -105,9 +105,13 @@ class TableBuilder:
         self, message: MappedMessage, arrow_type: pa.StructType, place: _Place
     ) -> tuple[int, tuple[Layout, ...]]:
         place = replace(place, message=message.full_name)
-        node = self._new_node(place.space, count=len(message.fields))
+        columns = {field.number: (index, field) for index, field in enumerate(message.fields)}
+        excluded = {field.number: field for field in message.excluded}
+        numbers = sorted((*columns, *excluded))
+        node = self._new_node(place.space, count=len(numbers))
         row = self._nodes[node]
         row.flags = NODE_FLAGS["MESSAGE_SET"] if message.message_set else 0
+        row.flags |= NODE_FLAGS["ASIDE"] if message.excluded else 0
         row.unknown = self._spaces[place.space].slot()
         oneofs = {
             index: self._spaces[place.space].slot()
@@ -115,14 +119,25 @@ class TableBuilder:
             if index is not None
         }
         layouts: list[Layout] = []
-        for at, field in enumerate(message.fields):
-            result = FieldRow(number=field.number, op=_op(field), home=place.space, owner=node)
-            self._fields[row.first + at] = result
+        for at, number in enumerate(numbers, start=row.first):
+            if number in excluded:
+                self._fields[at] = self._aside(excluded[number], place.space, node)
+                continue
+            index, field = columns[number]
+            result = FieldRow(number=number, op=_op(field), home=place.space, owner=node)
+            self._fields[at] = result
             result.oneof = -1 if field.oneof is None else oneofs[field.oneof]
-            layouts.append(self._field(field, result, arrow_type.field(at).type, place))
+            layouts.append(self._field(field, result, arrow_type.field(index).type, place))
         row.has_lists = any(self._hangs_rows(field) for field in self._fields[row.first : row.first + row.count])
         layouts.append(self._unknown_leaf(row.unknown, place.space, arrow_type.field(arrow_type.num_fields - 1).type))
         return node, tuple(layouts)
+
+    def _aside(self, field: ExcludedField, space: int, owner: int) -> FieldRow:
+        # Its presence bit is never set: there is nothing to clear.
+        row = FieldRow(number=field.number, op=OPS["ASIDE"], home=space, owner=owner)
+        row.presence = self._spaces[space].bit()
+        row.tag = canonical_tag(field)
+        return row
 
     def _hangs_rows(self, field: FieldRow) -> bool:
         return bool(field.flags & FIELD_FLAGS["LIST"]) or (field.node >= 0 and self._nodes[field.node].has_lists)

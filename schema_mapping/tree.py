@@ -9,7 +9,7 @@ from schema_mapping.errors import DescriptorError
 from schema_mapping.ids import AssignedColumn, IdAssignment
 from schema_mapping.ledger import Path
 from schema_mapping.type_graph import FieldType, TypeGraph
-from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds
+from schema_mapping.types import Cardinality, ExcludedField, MappedField, MappedMessage, RootIds
 
 
 def build_tree(graph: TypeGraph, ids: IdAssignment) -> tuple[MappedMessage, RootIds]:
@@ -42,6 +42,10 @@ def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, Ass
         ),
         unrecognized_id=_id(columns, (*path, names.UNRECOGNIZED_STEP), name),
         message_set=kind.message_set,
+        excluded=tuple(
+            ExcludedField(number=field.number, kind=field.kind, cardinality=field.cardinality, packed=field.packed)
+            for field in kind.excluded
+        ),
     )
 
 

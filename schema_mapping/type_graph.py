@@ -1,24 +1,28 @@
 """The message types that a root reaches, as plain values: resolved once from descriptors, shared by every use.
 
 Presence, packing, UTF-8 checks and closedness are what the syntax or the edition's features resolve to. The
-fingerprint is over these facts, so neither comments, file names nor a protoc release change it.
+fingerprint is over what bytes and columns depend on: neither comments, file names nor a protoc release change it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
 
+from schema_mapping.column_options import ColumnOptions, column_options
+from schema_mapping.extensions import check_extendees, find_extensions
 from schema_mapping.types import Cardinality, EnumType, WellKnown, WireKind
 
-CHOSEN: Final = frozenset({"native", "decimal"})
+# What is chosen counts as an option, and an excluded field is as good as not there.
+UNCOUNTED: Final = frozenset({"native", "decimal", "excluded"})
+SELDOM: Final = frozenset({"column", "extension"})
 UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
 
 
@@ -26,7 +30,8 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 class FieldType:
     """A field as its type declares it; `message` is the full name of a message type, also of a cut one.
 
-    `native` and `decimal` aren't declared but chosen (see `well_known`), and then `message` is None.
+    `column` is the name that the .proto gives the column, where it isn't the field's; `extension` is an extension's
+    full name. `native` and `decimal` aren't declared but chosen (see `well_known`), and then `message` is None.
     """
 
     number: int
@@ -42,17 +47,28 @@ class FieldType:
     message: str | None
     key: FieldType | None
     value: FieldType | None
+    column: str | None = None
+    extension: str | None = None
     native: WellKnown | None = None
     decimal: bool = False
+
+    @property
+    def column_name(self) -> str:
+        """The name that the column should have, if it is free."""
+        return self.column or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:
-    """A message type: its fields in ascending number."""
+    """A message type: its fields, extensions among them, in ascending number.
+
+    `excluded` are those that the .proto wants no column for; what they refer to isn't part of the graph.
+    """
 
     full_name: str
     fields: tuple[FieldType, ...]
     message_set: bool
+    excluded: tuple[FieldType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +86,7 @@ class TypeGraph:
 
 
 def _declared(facts: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: fact for name, fact in facts if name not in CHOSEN}
+    return {name: fact for name, fact in facts if name not in UNCOUNTED and (fact is not None or name not in SELDOM)}
 
 
 def _enum_name(value: object) -> str:
@@ -78,15 +94,22 @@ def _enum_name(value: object) -> str:
     return value.name
 
 
-def type_graph(descriptor: Descriptor) -> TypeGraph:
-    """Reads a descriptor and every message type it reaches."""
+def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
+    """Reads a descriptor and every message type it reaches; the named extensions are fields of what they extend.
+
+    Raises DescriptorError for an extension that isn't there or extends nothing here, and for a bad column option.
+    """
+    named = find_extensions(descriptor, extensions)
     types: dict[str, MessageType] = {}
     pending = [descriptor]
     while pending:
         current = pending.pop()
         if current.full_name not in types:
-            types[current.full_name] = _message_type(current)
-            pending.extend(filter(None, map(_referenced, current.fields)))
+            fields = [*current.fields, *named.get(current.full_name, ())]
+            options = {field.number: column_options(field) for field in fields}
+            types[current.full_name] = _message_type(current, fields, options)
+            pending.extend(filter(None, (_referenced(field) for field in fields if not options[field.number].exclude)))
+    check_extendees(named, types, descriptor.full_name)
     return TypeGraph(root=descriptor.full_name, types=types)
 
 
@@ -100,7 +123,9 @@ def _map_entry(field: FieldDescriptor) -> Descriptor | None:
     return message if message is not None and message.GetOptions().map_entry else None
 
 
-def _message_type(descriptor: Descriptor) -> MessageType:
+def _message_type(
+    descriptor: Descriptor, declared: Iterable[FieldDescriptor], options: Mapping[int, ColumnOptions]
+) -> MessageType:
     proto = DescriptorProto()
     descriptor.CopyToProto(proto)
     oneofs = {
@@ -108,11 +133,19 @@ def _message_type(descriptor: Descriptor) -> MessageType:
         for field in proto.field
         if field.HasField("oneof_index") and not field.proto3_optional
     }
-    fields = sorted(descriptor.fields, key=lambda field: field.number)
+    fields = [
+        replace(
+            _field_type(field, oneofs.get(field.number)),
+            column=options[field.number].name,
+            extension=field.full_name if field.is_extension else None,
+        )
+        for field in sorted(declared, key=lambda field: field.number)
+    ]
     return MessageType(
         full_name=descriptor.full_name,
-        fields=tuple(_field_type(field, oneofs.get(field.number)) for field in fields),
+        fields=tuple(field for field in fields if not options[field.number].exclude),
         message_set=bool(descriptor.GetOptions().message_set_wire_format),
+        excluded=tuple(field for field in fields if options[field.number].exclude),
     )
 
 

@@ -139,13 +139,27 @@ class MappedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedField:
+    """A field without a column: as much of its type as tells how it begins on the wire."""
+
+    number: int
+    kind: WireKind
+    cardinality: Cardinality
+    packed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
-    """A message that has columns; `message_set` marks the old MessageSet wire format."""
+    """A message that has columns; `message_set` marks the old MessageSet wire format.
+
+    `excluded` are its fields that have no column; their bytes are in `__unrecognized__`.
+    """
 
     full_name: str
     fields: tuple[MappedField, ...]
     unrecognized_id: int
     message_set: bool
+    excluded: tuple[ExcludedField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

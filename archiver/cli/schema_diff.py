@@ -111,7 +111,7 @@ def _newest(state: LedgerState) -> RowMapping:
 def _source(mapping: Mapping | RawMapping) -> SourceSchema | None:
     if isinstance(mapping, RawMapping):
         return None
-    return SourceSchema(descriptor_set=mapping.descriptor_set, message=mapping.message)
+    return mapping.source
 
 
 def _cuts(row: RowMapping) -> set[str]:

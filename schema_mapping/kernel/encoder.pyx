@@ -10,14 +10,16 @@ from pyarrow import allocate_buffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.aside cimport Stretch, split_aside
+from schema_mapping.kernel.scratch cimport Scratch
 from schema_mapping.kernel.sources cimport Source, Sources, bind_root, is_null
 from schema_mapping.kernel.tables cimport (
-    Enumeration, FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_CUT, Node, OP_BOOL, OP_BYTES, OP_CLOSED_ENUM,
-    OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_GROUP, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_MAP, OP_MESSAGE,
-    OP_OPEN_ENUM, OP_SINT32, OP_SINT64, OP_STRING, OP_TEXT, OP_UINT32, Tables, hash_name,
+    Enumeration, FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, Node, OP_ASIDE, OP_BOOL,
+    OP_BYTES, OP_CLOSED_ENUM, OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_GROUP, OP_INT32, OP_INT64, OP_LAST_VARINT,
+    OP_MAP, OP_MESSAGE, OP_OPEN_ENUM, OP_SINT32, OP_SINT64, OP_STRING, OP_TEXT, OP_UINT32, Tables, hash_name,
 )
 from schema_mapping.kernel.wire cimport load32, load64, varint_size, write_varint
 
@@ -35,6 +37,8 @@ cdef struct Writer:
     const int32_t* name_lookup
     const uint8_t* names
     Sources sources
+    Scratch reader          # of the unknown bytes
+    Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
     uint8_t* start
     uint8_t* end
     void* owner             # the Encoded whose buffer it is
@@ -85,12 +89,36 @@ cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int6
     return p
 
 
+cdef inline uint8_t* put_stretch(Writer* w, uint8_t* p, const uint8_t* start, const uint8_t* end) noexcept nogil:
+    if start == end:
+        return p
+    p = make_room(w, p, end - start + ROOM)
+    if p != NULL:
+        p -= end - start
+        memcpy(p, start, end - start)
+    return p
+
+
+cdef uint8_t* put_rest(Writer* w, uint8_t* p, const Node* node, const Source* source, int64_t i) noexcept nogil:
+    # The unknown bytes behind those of fields without a column, which are written in their places.
+    cdef int64_t at = i + source.shift
+    cdef const uint8_t* start = NULL
+    cdef const uint8_t* end = NULL
+    if not is_null(source, i):
+        start = source.data + source.offsets[at]
+        end = source.data + source.offsets[at + 1]
+    return put_stretch(w, p, split_aside(&w.reader, node, start, end, w.aside), end)
+
+
 cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
     # The content of a message in row i of its space.
     cdef const Node* node = &w.nodes[index]
     cdef int at
     if p != NULL and w.sources.unknown[index].offsets != NULL:
-        p = put_bytes(w, p, &w.sources.unknown[index], i)
+        if node.flags & NODE_ASIDE:
+            p = put_rest(w, p, node, &w.sources.unknown[index], i)
+        else:
+            p = put_bytes(w, p, &w.sources.unknown[index], i)
     if node.flags & NODE_CUT:
         return p
     for at in range(node.first_field + node.field_count - 1, node.first_field - 1, -1):
@@ -103,6 +131,8 @@ cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcep
 cdef inline uint8_t* write_field(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
     cdef const Field* field = &w.fields[index]
     cdef const Source* source = &w.sources.fields[index]
+    if field.op == OP_ASIDE:
+        return put_stretch(w, p, w.aside[index].start, w.aside[index].end)
     if is_null(source, i):
         return p
     if field.flags & FIELD_LIST:
@@ -297,6 +327,9 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.name_lookup = tables.name_lookup
     w.names = tables.names
     w.failure = 0
+    memset(&w.reader, 0, sizeof(Scratch))
+    w.reader.fields = tables.fields
+    w.reader.numbers = tables.numbers
     result.buffer = allocate_buffer(guess + ROOM)
     result.offsets = np.empty(array.length + 1, dtype=np.int64)
     offsets = <int64_t*><size_t>result.offsets.ctypes.data
@@ -308,8 +341,9 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.sources.fields = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.elements = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.unknown = <Source*>calloc(tables.node_count, sizeof(Source))
+    w.aside = <Stretch*>calloc(tables.field_count, sizeof(Stretch))
     try:
-        if not (w.sources.fields and w.sources.elements and w.sources.unknown):
+        if not (w.sources.fields and w.sources.elements and w.sources.unknown and w.aside):
             raise MemoryError
         if not bind_root(&w.sources, array):
             raise TypeError("the rows have other columns than the mapping")
@@ -325,6 +359,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
         free(w.sources.fields)
         free(w.sources.elements)
         free(w.sources.unknown)
+        free(w.aside)
 
 
 cdef uint8_t* write_rows(Writer* w, int64_t count, int64_t* offsets, int64_t* row) noexcept nogil:

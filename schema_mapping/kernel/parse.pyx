@@ -2,7 +2,8 @@
 """The hot loop of decoding: a message's bytes into slots, and whether a canonical writer wrote them (DESIGN 2).
 
 Canonical: fields ascending by number, each once, the shortest varints, no implicit default, one packed run, map entries
-of key and value, unknown fields last. The first step away from it sets `loose`, and the value is then also kept raw.
+of key and value, fields without a column in their places too, unknown fields last. The first step away from it sets
+`loose`, and the value is then also kept raw.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -15,8 +16,9 @@ from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_UTF8, Scratch, TOO_DEEP, TRUNCATED, add_piece, append_row, bytes_slot, fail,
 )
 from schema_mapping.kernel.tables cimport (
-    FIELD_IMPLICIT, FIELD_LIST, FIELD_MANY, FIELD_PACKED, Field, NODE_CUT, NODE_ENTRY, Node, OP_BYTES, OP_CLOSED_ENUM,
-    OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, OP_OPEN_ENUM, OP_STRING, WIRE_BYTES, WIRE_END, WIRE_VARINT,
+    FIELD_IMPLICIT, FIELD_LIST, FIELD_MANY, FIELD_PACKED, Field, NODE_CUT, NODE_ENTRY, Node, OP_ASIDE, OP_BYTES,
+    OP_CLOSED_ENUM, OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, OP_OPEN_ENUM, OP_STRING, WIRE_BYTES,
+    WIRE_END, WIRE_VARINT,
 )
 from schema_mapping.kernel.texts cimport enum_text, mended_text
 from schema_mapping.kernel.undo cimport clear_field, drop_rows
@@ -286,5 +288,9 @@ cdef const uint8_t* parse_other(
     after = skip_unknown(s, node, start, p, end, tag, depth)
     if after == NULL or not add_piece(s, row + node.unknown, bytes_slot(start - s.base, after - start)):
         return NULL
-    last[0] = AFTER_ALL
+    if field.op == OP_ASIDE and tag == field.tag and last[0] != AFTER_ALL:
+        s.loose |= found < last[0]
+        last[0] = found
+    else:
+        last[0] = AFTER_ALL
     return after

@@ -4,7 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from schema_mapping.kernel.arrow cimport ArrowArray
-from schema_mapping.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, Node, OP_GROUP, OP_MAP, OP_MESSAGE
+from schema_mapping.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE
 
 cdef enum:
     SPECIALS = 3        # __prefix__, __raw__, __err__
@@ -12,13 +12,21 @@ cdef enum:
 
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
     # False where the array has other children than the tables have fields.
-    cdef const Node* root = &sources.tables_nodes[0]
-    if array.n_children != root.field_count + SPECIALS + 1:
+    cdef int count = column_count(sources, &sources.tables_nodes[0])
+    if array.n_children != count + SPECIALS + 1:
         return False
     bind(&sources.root, array, array.offset)
-    bind(&sources.prefix, array.children[root.field_count], array.offset + array.children[root.field_count].offset)
-    bind(&sources.raw, array.children[root.field_count + 1], array.offset + array.children[root.field_count + 1].offset)
+    bind(&sources.prefix, array.children[count], array.offset + array.children[count].offset)
+    bind(&sources.raw, array.children[count + 1], array.offset + array.children[count + 1].offset)
     return bind_message(sources, 0, array, array.offset)
+
+
+cdef inline int column_count(Sources* sources, const Node* node) noexcept nogil:
+    cdef int count = 0
+    cdef int i
+    for i in range(node.first_field, node.first_field + node.field_count):
+        count += sources.tables_fields[i].op != OP_ASIDE
+    return count
 
 
 cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) noexcept nogil:
@@ -34,12 +42,18 @@ cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int
     cdef const Node* node = &sources.tables_nodes[index]
     cdef const ArrowArray* last
     cdef int i
-    cdef int count = 0 if node.flags & NODE_CUT else node.field_count
+    cdef int child = 0
+    cdef int count = 0 if node.flags & NODE_CUT else column_count(sources, node)
     if array.n_children < count + (0 if node.flags & NODE_ENTRY else 1):
         return False
-    for i in range(count):
-        if not bind_field(sources, node.first_field + i, array.children[i], shift):
+    for i in range(node.first_field, node.first_field + node.field_count):
+        if child == count:
+            break
+        if sources.tables_fields[i].op == OP_ASIDE:
+            continue
+        if not bind_field(sources, i, array.children[child], shift):
             return False
+        child += 1
     if not node.flags & NODE_ENTRY:
         last = array.children[array.n_children - 1]
         bind(&sources.unknown[index], last, shift + last.offset)

@@ -25,6 +25,7 @@ cdef enum Op:
     OP_GROUP = 16
     OP_MAP = 17
     OP_NONE = 18        # of the field that stands for no field
+    OP_ASIDE = 19       # known and without a column: its bytes go with the unknown ones, its place is its number's
 
 cdef enum FieldFlag:
     FIELD_LIST = 1      # repeated or map: values open rows of their own
@@ -36,6 +37,7 @@ cdef enum NodeFlag:
     NODE_ENTRY = 1        # a map's key and value
     NODE_CUT = 2          # kept whole in its unknown slot; the fields only check
     NODE_MESSAGE_SET = 4
+    NODE_ASIDE = 8        # some of its fields have no column
 
 cdef enum WireType:
     WIRE_VARINT = 0

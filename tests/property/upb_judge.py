@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from google.protobuf import empty_pb2, message_factory
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -59,11 +59,20 @@ def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> 
     return result
 
 
+def field_descriptor(descriptor: Descriptor, number: int) -> FieldDescriptor:
+    """The field of a number, or the extension."""
+    found = descriptor.fields_by_number.get(number)
+    return descriptor.file.pool.FindExtensionByNumber(descriptor, number) if found is None else found
+
+
 def _field(message: Message, field: MappedField) -> Any:
-    descriptor = message.DESCRIPTOR.fields_by_number[field.number]
-    if field.explicit_presence and field.cardinality is Cardinality.SINGULAR and not message.HasField(descriptor.name):
-        return None
-    value = getattr(message, descriptor.name)
+    descriptor = field_descriptor(message.DESCRIPTOR, field.number)
+    is_extension = descriptor.is_extension
+    if field.explicit_presence and field.cardinality is Cardinality.SINGULAR:
+        there = message.HasExtension(descriptor) if is_extension else message.HasField(descriptor.name)
+        if not there:
+            return None
+    value: Any = message.Extensions[descriptor] if is_extension else getattr(message, descriptor.name)
     match field.cardinality:
         case Cardinality.SINGULAR:
             return _value(value, field)
@@ -98,7 +107,7 @@ def _float(value: float) -> bytes | str:
 
 
 def _column(value: Any, field: MappedField, message: Message) -> Any:
-    descriptor: Any = message.DESCRIPTOR.fields_by_number[field.number]
+    descriptor: Any = field_descriptor(message.DESCRIPTOR, field.number)
     if value is None:
         return None
     match field.cardinality:

@@ -13,12 +13,20 @@ from grpc_tools import protoc
 
 from schema_mapping.descriptors import SourceSchema, find_descriptor
 
+OPTIONS = resources.files("schema_mapping") / "proto"
 
-def compile_text(text: str, message: str = "t.M", imports: Mapping[str, str] | None = None) -> SourceSchema:
+
+def compile_text(
+    text: str,
+    message: str = "t.M",
+    imports: Mapping[str, str] | None = None,
+    extensions: tuple[str, ...] = (),
+) -> SourceSchema:
     """The message of a .proto whose text this is; "proto3" and package `t` unless it says otherwise."""
     if not text.lstrip().startswith(("syntax", "edition")):
         text = f'syntax = "proto3"; package t; {text}'
-    return SourceSchema(descriptor_set=_protoc(text, tuple((imports or {}).items())), message=message)
+    compiled = _protoc(text, tuple((imports or {}).items()))
+    return SourceSchema(descriptor_set=compiled, message=message, extensions=extensions)
 
 
 def fields(body: str) -> SourceSchema:
@@ -39,6 +47,13 @@ def _protoc(text: str, imports: tuple[tuple[str, str], ...]) -> bytes:
             (root / name).write_text(content)
         result = root / "out.binpb"
         well_known = resources.files("grpc_tools") / "_proto"
-        command = ["protoc", f"-I{root}", f"-I{well_known}", "--include_imports", "--include_source_info"]
+        command = [
+            "protoc",
+            f"-I{root}",
+            f"-I{well_known}",
+            f"-I{OPTIONS}",
+            "--include_imports",
+            "--include_source_info",
+        ]
         assert protoc.main([*command, f"--descriptor_set_out={result}", str(root / "test.proto")]) == 0, text
         return result.read_bytes()

@@ -1,0 +1,95 @@
+"""What a .proto says about a field's column: our field option `(archiver.column)` of `archiver/options.proto`.
+
+The option is read from the bytes of the field's options, so it is found whether or not the process, or the pool that
+the descriptor comes from, knows the extension.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from schema_mapping.errors import DescriptorError
+
+OPTIONS_FILE: Final = "archiver/options.proto"
+COLUMN_NUMBER: Final = 51894
+COLUMN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """A field's column as its .proto wants it: another name, or no column at all."""
+
+    name: str | None = None
+    exclude: bool = False
+
+
+PLAIN: Final = ColumnOptions()
+
+
+def column_options(field: FieldDescriptor) -> ColumnOptions:
+    """What is said about a field's column. Raises DescriptorError where it asks for a name that no column can have."""
+    if not field.has_options:
+        return PLAIN
+    said = _reader().FromString(field.GetOptions().SerializeToString()).column
+    if said.name and not COLUMN_NAME.fullmatch(said.name):
+        raise DescriptorError(
+            "(archiver.column).name must be letters, digits and underscores, 128 at most, and not begin with a digit",
+            field=field.full_name,
+            name=said.name,
+        )
+    return ColumnOptions(name=said.name or None, exclude=said.exclude)
+
+
+def options_file() -> FileDescriptorProto:
+    """The descriptor of `archiver/options.proto`, for schemas that import it and come without it."""
+    file = _file(OPTIONS_FILE, "archiver")
+    file.dependency.append(descriptor_pb2.DESCRIPTOR.name)
+    _add_column(file)
+    file.extension.add(
+        name="column",
+        number=COLUMN_NUMBER,
+        label=FieldDescriptorProto.LABEL_OPTIONAL,
+        type=FieldDescriptorProto.TYPE_MESSAGE,
+        type_name=".archiver.Column",
+        extendee=".google.protobuf.FieldOptions",
+        json_name="column",
+        proto3_optional=True,
+    )
+    return file
+
+
+@cache
+def _reader() -> Any:
+    # Field options as a message that knows our extension as a field, and nothing else.
+    file = _file("archiver/field_options.proto", "archiver.reader")
+    _add_column(file)
+    file.message_type.add(name="Options").field.add(
+        name="column",
+        number=COLUMN_NUMBER,
+        label=FieldDescriptorProto.LABEL_OPTIONAL,
+        type=FieldDescriptorProto.TYPE_MESSAGE,
+        type_name=".archiver.reader.Column",
+    )
+    pool = DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("archiver.reader.Options"))
+
+
+def _file(name: str, package: str) -> FileDescriptorProto:
+    return FileDescriptorProto(name=name, package=package, syntax="proto3")
+
+
+def _add_column(file: FileDescriptorProto) -> None:
+    column = file.message_type.add(name="Column")
+    for number, (name, kind) in enumerate(
+        (("name", FieldDescriptorProto.TYPE_STRING), ("exclude", FieldDescriptorProto.TYPE_BOOL)), start=1
+    ):
+        column.field.add(name=name, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL, type=kind, json_name=name)

@@ -1,0 +1,12 @@
+from libc.stdint cimport uint8_t
+
+from schema_mapping.kernel.scratch cimport Scratch
+from schema_mapping.kernel.tables cimport Node
+
+cdef struct Stretch:
+    const uint8_t* start
+    const uint8_t* end
+
+cdef const uint8_t* split_aside(
+    Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, Stretch* stretches
+) noexcept nogil

@@ -1,0 +1,43 @@
+"""Any schema with any of its fields excluded, or as extensions: upb and the kernel agree, and every byte comes back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schema_mapping import MappingOptions, compile_mapping
+from tests.property.column_choices import excluding, with_extensions
+from tests.property.kernel_check import check_upb_is_canonical, check_values
+from tests.property.random_payloads import random_payload
+from tests.property.random_schemas import random_schema
+from tests.property.wire_choices import DrawnChoices, SeededChoices
+
+SEEDS = st.integers(0, 2**32 - 1)
+DEPTHS = st.sampled_from((24, 2, 3))
+
+
+@given(st.data(), SEEDS, DEPTHS, st.booleans())
+def test_excluded_fields_are_unknown_ones_in_their_places(
+    data: st.DataObject, seed: int, max_depth: int, displaced: bool
+) -> None:
+    choices = DrawnChoices(data.draw)
+    schema = excluding(choices, random_schema(choices), displaced=displaced)
+    mapping = compile_mapping(schema.marked, options=MappingOptions(max_depth=max_depth))
+    choices = SeededChoices(seed)
+    values = [random_payload(choices, schema.whole) for _ in range(40)]
+    check_values(schema.rest, values, mapping=mapping)
+    if not displaced:
+        check_upb_is_canonical(schema.whole, values, mapping=mapping)
+
+
+@given(st.data(), SEEDS, DEPTHS)
+def test_extensions_are_fields(data: st.DataObject, seed: int, max_depth: int) -> None:
+    plain = random_schema(DrawnChoices(data.draw))
+    schema, names = with_extensions(DrawnChoices(data.draw), plain)
+    reached = compile_mapping(schema).graph.types
+    pool = schema.file.pool
+    named = [name for name in names if pool.FindExtensionByName(name).containing_type.full_name in reached]
+    mapping = compile_mapping(schema, extensions=named, options=MappingOptions(max_depth=max_depth))
+    choices = SeededChoices(seed)
+    values = [random_payload(choices, plain) for _ in range(40)]
+    check_values(schema, values, mapping=mapping)

@@ -1,0 +1,157 @@
+"""`(archiver.column)` in a .proto: a column's own name, or none."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from google.protobuf import message_factory
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+from schema_mapping import LedgerState, MappingOptions, SourceSchema, assign, compile_mapping
+from schema_mapping.column_options import COLUMN_NUMBER, OPTIONS_FILE, options_file
+from schema_mapping.descriptors import closure, find_descriptor, parse_descriptor_set
+from schema_mapping.errors import DescriptorError
+from schema_mapping.evolution import ChangeKind
+from schema_mapping.field_ids import Assignment
+from schema_mapping.ledger import ColumnState
+from schema_mapping.mapping import Mapping
+from schema_mapping.type_graph import type_graph
+from tests.schema_mapping.proto_text import compile_text
+
+IMPORT = 'syntax = "proto3"; package t; import "archiver/options.proto"; '
+EXCLUDE = "[(archiver.column).exclude = true]"
+
+
+def with_options(body: str) -> SourceSchema:
+    return compile_text(f"{IMPORT} message M {{ {body} }} message N {{ int32 x = 1; string y = 2; }}")
+
+
+def named(name: str) -> str:
+    return f'[(archiver.column).name = "{name}"]'
+
+
+def mapped(body: str) -> Mapping:
+    return compile_mapping(find_descriptor(with_options(body)))
+
+
+def evolve(*bodies: str, **options: bool) -> list[Assignment]:
+    state, history = LedgerState(), []
+    for body in bodies:
+        history.append(assign(state, value=with_options(body), options=MappingOptions(**options)))
+        state = history[-1].state
+    return history
+
+
+def live(assignment: Assignment) -> dict[str, int]:
+    return {
+        entry.name: entry.field_id
+        for entry in assignment.state.entries
+        if entry.root == "val" and entry.path[-1] > 0 and entry.state is ColumnState.LIVE
+    }
+
+
+def test_the_descriptor_built_in_is_what_protoc_makes_of_the_file() -> None:
+    compiled = FileDescriptorSet.FromString(with_options("int32 a = 1;").descriptor_set)
+    shipped = next(file for file in compiled.file if file.name == OPTIONS_FILE)
+    shipped.ClearField("source_code_info")
+    assert options_file() == shipped
+    assert 50_000 <= COLUMN_NUMBER <= 99_999
+
+
+def test_the_file_at_the_root_is_the_one_in_the_package() -> None:
+    root = Path(__file__).parents[2] / "proto" / OPTIONS_FILE
+    assert root.read_text() == (resources.files("schema_mapping") / "proto" / OPTIONS_FILE).read_text()
+
+
+def test_a_column_takes_the_name_it_is_given() -> None:
+    mapping = mapped(f"int32 a = 1 {named('first')}; repeated N b = 2 {named('many')}; map<string, N> c = 3;")
+    assert mapping.arrow_type.names[:3] == ["first", "many", "c"]
+    assert [field.source_name for field in mapping.root.fields] == ["a", "b", "c"]
+
+
+def test_naming_a_column_renames_it_and_keeps_its_id() -> None:
+    first, second, third = evolve("int32 a = 1;", f"int32 a = 1 {named('x')};", f"int32 renamed = 1 {named('x')};")
+    assert [change.kind for change in second.changes] == [ChangeKind.RENAMED]
+    assert live(first)["a"] == live(second)["x"] == live(third)["x"]
+    assert third.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "columns"),
+    [
+        (f"int32 a = 1; int32 b = 2 {named('A')};", {"a", "A_2"}),
+        (f"int32 b = 1 {named('__raw__')};", {"__raw___1"}),
+        (f"int32 a = 1 {named('b')}; int32 b = 2 {named('a')};", {"a", "b"}),
+        (f"int32 a = 1 {named('b')}; int32 b = 2;", {"b", "b_2"}),
+    ],
+)
+def test_given_names_clash_like_any_other(body: str, columns: set[str]) -> None:
+    assert set(live(evolve(body)[0])) == columns
+
+
+@pytest.mark.parametrize("name", ["a.b", "1a", "a b", "\u00e4", "a" * 129, "`"])
+def test_a_name_that_no_column_can_have_is_refused(name: str) -> None:
+    with pytest.raises(DescriptorError, match="letters, digits and underscores") as caught:
+        mapped(f"int32 a = 1 {named(name)};")
+    assert caught.value.context["field"] == "t.M.a"
+
+
+def test_an_excluded_field_has_no_column_and_its_bytes_stay() -> None:
+    source = with_options(f"int32 a = 1; string secret = 2 {EXCLUDE}; int32 z = 3; N n = 4 {EXCLUDE};")
+    descriptor = find_descriptor(source)
+    mapping = compile_mapping(descriptor)
+    assert mapping.arrow_type.names == ["a", "z", "__prefix__", "__raw__", "__err__", "__unrecognized__"]
+    assert set(mapping.graph.types) == {"t.M"}
+    value = message_factory.GetMessageClass(descriptor)(a=1, secret="s", z=3, n={"x": 7}).SerializeToString()
+    rows = mapping.decode(pa.array([value]))
+    assert rows.to_pylist() == [
+        {
+            **dict.fromkeys(mapping.arrow_type.names),
+            "a": 1,
+            "z": 3,
+            "__unrecognized__": b"\x12\x01s\x22\x02\x08\x07",
+        }
+    ]
+    assert mapping.encode(rows).to_pylist() == [value]
+
+
+def test_excluding_is_removing_and_the_column_comes_back() -> None:
+    body = "int32 a = 1; int32 b = 2"
+    first, second, third = evolve(f"{body};", f"{body} {EXCLUDE};", f"{body}; int32 c = 3;")
+    assert [(change.kind, change.column) for change in second.changes] == [(ChangeKind.REMOVED, "val.b")]
+    assert second.iceberg_schema.find_field("val.b").doc == "removed in schema version 2"
+    assert [(change.kind, change.column) for change in third.changes] == [
+        (ChangeKind.RESTORED, "val.b"),
+        (ChangeKind.ADDED, "val.c"),
+    ]
+    assert live(first)["b"] == live(third)["b"]
+
+
+def test_an_excluded_field_is_as_good_as_not_there() -> None:
+    first, second = evolve("int32 a = 1;", f"int32 a = 1; int32 b = 2 {EXCLUDE};")
+    assert (second.version, second.changes) == (first.version, ())
+
+
+def test_options_are_found_without_the_file_that_declares_them() -> None:
+    text = f"int32 a = 1 {named('x')}; int32 b = 2 {EXCLUDE};"
+    files = parse_descriptor_set(with_options(text).descriptor_set).file
+    (own,) = (FileDescriptorProto.FromString(file.SerializeToString()) for file in files if file.name == "test.proto")
+    with_import = FileDescriptorSet(file=[own]).SerializeToString()
+    del own.dependency[:]
+    without = FileDescriptorSet(file=[own]).SerializeToString()
+    for descriptors in (with_import, without):
+        descriptor = find_descriptor(SourceSchema(descriptor_set=descriptors, message="t.M"))
+        assert compile_mapping(descriptor).arrow_type.names[:2] == ["x", "__prefix__"]
+        again = find_descriptor(closure(descriptor))
+        assert compile_mapping(again).arrow_type.names[:2] == ["x", "__prefix__"]
+
+
+def test_comments_make_no_version_and_options_do() -> None:
+    plain = type_graph(find_descriptor(with_options("int32 a = 1;"))).fingerprint()
+    assert type_graph(find_descriptor(with_options("// said\n int32 a = 1; // and more\n"))).fingerprint() == plain
+    assert type_graph(find_descriptor(with_options(f"int32 a = 1 {named('a')};"))).fingerprint() != plain
+    assert type_graph(find_descriptor(with_options(f"int32 a = 1 {named('b')};"))).fingerprint() != plain
+    assert type_graph(find_descriptor(with_options(f"int32 a = 1 {EXCLUDE};"))).fingerprint() != plain
