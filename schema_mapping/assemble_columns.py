@@ -12,7 +12,7 @@ from schema_mapping.kernel.decoder import Decoder
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 
 NO_BYTES = pa.py_buffer(b"")
-NO_OFFSETS = pa.py_buffer(np.zeros(1, dtype=np.int32))
+WIDEST = 8
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
@@ -25,6 +25,8 @@ class _Assembly:
         self._lengths = decoder.rows()
         self._columns = decoder.take()
         self._dead = decoder.dead_rows()
+        # One buffer for all that holds nothing but zeros; pages nobody reads cost nothing.
+        self._zeros = pa.py_buffer(np.zeros((max(self._lengths) + 1) * WIDEST, dtype=np.uint8))
 
     def build(self, layout: Layout) -> pa.Array:
         length = self._lengths[layout.space]
@@ -50,23 +52,24 @@ class _Assembly:
         if output is None:
             return None, 0
         _, nulls, bits, _, _ = self._columns[output]
-        return (bits, nulls) if nulls else (None, 0)
+        return (self._or_zeros(bits), nulls) if nulls else (None, 0)
+
+    def _or_zeros(self, buffer: pa.Buffer | None) -> pa.Buffer:
+        return self._zeros if buffer is None else buffer
 
     def _offsets(self, output: int) -> pa.Buffer:
         _, _, _, offsets, _ = self._columns[output]
-        return NO_OFFSETS if offsets is None else offsets
+        return self._or_zeros(offsets)
 
     def _leaf(self, layout: LeafLayout, length: int) -> pa.Array:
         _, _, bits, values, data = self._columns[layout.output]
-        if length == 0 or (values is None and bits is None):
-            return pa.nulls(length, layout.type)
         validity, nulls = self._validity(layout.validity)
         if pa.types.is_boolean(layout.type):
-            buffers = [validity, bits]
+            buffers = [validity, self._or_zeros(bits)]
         elif pa.types.is_primitive(layout.type):
-            buffers = [validity, values]
+            buffers = [validity, self._or_zeros(values)]
         else:
-            buffers = [validity, values, NO_BYTES if data is None else data]
+            buffers = [validity, self._or_zeros(values), NO_BYTES if data is None else data]
         return pa.Array.from_buffers(layout.type, length, buffers, nulls)
 
     def _map(self, layout: MapLayout, length: int) -> pa.MapArray:

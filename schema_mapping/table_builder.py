@@ -18,6 +18,7 @@ from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, Str
 from schema_mapping.table_rows import (
     NO_FIELD,
     NO_TAG,
+    NONE,
     FieldRow,
     MapRow,
     NodeRow,
@@ -90,16 +91,20 @@ class TableBuilder:
         return LeafLayout(
             type=arrow_type.field(f"__{name}__").type,
             space=ROOT_SPACE,
-            output=self._output("BYTES", ROOT_SPACE, slot),
+            output=self._output("BYTES", ROOT_SPACE, slot, gate=self._special[f"{name}_bit"]),
             validity=self._validity(ROOT_SPACE, self._special[f"{name}_bit"]),
         )
 
-    def _output(self, kind: str, space: int, slot: int, extra: int = 0) -> int:
-        self._outputs.append(OutputRow(kind=OUTPUTS[kind], space=space, slot=slot, extra=extra))
+    def _output(self, kind: str, space: int, slot: int, *, gate: int = NONE, extra: int = 0) -> int:
+        self._outputs.append(OutputRow(kind=OUTPUTS[kind], space=space, slot=slot, gate=gate, extra=extra))
         return len(self._outputs) - 1
 
     def _validity(self, space: int, bit: int) -> int:
-        return self._output("BITS", space, bit)
+        return self._output("BITS", space, bit, gate=bit)
+
+    def _gate(self, place: _Place) -> int:
+        # What hangs on a message is empty where the message is absent.
+        return NONE if place.validity is None else self._outputs[place.validity].slot
 
     def _message(
         self, message: MappedMessage, arrow_type: pa.StructType, place: _Place
@@ -129,7 +134,7 @@ class TableBuilder:
             result.oneof = -1 if field.oneof is None else oneofs[field.oneof]
             layouts.append(self._field(field, result, arrow_type.field(index).type, place))
         row.has_lists = any(self._hangs_rows(field) for field in self._fields[row.first : row.first + row.count])
-        layouts.append(self._unknown_leaf(row.unknown, place.space, arrow_type.field(arrow_type.num_fields - 1).type))
+        layouts.append(self._unknown_leaf(row.unknown, place, arrow_type.field(arrow_type.num_fields - 1).type))
         return node, tuple(layouts)
 
     def _aside(self, field: ExcludedField, space: int, owner: int) -> FieldRow:
@@ -147,9 +152,9 @@ class TableBuilder:
         self._fields.extend([NO_FIELD] * count)
         return len(self._nodes) - 1
 
-    def _unknown_leaf(self, slot: int, space: int, arrow_type: pa.DataType) -> LeafLayout:
-        output = self._output("UNKNOWN", space, slot)
-        return LeafLayout(type=arrow_type, space=space, output=output, validity=output)
+    def _unknown_leaf(self, slot: int, place: _Place, arrow_type: pa.DataType) -> LeafLayout:
+        output = self._output("UNKNOWN", place.space, slot, gate=self._gate(place))
+        return LeafLayout(type=arrow_type, space=place.space, output=output, validity=output)
 
     def _field(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place) -> Layout:
         row.tag = canonical_tag(field)
@@ -223,7 +228,7 @@ class TableBuilder:
         row.slot = self._spaces[place.space].slot()
         row.space = len(self._spaces)
         self._spaces.append(SpaceRow(parent=place.space, count_slot=row.slot))
-        return self._output("COUNTS", place.space, row.slot)
+        return self._output("COUNTS", place.space, row.slot, gate=self._gate(place))
 
     def _value(
         self,
@@ -243,9 +248,9 @@ class TableBuilder:
         if field.enum is not None:
             row.enumeration = self._enums.add(field.enum)
         if field.enum is not None and (entry_of is not None or row.flags & FIELD_FLAGS["IMPLICIT"]):
-            output = self._output("ENUM", place.space, row.slot, self._enums.zero(row.enumeration))
+            output = self._output("ENUM", place.space, row.slot, extra=self._enums.zero(row.enumeration))
         else:
-            output = self._output(LEAF_OUTPUTS[row.op], place.space, row.slot)
+            output = self._output(LEAF_OUTPUTS[row.op], place.space, row.slot, gate=row.presence)
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=place.validity)
 
     def _cut(self, row: FieldRow, arrow_type: pa.StructType, place: _Place, entry_of: FieldRow | None) -> StructLayout:
@@ -256,7 +261,7 @@ class TableBuilder:
         node.flags = NODE_FLAGS["CUT"]
         source = entry_of or row
         node.like = self._checks.of_field(place.message, source.number, in_map=entry_of is not None)
-        child = self._unknown_leaf(slot, place.space, arrow_type.field(0).type)
+        child = self._unknown_leaf(slot, place, arrow_type.field(0).type)
         return StructLayout(type=arrow_type, space=place.space, validity=place.validity, children=(child,))
 
 

@@ -60,7 +60,7 @@ class FieldRow:
     tag_size: int = 0
     flags: int = 0
     slot: int = NONE
-    presence: int = 0
+    presence: int = NONE
     oneof: int = NONE
     owner: int = NONE
     node: int = NONE
@@ -83,11 +83,15 @@ class NodeRow:
 
 @dataclass(slots=True, kw_only=True)
 class OutputRow:
-    """An output column; `slot` is a presence bit where the kind is BITS."""
+    """An output column; `slot` is a presence bit where the kind is BITS.
+
+    In a row without the presence bit `gate` the slot is empty.
+    """
 
     kind: int
     space: int
     slot: int
+    gate: int = NONE
     extra: int = 0
 
 
@@ -107,8 +111,8 @@ FIELD = np.dtype(
     + [(name, "i4") for name in ("slot", "presence", "oneof", "owner", "node", "space", "enumeration")]
 )
 NODE = np.dtype([(n, "i4") for n in ("first", "count", "lookup", "dense", "unknown", "flags", "has_lists")])
-SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot")])
-OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra")])
+SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot", "head")])
+OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra", "gate")])
 MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
 
 
@@ -135,7 +139,7 @@ def field_arrays(
         "nodes": np.array(rows, dtype=NODE),
         "lookup": np.array(lookup, dtype=np.int32),
         "spaces": np.array(
-            [(s.head + s.slots, s.parent, _placed(s.count_slot, s.parent, spaces)) for s in spaces], dtype=SPACE
+            [(s.head + s.slots, s.parent, _placed(s.count_slot, s.parent, spaces), s.head) for s in spaces], dtype=SPACE
         ),
     }
 
@@ -145,10 +149,8 @@ def output_arrays(
 ) -> Mapping[str, Array]:
     """The arrays of output columns and maps."""
     bits = tables.OUTPUTS["BITS"]
-    placed = [
-        (row.kind, row.space, row.slot if row.kind == bits else _placed(row.slot, row.space, spaces), row.extra)
-        for row in outputs
-    ]
+    slots = [row.slot if row.kind == bits else _placed(row.slot, row.space, spaces) for row in outputs]
+    placed = [(row.kind, row.space, slot, row.extra, row.gate) for row, slot in zip(outputs, slots, strict=True)]
     keys = [(row.space, _placed(row.slot, row.space, spaces), row.as_bytes) for row in maps]
     return {"outputs": np.array(placed, dtype=OUTPUT), "maps": np.array(keys, dtype=MAP)}
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from schema_mapping.kernel.scratch cimport Scratch
+from schema_mapping.kernel.scratch cimport Rows, Scratch
 from schema_mapping.kernel.tables cimport Output
 
 # A growing buffer; `index` tells its owner which.
@@ -16,6 +16,7 @@ cdef struct Grower:
     Grow grow
     void* owner
 
+# A column without buffers holds nothing but zeros, empty bytes or, of bits, what its `nulls` say: all or none.
 cdef struct Column:
     int64_t rows
     int64_t nulls
@@ -29,4 +30,13 @@ cdef enum Gathered:
     GATHER_NO_MEMORY = 1
     GATHER_TOO_LARGE = 2
 
-cdef Gathered gather(Scratch* s, const Output* output, Column* column, const Grower* grower) noexcept nogil
+# Which presence bits of a chunk's rows are set in some row, and in all.
+cdef struct Seen:
+    uint64_t* some
+    uint64_t* every
+
+
+cdef void look_over(const Rows* rows, int head, Seen* seen) noexcept nogil
+cdef Gathered gather(
+    Scratch* s, const Output* output, Column* column, const Grower* grower, const Seen* seen
+) noexcept nogil

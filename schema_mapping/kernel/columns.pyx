@@ -10,15 +10,41 @@ from schema_mapping.kernel.tables cimport (
 )
 
 
-cdef Gathered gather(Scratch* s, const Output* output, Column* column, const Grower* grower) noexcept nogil:
-    # Appends the chunk's rows of one output column.
+cdef void look_over(const Rows* rows, int head, Seen* seen) noexcept nogil:
+    cdef const uint64_t* word
+    cdef uint64_t some, every
+    cdef int64_t i
+    cdef int at
+    for at in range(head):
+        word = rows.block + at
+        some = 0
+        every = <uint64_t>-1
+        for i in range(rows.count):
+            some |= word[0]
+            every &= word[0]
+            word += rows.stride
+        seen.some[at] = some
+        seen.every[at] = every
+
+
+cdef Gathered gather(
+    Scratch* s, const Output* output, Column* column, const Grower* grower, const Seen* seen
+) noexcept nogil:
+    # Appends the chunk's rows of one output column; `seen` is of its space.
     cdef Rows* rows = &s.spaces[output.space]
     cdef const uint64_t* slots
     if rows.count == 0:
         return GATHERED
+    if output.gate >= 0 and not seen.some[output.gate >> 6] >> (output.gate & 63) & 1 and output.kind != OUT_ENUM:
+        return append_nothing(output.kind, grower, column, rows.count)
     slots = rows.block + output.slot
     if output.kind == OUT_BITS:
-        return gather_validity(grower, column, rows, rows.block + (output.slot >> 6), output.slot & 63)
+        if column.nulls == 0 and seen.every[output.slot >> 6] >> (output.slot & 63) & 1:
+            # No bits are kept until the first null.
+            column.rows += rows.count
+            return GATHERED
+        slots = rows.block + (output.slot >> 6)
+        return gather_validity(grower, column, slots, rows.stride, rows.count, output.slot & 63)
     elif output.kind == OUT_32:
         return gather_32(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_64:
@@ -38,12 +64,57 @@ cdef inline bint reserve(const Grower* grower, Memory* memory, int64_t size) noe
     return size <= memory.capacity or grower.grow(grower.owner, memory, size)
 
 
+cdef inline bint reserve_values(const Grower* grower, Column* column, int64_t count, int width) noexcept nogil:
+    # Room for the values or offsets of `count` more rows, and one more; zeros for rows that had no buffer yet.
+    cdef bint first = column.values.data == NULL
+    if not reserve(grower, &column.values, (column.rows + count + 1) * width):
+        return False
+    if first:
+        memset(column.values.data, 0, column.rows * width)
+    return True
+
+
+cdef Gathered append_nothing(int kind, const Grower* grower, Column* column, int64_t count) noexcept nogil:
+    # Empty rows: zeros, empty bytes, or nulls where it is about bits. What has no buffer still needs none.
+    cdef int32_t* offsets
+    cdef int64_t i
+    if kind == OUT_BITS:
+        if column.nulls != column.rows or column.bits.data != NULL:
+            if not open_bits(grower, column, count):
+                return GATHER_NO_MEMORY
+        column.nulls += count
+    elif kind == OUT_BOOL:
+        if column.bits.data != NULL and not reserve_bits(grower, column, count):
+            return GATHER_NO_MEMORY
+    elif column.values.data == NULL:
+        column.nulls += count if kind == OUT_UNKNOWN else 0
+    elif kind == OUT_32 or kind == OUT_64:
+        if not reserve_values(grower, column, count, 4 if kind == OUT_32 else 8):
+            return GATHER_NO_MEMORY
+        if kind == OUT_32:
+            memset(column.values.data + column.rows * 4, 0, count * 4)
+        else:
+            memset(column.values.data + column.rows * 8, 0, count * 8)
+    else:
+        if not reserve_values(grower, column, count, 4):
+            return GATHER_NO_MEMORY
+        if kind == OUT_UNKNOWN:
+            if not reserve_bits(grower, column, count):
+                return GATHER_NO_MEMORY
+            column.nulls += count
+        offsets = <int32_t*>column.values.data + column.rows
+        for i in range(count + 1):
+            offsets[i] = <int32_t>column.data_size
+    column.rows += count
+    return GATHERED
+
+
 cdef Gathered gather_32(
     const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
 ) noexcept nogil:
     cdef uint32_t* out
     cdef int64_t i
-    if not reserve(grower, &column.values, (column.rows + count) * 4):
+    if not reserve_values(grower, column, count, 4):
         return GATHER_NO_MEMORY
     out = <uint32_t*>column.values.data + column.rows
     for i in range(count):
@@ -57,7 +128,7 @@ cdef Gathered gather_64(
 ) noexcept nogil:
     cdef uint64_t* out
     cdef int64_t i
-    if not reserve(grower, &column.values, (column.rows + count) * 8):
+    if not reserve_values(grower, column, count, 8):
         return GATHER_NO_MEMORY
     out = <uint64_t*>column.values.data + column.rows
     for i in range(count):
@@ -73,7 +144,7 @@ cdef Gathered gather_counts(
     cdef int32_t* out
     cdef int64_t i
     cdef int64_t total = column.data_size
-    if not reserve(grower, &column.values, (column.rows + count + 1) * 4):
+    if not reserve_values(grower, column, count, 4):
         return GATHER_NO_MEMORY
     out = <int32_t*>column.values.data + column.rows
     for i in range(count):
@@ -113,15 +184,27 @@ cdef void set_bits(uint8_t* bits, int64_t start, int64_t count) noexcept nogil:
 cdef inline int64_t append_bits(
     uint8_t* bits, int64_t at, const uint64_t* words, int64_t stride, int64_t count, int shift
 ) noexcept nogil:
-    # Copies one bit of each row; the answer is how many were set.
-    cdef int64_t i
+    # Copies one bit of each row, whole bytes where it can; the answer is how many were set.
+    cdef int64_t end = at + count
     cdef int64_t ones = 0
-    cdef uint8_t bit
-    for i in range(count):
-        bit = (words[i * stride] >> shift) & 1
-        bits[at >> 3] |= bit << (at & 7)
-        ones += bit
-        at += 1
+    cdef uint64_t bit, byte
+    cdef int i
+    while at < end:
+        if at & 7 or end - at < 8:
+            bit = words[0] >> shift & 1
+            bits[at >> 3] |= <uint8_t>(bit << (at & 7))
+            ones += bit
+            words += stride
+            at += 1
+            continue
+        byte = 0
+        for i in range(8):
+            bit = words[i * stride] >> shift & 1
+            byte |= bit << i
+            ones += bit
+        bits[at >> 3] = <uint8_t>byte
+        words += 8 * stride
+        at += 8
     return ones
 
 
@@ -135,29 +218,21 @@ cdef Gathered gather_bools(
     return GATHERED
 
 
-cdef Gathered gather_validity(
-    const Grower* grower, Column* column, const Rows* rows, const uint64_t* words, int shift
-) noexcept nogil:
-    # No bits are kept until the first null.
-    cdef int64_t i
-    if column.nulls == 0:
-        i = 0
-        while i < rows.count and words[i * rows.stride] >> shift & 1:
-            i += 1
-        if i == rows.count:
-            column.rows += rows.count
-            return GATHERED
-    return keep_validity(grower, column, words, rows.stride, rows.count, shift)
-
-
-cdef Gathered keep_validity(
-    const Grower* grower, Column* column, const uint64_t* words, int64_t stride, int64_t count, int shift
-) noexcept nogil:
+cdef bint open_bits(const Grower* grower, Column* column, int64_t count) noexcept nogil:
+    # Room for bits, those of rows before written out: so far all were set, or none.
     cdef bint first = column.bits.data == NULL
     if not reserve_bits(grower, column, count):
-        return GATHER_NO_MEMORY
-    if first:
+        return False
+    if first and column.nulls == 0:
         set_bits(column.bits.data, 0, column.rows)
+    return True
+
+
+cdef Gathered gather_validity(
+    const Grower* grower, Column* column, const uint64_t* words, int64_t stride, int64_t count, int shift
+) noexcept nogil:
+    if not open_bits(grower, column, count):
+        return GATHER_NO_MEMORY
     column.nulls += count - append_bits(column.bits.data, column.rows, words, stride, count, shift)
     column.rows += count
     return GATHERED
@@ -195,7 +270,7 @@ cdef Gathered gather_bytes(
     cdef int64_t i
     cdef uint64_t slot
     cdef uint8_t* out
-    if not reserve(grower, &column.values, (column.rows + count + 1) * 4):
+    if not reserve_values(grower, column, count, 4):
         return GATHER_NO_MEMORY
     offsets = <int32_t*>column.values.data + column.rows
     for i in range(count):
@@ -233,12 +308,8 @@ cdef Gathered gather_unknown(
         column.rows += count
         column.nulls += count
         return GATHERED
-    if not reserve(grower, &column.values, (rows + count + 1) * 4):
+    if not reserve_values(grower, column, count, 4) or not reserve_bits(grower, column, count):
         return GATHER_NO_MEMORY
-    if not reserve_bits(grower, column, count):
-        return GATHER_NO_MEMORY
-    if first:
-        memset(column.values.data, 0, rows * 4)
     offsets = <int32_t*>column.values.data + rows
     for i in range(count):
         offsets[i] = <int32_t>total

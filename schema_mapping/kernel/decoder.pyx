@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset, strlen
 
 from schema_mapping.kernel.columns cimport (
-    Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, gather,
+    Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, Seen, gather, look_over,
 )
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
 from schema_mapping.kernel.parse cimport parse_message
@@ -22,7 +22,7 @@ from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
     Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
 )
-from schema_mapping.kernel.tables cimport OUT_64, OUT_UNKNOWN, Tables
+from schema_mapping.kernel.tables cimport OUT_64, Output, Tables
 from schema_mapping.kernel.undo cimport clear_message
 from schema_mapping.kernel.wire cimport write_decimal
 
@@ -122,6 +122,8 @@ cdef class Decoder:
     cdef uint8_t* twice         # for each row of the chunk, whether it has a map key twice
     cdef uint64_t* spans        # and where its value lies
     cdef int64_t* totals
+    cdef Seen* seen             # of each space
+    cdef uint64_t* seen_words
     cdef int64_t chunk_rows
     cdef bint too_large
     cdef public bint refuse_all     # every value is too large for its columns
@@ -131,6 +133,7 @@ cdef class Decoder:
 
     def __cinit__(self, Tables tables not None, *, int chunk_rows, int64_t value_memory):
         cdef int i
+        cdef int64_t heads = 0
         cdef Scratch* s = &self.scratch
         self.tables = tables
         s.fields = tables.fields
@@ -148,10 +151,19 @@ cdef class Decoder:
         self.totals = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
         self.twice = <uint8_t*>calloc(CHUNK_ROWS, 1)
         self.spans = <uint64_t*>calloc(CHUNK_ROWS, sizeof(uint64_t))
-        if not (s.spaces and self.columns and self.dead and self.totals and self.twice and self.spans):
+        self.seen = <Seen*>calloc(tables.space_count, sizeof(Seen))
+        for i in range(tables.space_count):
+            heads += tables.spaces[i].head
+        self.seen_words = <uint64_t*>calloc(2 * heads + 1, sizeof(uint64_t))
+        if not (s.spaces and self.columns and self.dead and self.totals and self.twice and self.spans and self.seen
+                and self.seen_words):
             raise MemoryError
+        heads = 0
         for i in range(tables.space_count):
             s.spaces[i].stride = tables.spaces[i].stride
+            self.seen[i].some = self.seen_words + heads
+            self.seen[i].every = self.seen[i].some + tables.spaces[i].head
+            heads += 2 * tables.spaces[i].head
         s.most_words = value_memory // 8
         self.buffers = [None] * (3 * tables.output_count)
         self.grower.grow = grow_buffer
@@ -187,6 +199,8 @@ cdef class Decoder:
         free(self.twice)
         free(self.spans)
         free(self.totals)
+        free(self.seen)
+        free(self.seen_words)
 
     cdef int64_t foresee(self, int64_t size):
         # A buffer that needs `size` bytes now, at the end of the run: no more than the input could still fill twice.
@@ -295,14 +309,18 @@ cdef class Decoder:
     cdef bint flush(self) noexcept nogil:
         # The chunk's rows go to the columns.
         cdef Scratch* s = &self.scratch
+        cdef const Output* output
         cdef Gathered outcome
         cdef int i
         self.values_done += s.spaces[0].count
         for i in range(self.tables.map_count):
             if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
                 return False
+        for i in range(self.tables.space_count):
+            look_over(&s.spaces[i], self.tables.spaces[i].head, &self.seen[i])
         for i in range(self.tables.output_count):
-            outcome = gather(s, &self.tables.outputs[i], &self.columns[i], &self.grower)
+            output = &self.tables.outputs[i]
+            outcome = gather(s, output, &self.columns[i], &self.grower, &self.seen[output.space])
             if outcome != GATHERED:
                 self.too_large = outcome != GATHER_NO_MEMORY
                 return False

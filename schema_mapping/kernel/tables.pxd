@@ -95,12 +95,14 @@ cdef struct Space:
     int32_t stride      # 64-bit words of a row
     int32_t parent      # space that holds the counts, or -1 for the root
     int32_t count_slot
+    int32_t head        # words of presence bits that a row starts with
 
 cdef struct Output:
     int32_t kind
     int32_t space
     int32_t slot        # or presence bit
     int32_t extra
+    int32_t gate        # presence bit without which the slot is empty, or -1
 
 cdef struct MapKeys:
     int32_t space
