@@ -29,7 +29,8 @@ from schema_mapping.kernel.wire cimport write_decimal
 cdef enum:
     MAX_DEPTH = 100
     CHUNK_BYTES = 1 << 17
-    CHUNK_WORDS = 1 << 15
+    CHUNK_WORDS = 1 << 15   # of the root's rows
+    SCRATCH_WORDS = 1 << 16 # of all rows
     CHUNK_ROWS = 4096
     CHUNK_SPAN = 0x7FFFFFFF
 
@@ -125,6 +126,7 @@ cdef class Decoder:
     cdef Seen* seen             # of each space
     cdef uint64_t* seen_words
     cdef int64_t chunk_rows
+    cdef int64_t chunk_words    # of the chunk's rows so far
     cdef bint too_large
     cdef public bint refuse_all     # every value is too large for its columns
     cdef list buffers
@@ -233,7 +235,9 @@ cdef class Decoder:
             end = values.offset(i + 1)
             if s.spaces[0].count == 0:
                 first = start
-            elif s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES:
+            elif (
+                s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES or self.chunk_words > SCRATCH_WORDS
+            ):
                 self.bytes_done += start - first
                 if not self.flush():
                     return False
@@ -272,6 +276,7 @@ cdef class Decoder:
         if s.failure != FINE:
             if s.failure == NO_MEMORY or not self.give_up(row, p):
                 return False
+        self.chunk_words += s.words
         self.spans[s.spaces[0].count - 1] = bytes_slot(p - s.base, end - p)
         if s.loose:
             self.keep_raw(s.spaces[0].count - 1)
@@ -313,6 +318,7 @@ cdef class Decoder:
         cdef Gathered outcome
         cdef int i
         self.values_done += s.spaces[0].count
+        self.chunk_words = 0
         for i in range(self.tables.map_count):
             if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
                 return False
