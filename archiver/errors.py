@@ -14,6 +14,7 @@ ArchiverError
 │   ├── UnknownSubject       it has no schema under this name
 │   └── BadSchema            a schema that can't be compiled
 ├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
+├── UnencodableBatch         rows that make no valid record batch
 ├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
 ├── TopicBusy                (retryable) another archiver is at work on the topic
 ├── NoProgress               a task came back with nothing, again and again
@@ -98,6 +99,10 @@ class BadSchema(SchemaRegistryError):
 
 class CorruptBatch(ArchiverError):
     """Bytes of a record batch that contradict their own header or checksum."""
+
+
+class UnencodableBatch(ArchiverError):
+    """Rows that make no valid record batch; names its base offset and what is wrong."""
 
 
 class ParseHalted(ArchiverError):

@@ -17,7 +17,7 @@ import numpy as np
 
 from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
-from archiver.wire.compression import Inflater
+from archiver.wire.inflate import Inflater
 from archiver.wire.scan import Scan, scan
 
 _EMPTY_PAUSE: Final = 0.05

@@ -1,5 +1,6 @@
 """Kafka's record batches as bytes and as columns; no I/O."""
 
+from archiver.wire.codec import Codec
 from archiver.wire.columns import (
     NO_TIME,
     NO_TIMESTAMP,
@@ -10,6 +11,7 @@ from archiver.wire.columns import (
     DecodeLimits,
 )
 from archiver.wire.decode import decode_batches
+from archiver.wire.encode import EncodedBatches, encode_batches
 
 __all__ = [
     "NO_TIME",
@@ -17,7 +19,10 @@ __all__ = [
     "RECORDS",
     "AbortedTransaction",
     "BatchIndex",
+    "Codec",
     "DecodeLimits",
     "DecodedBatches",
+    "EncodedBatches",
     "decode_batches",
+    "encode_batches",
 ]

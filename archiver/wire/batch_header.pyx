@@ -5,7 +5,7 @@ Offsets and lengths lie outside a batch's checksum, so the walk checks them agai
 and each lies inside the bytes. A batch that the bytes hold only a part of ends the walk, as Fetch responses end.
 """
 
-from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from archiver.wire.batch_header cimport Header, be32, be64, varint, varlong
 
@@ -39,6 +39,7 @@ cdef enum:
     _SHORTEST_V0 = 14       # checksum, magic, attributes, and the lengths of key and value
     _SHORTEST_V1 = 22       # and the time
     _CODEC = 0b111
+    _MESSAGE_BITS = 0b1111  # of the attributes, that v1 gives a meaning: codec and type of time
     _FIRST_ROOM = 64
 
 cdef enum Stop:
@@ -82,7 +83,7 @@ cdef void _fill(Header* header, const uint8_t* at) noexcept nogil:
 
 cdef void _fill_message(Header* header, const uint8_t* at) noexcept nogil:
     header.crc = be32(at + 12)
-    header.attributes = <int8_t>at[17]
+    header.attributes = at[17] & (_MESSAGE_BITS if header.magic else _CODEC)
     header.base_timestamp = header.max_timestamp = <int64_t>be64(at + 18) if header.magic else -1
     header.leader_epoch = header.producer_epoch = header.base_sequence = -1
     header.producer_id = -1

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from archiver.wire.columns import Int64Array
-from archiver.wire.compression import Inflater
+from archiver.wire.inflate import Inflater
 from archiver.wire.transactions import AbortedTransactions
 
 class BatchReader:

@@ -17,7 +17,7 @@ from google_crc32c import value as crc32c
 from archiver.errors import CorruptBatch
 from archiver.wire import attributes
 from archiver.wire.batch_header import CHECKSUM_START, HEADER_BYTES, control_type
-from archiver.wire.compression import InflateError
+from archiver.wire.inflate import InflateError
 from archiver.wire.wrapper import inflate_wrapper
 
 cdef enum:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from archiver.wire.batch_index import LOG_APPEND, index_batches, timestamp_types
 from archiver.wire.batch_reader import BatchReader
 from archiver.wire.columns import RECORDS, AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits, Int64Array
-from archiver.wire.compression import Inflater
+from archiver.wire.inflate import Inflater
 from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
 

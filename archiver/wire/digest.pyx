@@ -10,6 +10,10 @@ import sys
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from archiver.wire.arrow_input cimport (
+    ByteColumn, HeaderColumn, Text, byte_column, header_column, header_count, numbers, text,
+)
+
 import pyarrow as pa
 
 if sys.byteorder != "little":
@@ -44,28 +48,14 @@ cdef packed struct Lengths: # of a header
     int32_t key
     int32_t value
 
-cdef struct Bytes:          # an Arrow column of byte strings
-    const int32_t* end
-    const uint8_t* data
-    int64_t size
-    const uint8_t* valid
-    int64_t first_bit
-
-cdef struct Text:           # one of its values; a negative length is null, one below -1 is none that Arrow has
-    const uint8_t* at
-    int32_t length
-
 cdef struct Records:
     const int32_t* partition
     const int32_t* timestamp_type
     const int64_t* offset
     const int64_t* timestamp
-    const int32_t* headers_end
-    int64_t headers
-    Bytes key
-    Bytes value
-    Bytes header_key
-    Bytes header_value
+    ByteColumn key
+    ByteColumn value
+    HeaderColumn headers
 
 
 cdef inline uint64_t _rotated(uint64_t word, int bits) noexcept nogil:
@@ -133,30 +123,16 @@ cdef inline void _add_hash(Hash* state, Total* total) noexcept nogil:
     total.high += h2 + (1 if total.low < h1 else 0)
 
 
-cdef inline Text _text(const Bytes* column, int64_t row) noexcept nogil:
-    cdef Text found
-    cdef int64_t bit = column.first_bit + row, start = column.end[row], end = column.end[row + 1]
-    found.at, found.length = NULL, -1
-    if column.valid != NULL and not (column.valid[bit >> 3] >> (bit & 7)) & 1:
-        return found
-    if start < 0 or end < start or end > column.size:
-        found.length = -2
-        return found
-    found.at, found.length = column.data + start, <int32_t>(end - start)
-    return found
-
-
 cdef bint _feed_headers(const Records* r, int64_t row, Hash* state) noexcept nogil:
-    cdef int64_t first = r.headers_end[row], end = r.headers_end[row + 1], each
-    cdef int32_t count
+    cdef int64_t first = r.headers.end[row], each
+    cdef int32_t count = header_count(&r.headers, row)
     cdef Lengths lengths
     cdef Text key, value
-    if first < 0 or end < first or end > r.headers:
+    if count < 0:
         return False
-    count = <int32_t>(end - first)
     _feed(state, <const uint8_t*>&count, sizeof(count))
-    for each in range(first, end):
-        key, value = _text(&r.header_key, each), _text(&r.header_value, each)
+    for each in range(first, first + count):
+        key, value = text(&r.headers.key, each), text(&r.headers.value, each)
         if key.length < 0 or value.length < -1:
             return False
         lengths.key, lengths.value = key.length, value.length
@@ -167,7 +143,7 @@ cdef bint _feed_headers(const Records* r, int64_t row, Hash* state) noexcept nog
 
 
 cdef bint _add_record(const Records* r, int64_t row, Total* total) noexcept nogil:
-    cdef Text key = _text(&r.key, row), value = _text(&r.value, row)
+    cdef Text key = text(&r.key, row), value = text(&r.value, row)
     cdef Hash state
     cdef Head head
     if key.length < -1 or value.length < -1:
@@ -194,30 +170,6 @@ cdef bint _add_records(const Records* r, int64_t rows, Total* total) noexcept no
     return True
 
 
-cdef uint8_t* _address(object buffer) except? NULL:
-    return NULL if buffer is None else <uint8_t*><uint64_t>buffer.address
-
-
-cdef uint8_t* _numbers(object column, int64_t rows, object kind, int width) except? NULL:
-    """Where the numbers of a column without nulls lie."""
-    if column.type != kind or column.null_count or len(column) != rows:
-        raise ValueError(f"expected {rows} values of {kind} and no null, got {len(column)} of {column.type}")
-    return _address(column.buffers()[1]) + width * <int64_t>column.offset if rows else NULL
-
-
-cdef Bytes _strings(object column, int64_t rows) except *:
-    cdef Bytes found
-    if column.type != pa.binary() or len(column) != rows:
-        raise ValueError(f"expected {rows} values of binary, got {len(column)} of {column.type}")
-    valid, end, data = column.buffers()
-    found.first_bit = column.offset
-    found.end = <const int32_t*>_address(end) + (found.first_bit if rows else 0)
-    found.data = _address(data)
-    found.size = 0 if data is None else data.size
-    found.valid = _address(valid)
-    return found
-
-
 def sum_of_hashes(partition, offset, timestamp_type, timestamp, key, value, headers):
     """The sum of the hashes of records, one row of each column a record.
 
@@ -228,20 +180,11 @@ def sum_of_hashes(partition, offset, timestamp_type, timestamp, key, value, head
     cdef Total total
     cdef int64_t rows = len(offset)
     cdef bint is_whole
-    if not pa.types.is_list(headers.type) or headers.null_count or len(headers) != rows:
-        raise ValueError(f"expected {rows} lists of headers and no null, got {len(headers)} of {headers.type}")
-    entries, starts = headers.values, headers.offsets
-    if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2 or entries.null_count:
-        raise ValueError(f"expected headers of key and value and none of them null, got {entries.type}")
-    names, values = entries.field(0), entries.field(1)
-    r.partition = <const int32_t*>_numbers(partition, rows, pa.int32(), 4)
-    r.timestamp_type = <const int32_t*>_numbers(timestamp_type, rows, pa.int32(), 4)
-    r.offset = <const int64_t*>_numbers(offset, rows, pa.int64(), 8)
-    r.timestamp = <const int64_t*>_numbers(timestamp, rows, pa.int64(), 8)
-    r.headers_end = <const int32_t*>_numbers(starts, rows + 1, pa.int32(), 4)
-    r.headers = len(entries)
-    r.key, r.value = _strings(key, rows), _strings(value, rows)
-    r.header_key, r.header_value = _strings(names, r.headers), _strings(values, r.headers)
+    r.partition = <const int32_t*>numbers(partition, rows, pa.int32(), 4)
+    r.timestamp_type = <const int32_t*>numbers(timestamp_type, rows, pa.int32(), 4)
+    r.offset = <const int64_t*>numbers(offset, rows, pa.int64(), 8)
+    r.timestamp = <const int64_t*>numbers(timestamp, rows, pa.int64(), 8)
+    r.key, r.value, r.headers = byte_column(key, rows), byte_column(value, rows), header_column(headers, rows)
     total.low = total.high = 0
     with nogil:
         is_whole = _add_records(&r, rows, &total)

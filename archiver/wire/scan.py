@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from archiver.errors import CorruptBatch
 from archiver.wire.batch_header import Walk
-from archiver.wire.compression import Inflater
+from archiver.wire.inflate import Inflater
 from archiver.wire.message_set import first_offset
 from archiver.wire.wrapper import inflate_wrapper
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from archiver.errors import CorruptBatch
 from archiver.wire import attributes
 from archiver.wire.batch_header import MESSAGE_CHECKSUM_START
-from archiver.wire.compression import InflateError, Inflater
+from archiver.wire.inflate import InflateError, Inflater
 
 _KEY_AT: Final = (18, 26)
 """Where the key's length stands, by format: v1 has a time before it."""

@@ -1,12 +1,13 @@
-"""Whatever records two other libraries write, these columns hold; and what they read, these columns hold."""
+"""Whatever records two other libraries write and read, the columns hold, and give their batches again."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.wire import decode_batches
+from archiver.wire import Codec, decode_batches, encode_batches
 from tests.record_batches import BUILDER_CODECS, Record, build, headers_of
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -47,3 +48,31 @@ def test_columns_equal_what_was_written_and_what_others_read(
         for each in DefaultRecordBatch(batch)
     ]
     assert ours == written == read
+    encoded = encode_batches(decoded.records)
+    assert bytes(encoded.data) == batch or codec != "none"
+    again = DefaultRecordBatch(bytes(encoded.data))
+    assert again.validate_crc()
+    assert [(each.offset, each.key) for each in again] == [
+        (each.offset, each.key) for each in DefaultRecordBatch(batch)
+    ]
+    assert decode_batches(encoded.data, start_offset=0, end_offset=1 << 62).records == decoded.records
+
+
+@given(
+    st.lists(st.tuples(st.lists(RECORDS, min_size=1, max_size=8), st.integers(0, 50)), min_size=1, max_size=6),
+    st.sampled_from(Codec),
+    st.data(),
+)
+def test_columns_with_rows_missing_come_back(
+    batches: list[tuple[list[Record], int]], codec: Codec, data: st.DataObject
+) -> None:
+    parts, at = [], 0
+    for records, gap in batches:
+        parts.append(build(records, base_offset=at + gap))
+        at += gap + len(records)
+    records = decode_batches(b"".join(parts), start_offset=0, end_offset=1 << 62).records
+    keep = data.draw(st.lists(st.booleans(), min_size=records.num_rows, max_size=records.num_rows))
+    kept = records.filter(pa.array(keep, pa.bool_()))
+    again = decode_batches(encode_batches(kept, compression=codec).data, start_offset=0, end_offset=1 << 62).records
+    assert again.drop_columns(["attributes"]) == kept.drop_columns(["attributes"])
+    assert set(again.column("attributes").to_pylist()) <= {int(codec)}

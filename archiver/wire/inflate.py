@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from enum import IntEnum
 from typing import Final
 
 import cramjam
 import numpy as np
 
+from archiver.wire.codec import Codec
 from archiver.wire.lz4_header import with_header_checksum
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -25,16 +25,6 @@ _GROWTH: Final = 4
 _FIRST_SCRATCH: Final = 256 << 10
 _MAX_SNAPPY_RATIO: Final = 22
 """Snappy's densest element is a copy of 64 bytes written in 3; a stream that claims more is not one."""
-
-
-class Codec(IntEnum):
-    """The compression of a batch, by its number in the batch's attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
 
 
 class InflateError(Exception):

@@ -1,0 +1,46 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
+"""Arrow columns of records, opened for the kernels that read them."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+import pyarrow as pa
+
+
+cdef uint8_t* _address(object buffer) except? NULL:
+    return NULL if buffer is None else <uint8_t*><uint64_t>buffer.address
+
+
+cdef uint8_t* numbers(object column, int64_t rows, object kind, int width) except? NULL:
+    """Where the numbers of a column without nulls lie; ValueError where it isn't one."""
+    if column.type != kind or column.null_count or len(column) != rows:
+        raise ValueError(f"expected {rows} values of {kind} and no null, got {len(column)} of {column.type}")
+    return _address(column.buffers()[1]) + width * <int64_t>column.offset if rows else NULL
+
+
+cdef ByteColumn byte_column(object column, int64_t rows) except *:
+    """Open a binary column; ValueError where it isn't one."""
+    cdef ByteColumn found
+    if column.type != pa.binary() or len(column) != rows:
+        raise ValueError(f"expected {rows} values of binary, got {len(column)} of {column.type}")
+    valid, end, data = column.buffers()
+    found.first_bit = column.offset
+    found.end = <const int32_t*>_address(end) + (found.first_bit if rows else 0)
+    found.data = _address(data)
+    found.size = 0 if data is None else data.size
+    found.valid = _address(valid)
+    return found
+
+
+cdef HeaderColumn header_column(object column, int64_t rows) except *:
+    """Open a column of lists of structs of two binaries, key and value; ValueError where it isn't one."""
+    cdef HeaderColumn found
+    if not pa.types.is_list(column.type) or column.null_count or len(column) != rows:
+        raise ValueError(f"expected {rows} lists of headers and no null, got {len(column)} of {column.type}")
+    entries = column.values
+    if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2 or entries.null_count:
+        raise ValueError(f"expected headers of key and value and none of them null, got {entries.type}")
+    found.count = len(entries)
+    found.end = <const int32_t*>numbers(column.offsets, rows + 1, pa.int32(), 4)
+    found.key = byte_column(entries.field(0), found.count)
+    found.value = byte_column(entries.field(1), found.count)
+    return found

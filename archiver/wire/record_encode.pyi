@@ -1,0 +1,11 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from archiver.wire.columns import Int64Array
+
+class BatchWriter:
+    def __init__(self, records: pa.RecordBatch, headers: npt.NDArray[Any], bounds: Int64Array) -> None: ...
+    def write(self) -> npt.NDArray[np.uint8]: ...

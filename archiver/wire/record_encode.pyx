@@ -1,0 +1,221 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
+"""Record columns written as batches of format v2, uncompressed and without their checksums.
+
+Two passes: the first checks offsets and measures every record, the second writes into memory of exactly that size. No
+Python object is made per record.
+"""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from archiver.wire.arrow_input cimport (
+    ByteColumn, HeaderColumn, Text, byte_column, header_column, header_count, numbers, text,
+)
+from archiver.wire.batch_header cimport Header
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.errors import UnencodableBatch
+
+cdef enum:
+    _HEADER_BYTES = 61
+    _LENGTH_END = 12
+    _FIXED_BODY = 1         # attributes of a record: none are defined
+
+cdef enum Status:
+    OK
+    BAD_OFFSETS
+    BAD_COLUMNS
+    TOO_LARGE
+
+_REASONS = {
+    BAD_OFFSETS: "its records' offsets do not rise, or lie outside the batch",
+    TOO_LARGE: f"it would take more than {INT32_MAX} bytes, which its length field can't say",
+}
+
+cdef struct Records:
+    const int64_t* offset
+    const int64_t* timestamp
+    ByteColumn key
+    ByteColumn value
+    HeaderColumn headers
+
+
+cdef inline uint64_t _zigzag(int64_t number) noexcept nogil:
+    return (<uint64_t>number << 1) ^ (0 - (<uint64_t>number >> 63))
+
+
+cdef inline int _width(int64_t number) noexcept nogil:
+    """Bytes of the number as a zigzag varint."""
+    cdef uint64_t bits = _zigzag(number)
+    cdef int width = 1
+    while bits >= 0x80:
+        bits >>= 7
+        width += 1
+    return width
+
+
+cdef inline uint8_t* _number(uint8_t* out, int64_t number) noexcept nogil:
+    cdef uint64_t bits = _zigzag(number)
+    while bits >= 0x80:
+        out[0] = <uint8_t>bits | 0x80
+        out += 1
+        bits >>= 7
+    out[0] = <uint8_t>bits
+    return out + 1
+
+
+cdef inline uint8_t* _string(uint8_t* out, Text string) noexcept nogil:
+    out = _number(out, string.length)
+    if string.length > 0:
+        memcpy(out, string.at, string.length)
+        out += string.length
+    return out
+
+
+cdef inline int64_t _string_width(Text string) noexcept nogil:
+    return _width(string.length) + <int64_t>max(string.length, 0)
+
+
+cdef inline uint8_t* _be(uint8_t* out, uint64_t number, int width) noexcept nogil:
+    cdef int place
+    for place in range(width):
+        out[place] = <uint8_t>(number >> 8 * (width - 1 - place))
+    return out + width
+
+
+cdef inline int64_t _since(const Header* header, int64_t timestamp) noexcept nogil:
+    """The difference of times, wrapping as in Java."""
+    return <int64_t>(<uint64_t>timestamp - <uint64_t>header.base_timestamp)
+
+
+cdef int64_t _body(const Records* r, const Header* header, int64_t row) noexcept nogil:
+    """Bytes of the record behind its length; negative where its columns are none that Arrow has."""
+    cdef Text key = text(&r.key, row), value = text(&r.value, row)
+    cdef int32_t count = header_count(&r.headers, row)
+    cdef int64_t each, size
+    if key.length < -1 or value.length < -1 or count < 0:
+        return -1
+    size = _FIXED_BODY + _width(_since(header, r.timestamp[row])) + _width(r.offset[row] - header.base_offset)
+    size += _string_width(key) + _string_width(value) + _width(count)
+    for each in range(r.headers.end[row], r.headers.end[row] + <int64_t>count):
+        key, value = text(&r.headers.key, each), text(&r.headers.value, each)
+        if key.length < 0 or value.length < -1:
+            return -1
+        size += _string_width(key) + _string_width(value)
+    return size
+
+
+cdef Status _measure(
+    const Records* r, const Header* header, int64_t first, int64_t end, int32_t* bodies, int64_t* size
+) noexcept nogil:
+    """The bytes of a batch's records, and of the body of each."""
+    cdef int64_t row, body, previous = header.base_offset - 1
+    size[0] = _HEADER_BYTES
+    for row in range(first, end):
+        if r.offset[row] <= previous or r.offset[row] > header.last_offset:
+            return BAD_OFFSETS
+        previous = r.offset[row]
+        body = _body(r, header, row)
+        if body < 0:
+            return BAD_COLUMNS
+        if body > INT32_MAX:
+            return TOO_LARGE
+        bodies[row] = <int32_t>body
+        size[0] += _width(body) + body
+        if size[0] - _LENGTH_END > INT32_MAX:
+            return TOO_LARGE
+    return OK
+
+
+cdef uint8_t* _write_header(uint8_t* out, const Header* header) noexcept nogil:
+    """Write a header; its checksum is left to be filled in."""
+    out = _be(out, <uint64_t>header.base_offset, 8)
+    out = _be(out, <uint64_t>(header.size - _LENGTH_END), 4)
+    out = _be(out, <uint32_t>header.leader_epoch, 4)
+    out = _be(out, 2, 1)
+    out = _be(out, 0, 4)
+    out = _be(out, <uint64_t>header.attributes, 2)
+    out = _be(out, <uint64_t>(header.last_offset - header.base_offset), 4)
+    out = _be(out, <uint64_t>header.base_timestamp, 8)
+    out = _be(out, <uint64_t>header.max_timestamp, 8)
+    out = _be(out, <uint64_t>header.producer_id, 8)
+    out = _be(out, <uint64_t>header.producer_epoch, 2)
+    out = _be(out, <uint32_t>header.base_sequence, 4)
+    return _be(out, <uint32_t>header.count, 4)
+
+
+cdef uint8_t* _write_record(
+    uint8_t* out, const Records* r, const Header* header, int64_t row, int32_t body
+) noexcept nogil:
+    cdef int64_t each, first = r.headers.end[row], end = r.headers.end[row + 1]
+    out = _number(out, body)
+    out[0] = 0
+    out = _number(out + _FIXED_BODY, _since(header, r.timestamp[row]))
+    out = _number(out, r.offset[row] - header.base_offset)
+    out = _string(out, text(&r.key, row))
+    out = _string(out, text(&r.value, row))
+    out = _number(out, end - first)
+    for each in range(first, end):
+        out = _string(out, text(&r.headers.key, each))
+        out = _string(out, text(&r.headers.value, each))
+    return out
+
+
+cdef class BatchWriter:
+    """Writes the rows of `records` as batches: row `bounds[i]` up to `bounds[i + 1]` under `headers[i]`.
+
+    `records` has the columns of `RECORDS`. Of the headers (`batch_header.HEADER`), `size` and `position` are filled in:
+    a batch's place in what `write` gives. Raises `UnencodableBatch` where a batch can't be written, ValueError where the
+    columns are not those of records.
+    """
+
+    cdef Records at
+    cdef object records
+    cdef Header[::1] headers
+    cdef const int64_t[::1] bounds
+    cdef int32_t[::1] bodies
+    cdef int64_t total
+
+    def __init__(self, records, headers, bounds):
+        cdef int64_t rows = records.num_rows, batch
+        cdef Status status
+        self.records, self.headers, self.bounds = records, headers, bounds
+        self.bodies = np.empty(rows, np.int32)
+        self.at.offset = <const int64_t*>numbers(records.column("offset"), rows, pa.int64(), 8)
+        self.at.timestamp = <const int64_t*>numbers(records.column("timestamp"), rows, pa.int64(), 8)
+        self.at.key, self.at.value = byte_column(records.column("key"), rows), byte_column(records.column("value"), rows)
+        self.at.headers = header_column(records.column("headers"), rows)
+        for batch in range(self.headers.shape[0]):
+            self._measure_batch(batch)
+
+    cdef int _measure_batch(self, int64_t batch) except -1:
+        cdef Header* header = &self.headers[batch]
+        cdef int64_t first = self.bounds[batch], end = self.bounds[batch + 1]
+        cdef Status status
+        with nogil:
+            status = _measure(&self.at, header, first, end, &self.bodies[0], &header.size)
+        if status == BAD_COLUMNS:
+            raise ValueError("a column's offsets point outside its bytes, or a header has no key")
+        if status != OK:
+            raise UnencodableBatch(f"A batch can't be written: {_REASONS[status]}", base_offset=header.base_offset)
+        header.position = self.total
+        self.total += header.size
+        return 0
+
+    def write(self):
+        """The batches, one after the other, as an array of bytes; their checksums are still 0."""
+        out = np.empty(self.total, np.uint8)
+        cdef uint8_t[::1] view = out
+        cdef int64_t batch, row
+        cdef uint8_t* at
+        if self.total == 0:
+            return out
+        with nogil:
+            at = &view[0]
+            for batch in range(self.headers.shape[0]):
+                at = _write_header(at, &self.headers[batch])
+                for row in range(self.bounds[batch], self.bounds[batch + 1]):
+                    at = _write_record(at, &self.at, &self.headers[batch], row, self.bodies[row])
+        return out
