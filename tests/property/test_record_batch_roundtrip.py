@@ -28,7 +28,8 @@ def test_columns_equal_what_was_written_and_what_others_read(
 ) -> None:
     deltas = sorted(data.draw(st.sets(st.integers(0, 200), min_size=len(records), max_size=len(records))))
     builder, codec = writer
-    batch = build(records, base_offset=base_offset, builder=builder, codec=codec, deltas=deltas)
+    latest = max([-1, *(each.timestamp for each in records)])  # as the broker sets it
+    batch = build(records, base_offset=base_offset, builder=builder, codec=codec, deltas=deltas, max_timestamp=latest)
     decoded = decode_batches(batch, start_offset=base_offset, end_offset=base_offset + 1)
     decoded.records.validate(full=True)
     columns = [decoded.records.column(name).to_pylist() for name in ("offset", "timestamp", "key", "value")]
