@@ -17,6 +17,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
 
 from schema_mapping.column_options import ColumnOptions, column_options
+from schema_mapping.descriptors import SourceSchema, find_descriptor
 from schema_mapping.extensions import check_extendees, find_extensions
 from schema_mapping.types import Cardinality, EnumType, WellKnown, WireKind
 
@@ -111,6 +112,11 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
             pending.extend(filter(None, (_referenced(field) for field in fields if not options[field.number].exclude)))
     check_extendees(named, types, descriptor.full_name)
     return TypeGraph(root=descriptor.full_name, types=types)
+
+
+def check_source(source: SourceSchema) -> None:
+    """Raises DescriptorError where a schema doesn't hold its message, its extensions and all they need."""
+    type_graph(find_descriptor(source), source.extensions)
 
 
 def _referenced(field: FieldDescriptor) -> Descriptor | None:

@@ -79,11 +79,12 @@ def proposed_schemas(
     name = message or (side.message if isinstance(side, ProtobufFormat) else None) or today
     if name is None:
         raise ConfigError("The topic has no schema yet: name the message with --message", topic=settings.name)
+    extensions = side.extensions if isinstance(side, ProtobufFormat) else ()
     if file.suffix == ".proto":
-        imports = side.imports if isinstance(side, ProtobufFormat) else ()
-        proposed = compile_proto(file, name, imports)
+        imports, more = (side.imports, side.proto[1:]) if isinstance(side, ProtobufFormat) else ((), ())
+        proposed = compile_proto((file, *more), name, imports, extensions)
     else:
-        proposed = read_descriptor_set(file, name)
+        proposed = read_descriptor_set(file, name, extensions)
     if of_key:
         return Schemas(key=proposed, value=_source(newest.value))
     return Schemas(key=_source(newest.key), value=proposed)
@@ -96,7 +97,7 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> Sch
         state,
         key=proposed.key,
         value=proposed.value,
-        options=mapping_options(settings.key, settings.value),
+        options=mapping_options(settings),
         partition_source=settings.partition_source,
     )
     is_new = outcome.version > newest

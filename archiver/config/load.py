@@ -135,14 +135,14 @@ def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
 
 def _anchored(format_: Any, folder: Path) -> Any:
     """Relative paths of a format mean files beside the configuration."""
+    if not isinstance(format_, ProtobufFormat):
+        return format_
     paths: dict[str, Any] = {
-        key: folder / value
-        for key in ("descriptors", "proto")
-        if isinstance(value := getattr(format_, key, None), Path) and not value.is_absolute()
+        key: tuple(folder / value for value in getattr(format_, key)) for key in ("proto", "imports")
     }
-    if getattr(format_, "imports", ()):
-        paths["imports"] = tuple(folder / value for value in format_.imports)
-    return format_.model_copy(update=paths) if paths else format_
+    if format_.descriptors is not None:
+        paths["descriptors"] = folder / format_.descriptors
+    return format_.model_copy(update=paths)
 
 
 def _validate(kind: type[Model], values: Mapping[str, Any], prefix: str, **where: Any) -> Model:

@@ -34,6 +34,13 @@ def _start_from(value: object) -> object:
 StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(_start_from)]
 
 
+def _paths(value: object) -> object:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
+
+
 class Section(BaseModel):
     """Base of every section: frozen, and an unknown key is an error."""
 
@@ -52,8 +59,9 @@ class ProtobufFormat(Section):
     format: Literal["protobuf"]
     message: str | None = Field(default=None, min_length=1)
     descriptors: Path | None = None
-    proto: Path | None = None
+    proto: Paths = ()
     imports: tuple[Path, ...] = ()
+    extensions: tuple[str, ...] = ()
     wire_format: Literal["plain", "confluent"] = "plain"
     subject: str | None = Field(default=None, min_length=1)
     subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
@@ -68,17 +76,17 @@ class ProtobufFormat(Section):
             raise ValueError("give `message`, the full name of the message type")
         if self.subject is not None or self.subject_strategy != "topic_name":
             raise ValueError('`subject` and `subject_strategy` go with wire_format = "confluent"')
-        if (self.descriptors is None) == (self.proto is None):
+        if (self.descriptors is None) == (not self.proto):
             raise ValueError(
                 "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
-                "or `proto` (a .proto file), and not both"
+                "or `proto` (a .proto file, or several), and not both"
             )
-        if self.imports and self.proto is None:
+        if self.imports and not self.proto:
             raise ValueError("`imports` goes with `proto`: a descriptor set holds its imports already")
         return self
 
     def _from_registry(self) -> Self:
-        if self.descriptors is not None or self.proto is not None or self.imports:
+        if self.descriptors is not None or self.proto or self.imports:
             raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
         if self.message is None and self.subject is None and self.subject_strategy != "topic_name":
             raise ValueError("a subject named after the record needs `message`, the record's full name")
@@ -101,6 +109,8 @@ class TopicSection(Section):
     min_file_size: Bytes = Field(default=64 << 20, ge=0, le=4 << 30)
     max_lag: Seconds = Field(default=300.0, ge=0.0, le=7 * 86400.0)
     start_from: StartFrom = "earliest"
+    keep_removed: bool = True
+    expand_cuts: bool = False
 
 
 class TopicConfig(TopicSection):

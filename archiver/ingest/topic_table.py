@@ -75,7 +75,7 @@ def open_topic(
             key=schemas.key,
             value=schemas.value,
             table=there,
-            options=mapping_options(config.key, config.value),
+            options=mapping_options(config),
             partition_source=config.partition_source,
         )
         return assignment.row, SchemaChange.of(assignment)

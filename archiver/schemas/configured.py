@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, SchemaRegistrySection
+from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, SchemaRegistrySection, TopicSection
 from archiver.errors import BadSchema
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.files import read_descriptor_set
@@ -40,9 +40,8 @@ def source_schema(settings: FormatConfig, place: SchemaPlace) -> SourceSchema | 
         return _registered(settings, place)
     assert settings.message is not None
     if settings.descriptors is not None:
-        return read_descriptor_set(settings.descriptors, settings.message)
-    assert settings.proto is not None
-    return compile_proto(settings.proto, settings.message, settings.imports)
+        return read_descriptor_set(settings.descriptors, settings.message, settings.extensions)
+    return compile_proto(settings.proto, settings.message, settings.imports, settings.extensions)
 
 
 def envelope_reader(
@@ -87,13 +86,16 @@ def subject_of(settings: ProtobufFormat, place: SchemaPlace) -> str:
             return f"{place.topic}-{settings.message}"
 
 
-def mapping_options(key: FormatConfig, value: FormatConfig) -> MappingOptions:
-    """The limits of a table: where key and value differ, the wider ones."""
-    settings = [each for each in (key, value) if isinstance(each, ProtobufFormat)]
-    if not settings:
+def mapping_options(topic: TopicSection) -> MappingOptions:
+    """What a topic's settings say about its columns; of limits that differ for key and value, the wider ones."""
+    formats = [each for each in (topic.key, topic.value) if isinstance(each, ProtobufFormat)]
+    if not formats:
         return MappingOptions()
     return MappingOptions(
-        max_depth=max(each.max_depth for each in settings), max_columns=max(each.max_columns for each in settings)
+        max_depth=max(each.max_depth for each in formats),
+        max_columns=max(each.max_columns for each in formats),
+        keep_removed=topic.keep_removed,
+        expand_cuts=topic.expand_cuts,
     )
 
 
@@ -104,4 +106,4 @@ def _registered(settings: ProtobufFormat, place: SchemaPlace) -> SourceSchema:
     message = settings.message or min(latest.messages_at(FIRST), default=None)
     if message is None:
         raise BadSchema("the subject's schema declares no message", subject=subject, schema_id=latest.id)
-    return latest.source(message)
+    return latest.source(message, settings.extensions)

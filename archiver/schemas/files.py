@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from archiver.errors import ConfigError
-from schema_mapping.descriptors import SourceSchema, find_descriptor
+from schema_mapping.descriptors import SourceSchema
 from schema_mapping.errors import DescriptorError
+from schema_mapping.type_graph import check_source
 
 
-def read_descriptor_set(path: Path, message: str) -> SourceSchema:
-    """The schema of `message` from a descriptor-set file.
+def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
+    """The schema of `message` from a descriptor-set file, with the extensions that become columns.
 
-    Raises ConfigError when the file is missing or no descriptor set, an import isn't in it, or the message isn't there.
+    Raises ConfigError when the file is missing or no descriptor set, an import isn't in it, or the message or an
+    extension isn't there.
     """
-    return checked(SourceSchema(descriptor_set=read_schema_file(path), message=message), path)
+    source = SourceSchema(descriptor_set=read_schema_file(path), message=message, extensions=tuple(extensions))
+    return checked(source, path)
 
 
 def read_schema_file(path: Path) -> bytes:
@@ -30,7 +34,7 @@ def read_schema_file(path: Path) -> bytes:
 def checked(source: SourceSchema, path: Path) -> SourceSchema:
     """The same schema, known to hold its message and all it needs; else ConfigError naming the file."""
     try:
-        find_descriptor(source)
+        check_source(source)
     except DescriptorError as error:
         context = {name: value for name, value in error.context.items() if name != "file"}
         inner = {"schema_file": error.context["file"]} if "file" in error.context else {}

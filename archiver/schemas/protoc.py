@@ -19,18 +19,24 @@ from schema_mapping.descriptors import SourceSchema
 TIMEOUT_SECONDS: Final = 120
 
 
-def compile_proto(path: Path, message: str, imports: Sequence[Path] = ()) -> SourceSchema:
-    """The schema of `message` from a `.proto` file.
+def compile_proto(
+    paths: Path | Sequence[Path], message: str, imports: Sequence[Path] = (), extensions: Sequence[str] = ()
+) -> SourceSchema:
+    """The schema of `message` from a `.proto` file, or several, with the extensions that become columns.
 
-    `imports` are the folders that its `import` lines start from; the file's own folder is one where none of them holds
-    it, and Google's well-known types are always found. Raises ConfigError for a missing file or folder, with the
-    compiler's own words for a file that doesn't compile, and for a message that isn't there.
+    `imports` are the folders that `import` lines start from; a file's own folder is one where none of them holds it,
+    and Google's well-known types and `archiver/options.proto` are always found. Raises ConfigError for a missing file
+    or folder, with the compiler's own words for a file that doesn't compile, and for a message or an extension that
+    isn't there.
     """
-    read_schema_file(path)
+    files = (paths,) if isinstance(paths, Path) else tuple(paths)
+    for file in files:
+        read_schema_file(file)
     for folder in imports:
         if not folder.is_dir():
-            raise ConfigError("there is no such import folder", folder=str(folder), file=str(path))
-    return checked(SourceSchema(descriptor_set=_run_protoc(path.resolve(), imports), message=message), path)
+            raise ConfigError("there is no such import folder", folder=str(folder), file=str(files[0]))
+    compiled = _run_protoc([file.resolve() for file in files], imports)
+    return checked(SourceSchema(descriptor_set=compiled, message=message, extensions=tuple(extensions)), files[0])
 
 
 def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) -> bytes:
@@ -47,20 +53,21 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) 
         return _protoc(names[0], [str(each) for each in names], [folder], more)
 
 
-def _run_protoc(path: Path, imports: Sequence[Path]) -> bytes:
+def _run_protoc(files: Sequence[Path], imports: Sequence[Path]) -> bytes:
     roots = [folder.resolve() for folder in imports]
-    if not any(path.is_relative_to(root) for root in roots):
-        roots.append(path.parent)
-    return _protoc(path, [str(path)], roots, [])
+    for file in files:
+        if not any(file.is_relative_to(root) for root in roots):
+            roots.append(file.parent)
+    return _protoc(files[0], [str(file) for file in files], roots, [])
 
 
 def _protoc(path: Path | str, files: Sequence[str], roots: Sequence[Path], more: Sequence[str]) -> bytes:
-    well_known = str(resources.files("grpc_tools") / "_proto")
+    built_in = (str(resources.files("grpc_tools") / "_proto"), str(resources.files("schema_mapping") / "proto"))
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         result = Path(scratch) / "schema.binpb"
         command = [
             *(sys.executable, "-m", "grpc_tools.protoc", "--include_imports", "--include_source_info", *more),
-            *(f"--proto_path={root}" for root in (*roots, well_known)),
+            *(f"--proto_path={root}" for root in (*roots, *built_in)),
             f"--descriptor_set_out={result}",
             *files,
         ]

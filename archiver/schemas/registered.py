@@ -19,6 +19,8 @@ from google.protobuf.message import DecodeError
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.protoc import compile_files
 from schema_mapping.descriptors import SourceSchema
+from schema_mapping.errors import DescriptorError
+from schema_mapping.type_graph import check_source
 
 Indexes: TypeAlias = tuple[int, ...]
 
@@ -50,9 +52,16 @@ class CompiledSchema:
         found = (_at(self.main, indexes, with_entries=each) for each in (False, True))
         return frozenset(name for name in found if name is not None)
 
-    def source(self, message: str) -> SourceSchema:
-        """The schema of one of its messages."""
-        return SourceSchema(descriptor_set=self.files.SerializeToString(deterministic=True), message=message)
+    def source(self, message: str, extensions: tuple[str, ...] = ()) -> SourceSchema:
+        """The schema of one of its messages. Raises BadSchema, naming the id, where it or an extension isn't there."""
+        source = SourceSchema(
+            descriptor_set=self.files.SerializeToString(deterministic=True), message=message, extensions=extensions
+        )
+        try:
+            check_source(source)
+        except DescriptorError as error:
+            raise BadSchema(error.message, schema_id=self.id, **error.context) from error
+        return source
 
 
 def compile_registered(schema: RegisteredSchema) -> CompiledSchema:

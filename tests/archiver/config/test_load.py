@@ -45,6 +45,32 @@ def test_a_topic_takes_its_own_section_over_the_defaults(tmp_path: Path) -> None
     assert orders.key.format == "raw"
 
 
+def test_what_becomes_columns_is_chosen_for_a_topic_and_its_formats(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        [topics.orders]
+        keep_removed = false
+        expand_cuts = true
+        key = { format = "protobuf", message = "shop.Key", proto = "key.proto" }
+        [topics.orders.value]
+        format = "protobuf"
+        message = "shop.Order"
+        proto = ["shop/order.proto", "shop/rebate.proto"]
+        imports = ["shop"]
+        extensions = ["shop.rebate", "shop.Order.note"]
+        """,
+        {"ARCHIVER__TOPICS__ORDERS__KEY__PROTO": "other.proto"},
+    )
+    orders = config.topic("orders")
+    assert (orders.keep_removed, orders.expand_cuts) == (False, True)
+    assert orders.key.format == orders.value.format == "protobuf"
+    assert orders.key.proto == (tmp_path / "other.proto",)
+    assert orders.value.proto == (tmp_path / "shop/order.proto", tmp_path / "shop/rebate.proto")
+    assert orders.value.imports == (tmp_path / "shop",)
+    assert orders.value.extensions == ("shop.rebate", "shop.Order.note")
+
+
 def test_the_longest_matching_pattern_speaks_for_a_topic(tmp_path: Path) -> None:
     config = load(
         tmp_path, '[topics."orders.*"]\npartition_by = "month"\n[topics."orders.eu.*"]\npartition_by = "hour"'

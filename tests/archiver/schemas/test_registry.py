@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Iterator
+from importlib import resources
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -20,6 +21,7 @@ from archiver.errors import (
 from archiver.schemas import SchemaPlace, source_schema
 from archiver.schemas.registry import RegistrySettings, SchemaRegistry
 from archiver.schemas.schema_ids import RegistryIds
+from schema_mapping import compile_mapping
 from schema_mapping.descriptors import find_descriptor
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.schema_mapping.proto_text import compile_text
@@ -83,6 +85,23 @@ def test_base64_and_text_may_refer_to_each_other(registry: FakeRegistry) -> None
         found = client(registry).latest(subject)
         assert found.messages_at((0,)) == {"M"}
         assert find_descriptor(found.source("M")).fields_by_name["price"].message_type.full_name == "shop.Money"
+
+
+def test_our_options_need_no_reference_and_may_have_one(registry: FakeRegistry) -> None:
+    text = """syntax = "proto2"; package own; import "archiver/options.proto"; message Cart {
+      optional int32 a = 1 [(archiver.column).name = "b"]; extensions 5; extend Cart { optional int32 c = 5; } }"""
+    shipped = (resources.files("schema_mapping") / "proto" / "archiver" / "options.proto").read_text()
+    registry.register("options", shipped)
+    registry.register("alone-value", text)
+    registry.register("bytes-value", as_base64(text))
+    registry.register("referring-value", text, [("archiver/options.proto", "options", 1)])
+    for subject in ("alone-value", "bytes-value", "referring-value"):
+        source = client(registry).latest(subject).source("own.Cart", ("own.Cart.c",))
+        mapping = compile_mapping(find_descriptor(source), extensions=source.extensions)
+        assert mapping.arrow_type.names[:2] == ["b", "c"]
+    with pytest.raises(BadSchema, match=r"no extension 'own\.d'.*schema_id=") as caught:
+        client(registry).latest("alone-value").source("own.Cart", ("own.d",))
+    assert not caught.value.retryable
 
 
 def test_indexes_name_messages_as_java_and_the_others_count(registry: FakeRegistry) -> None:

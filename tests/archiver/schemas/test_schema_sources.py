@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from archiver.config.model import ProtobufFormat, RawFormat
+from archiver.config.model import ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import ConfigError
 from archiver.schemas import SchemaPlace, compile_proto, mapping_options, read_descriptor_set, source_schema
 from schema_mapping import MappingOptions, compile_mapping
@@ -110,7 +110,11 @@ def test_descriptor_sets_that_will_not_do(protos: Path, tmp_path: Path) -> None:
 
 def test_from_settings(protos: Path) -> None:
     settings = ProtobufFormat(
-        format="protobuf", message="shop.Order", proto=protos / "order.proto", imports=(protos.parent,), max_columns=50
+        format="protobuf",
+        message="shop.Order",
+        proto=protos / "order.proto",
+        imports=(protos.parent,),
+        max_columns=50,
     )
     compiled = source_schema(settings, PLACE)
     assert compiled is not None
@@ -119,5 +123,37 @@ def test_from_settings(protos: Path) -> None:
     path.write_bytes(compiled.descriptor_set)
     assert source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path), PLACE) == compiled
     assert source_schema(RawFormat(), PLACE) is None
-    assert mapping_options(RawFormat(), settings) == MappingOptions(max_columns=50)
-    assert mapping_options(RawFormat(), RawFormat()) == MappingOptions()
+    assert mapping_options(TopicSection(value=settings)) == MappingOptions(max_columns=50)
+    assert mapping_options(TopicSection()) == MappingOptions()
+    chosen = TopicSection(key=settings, keep_removed=False, expand_cuts=True)
+    assert mapping_options(chosen) == MappingOptions(max_columns=50, keep_removed=False, expand_cuts=True)
+
+
+OWN = """syntax = "proto2"; package shop; import "archiver/options.proto";
+message Cart { optional int32 id = 1 [(archiver.column).name = "cart"]; extensions 10 to 20; }"""
+REBATE = 'syntax = "proto2"; package rebate; import "own.proto"; extend shop.Cart { optional int32 percent = 10; }'
+
+
+def test_extensions_from_a_file_that_the_first_does_not_import(tmp_path: Path) -> None:
+    (tmp_path / "own.proto").write_text(OWN)
+    (tmp_path / "rebate.proto").write_text(REBATE)
+    files = [tmp_path / "own.proto", tmp_path / "rebate.proto"]
+    settings = ProtobufFormat(format="protobuf", message="shop.Cart", proto=files, extensions=["rebate.percent"])
+    source = source_schema(settings, PLACE)
+    assert source is not None
+    assert compile_mapping(find_descriptor(source), extensions=source.extensions).arrow_type.names[:2] == [
+        *("cart", "percent")
+    ]
+    path = tmp_path / "shop.binpb"
+    path.write_bytes(source.descriptor_set)
+    again = ProtobufFormat(format="protobuf", message="shop.Cart", descriptors=path, extensions=["rebate.percent"])
+    assert source_schema(again, PLACE) == source
+    alone = ProtobufFormat(format="protobuf", message="shop.Cart", proto=files[:1], extensions=["rebate.percent"])
+    with pytest.raises(ConfigError, match=r"no extension 'rebate\.percent'.*own\.proto"):
+        source_schema(alone, PLACE)
+
+
+def test_a_column_name_that_cannot_be_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "own.proto").write_text(OWN.replace('"cart"', '"a.b"'))
+    with pytest.raises(ConfigError, match=r"letters, digits and underscores.*shop\.Cart\.id"):
+        compile_proto(tmp_path / "own.proto", "shop.Cart")
