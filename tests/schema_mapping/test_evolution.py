@@ -102,6 +102,15 @@ def test_field_removed_and_dropped() -> None:
     assert columns(third.iceberg_schema)["b"] == (102, "int")
 
 
+def test_dropped_columns_return_with_a_version_that_keeps_them() -> None:
+    table = Table()
+    table.to("int32 a = 1; int32 b = 2;", keep_removed=False)
+    table.to("int32 a = 1;", keep_removed=False)
+    third = table.to("int32 a = 1; int32 c = 3;")
+    assert columns(third.iceberg_schema)["b"] == (102, "int")
+    assert row_columns(third) == {"a": 101, "c": columns(third.iceberg_schema)["c"][0]}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "kind"),
     [
