@@ -4,6 +4,8 @@ from schema_mapping.kernel.scratch cimport Scratch
 from schema_mapping.kernel.tables cimport Field, Node
 
 cdef const uint8_t* read_tag(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* tag, int* odd) noexcept nogil
+cdef const uint8_t* read_long_varint(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil
+cdef const uint8_t* read_long_length(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil
 cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* length) noexcept nogil
 cdef bint is_utf8(const uint8_t* p, const uint8_t* end) noexcept nogil
 cdef int search_field(Scratch* s, const Node* node, uint32_t number) noexcept nogil

@@ -36,6 +36,22 @@ cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end
     return after
 
 
+cdef const uint8_t* read_long_varint(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil:
+    # Into `s.value`: of any length, or near the end of what may be read.
+    cdef const uint8_t* after = read_varint(p, end, &s.value, &s.loose)
+    if after == NULL:
+        return fail(s, TRUNCATED if is_cut_short(p, end, 10) else BAD_VARINT, p)
+    return after
+
+
+cdef const uint8_t* read_long_length(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil:
+    # Into `s.value`.
+    cdef uint32_t length = 0
+    p = read_length(s, p, end, &length)
+    s.value = length
+    return p
+
+
 cdef enum:
     UTF8_STEP = 6       # bits of a state's number
 
@@ -118,16 +134,14 @@ cdef const uint8_t* skip_field(
 ) noexcept nogil:
     # From after the tag at `start` to after the value. How the value is written stays the value's own business.
     cdef int loose = s.loose
-    cdef uint64_t value
     cdef uint32_t length
     cdef uint32_t wire = tag & 7
-    cdef const uint8_t* at = p
     if tag < 8:
         return fail(s, BAD_TAG, start)
     if wire == WIRE_VARINT:
-        p = read_varint(p, end, &value, &s.loose)
+        p = read_long_varint(s, p, end)
         if p == NULL:
-            return fail(s, TRUNCATED if is_cut_short(at, end, 10) else BAD_VARINT, at)
+            return NULL
     elif wire == WIRE_64:
         if end - p < 8:
             return fail(s, TRUNCATED, p)
@@ -178,14 +192,11 @@ cdef const uint8_t* skip_group(
 cdef const uint8_t* check_packed(
     Scratch* s, const Field* field, const uint8_t* p, const uint8_t* end
 ) noexcept nogil:
-    cdef uint64_t value
-    cdef const uint8_t* at
     if field.op <= OP_LAST_VARINT:
         while p < end:
-            at = p
-            p = read_varint(p, end, &value, &s.loose)
+            p = read_long_varint(s, p, end)
             if p == NULL:
-                return fail(s, TRUNCATED if is_cut_short(at, end, 10) else BAD_VARINT, at)
+                return NULL
     elif field.op <= OP_DOUBLE:
         if (end - p) & 7:
             return fail(s, BAD_PACKED, p)

@@ -9,6 +9,10 @@ from schema_mapping.kernel.tables cimport (
     OUT_32, OUT_64, OUT_BITS, OUT_BOOL, OUT_COUNTS, OUT_ENUM, OUT_UNKNOWN, Output,
 )
 
+cdef enum:
+    SLACK = 16
+    SPILL_PLACE = 32 + SPILL_BIT
+
 
 cdef void look_over(const Rows* rows, int head, Seen* seen) noexcept nogil:
     cdef const uint64_t* word
@@ -244,20 +248,12 @@ cdef inline const uint8_t* locate(Scratch* s, uint32_t start) noexcept nogil:
     return s.base + start
 
 
-cdef inline void copy_bytes(uint8_t* out, const uint8_t* data, uint32_t length) noexcept nogil:
-    # Short copies without a call; both moves of a pair stay inside the value.
-    if length > 16:
+cdef inline void copy_bytes(uint8_t* out, const uint8_t* data, uint32_t length, const uint8_t* limit) noexcept nogil:
+    # There is room for SLACK bytes more than the value; `limit` is how far bytes may be read.
+    if length <= SLACK and limit - data >= SLACK:
+        memcpy(out, data, SLACK)
+    else:
         memcpy(out, data, length)
-    elif length >= 8:
-        memcpy(out, data, 8)
-        memcpy(out + length - 8, data + length - 8, 8)
-    elif length >= 4:
-        memcpy(out, data, 4)
-        memcpy(out + length - 4, data + length - 4, 4)
-    elif length:
-        out[0] = data[0]
-        out[length >> 1] = data[length >> 1]
-        out[length - 1] = data[length - 1]
 
 
 cdef Gathered gather_bytes(
@@ -280,14 +276,17 @@ cdef Gathered gather_bytes(
     if total > INT32_MAX:
         return GATHER_TOO_LARGE
     offsets[count] = <int32_t>total
-    if not reserve(grower, &column.data, total):
+    if not reserve(grower, &column.data, total + SLACK):
         return GATHER_NO_MEMORY
     out = column.data.data + column.data_size
     for i in range(count):
         slot = slots[i * stride]
         if slot == 0:
             slot = absent
-        copy_bytes(out, locate(s, slot >> 32), <uint32_t>slot)
+        if slot >> SPILL_PLACE:
+            copy_bytes(out, s.spill + (<uint32_t>(slot >> 32) & 0x7FFFFFFF), <uint32_t>slot, s.spill + s.spill_capacity)
+        else:
+            copy_bytes(out, s.base + <uint32_t>(slot >> 32), <uint32_t>slot, s.limit)
         out += <uint32_t>slot
     column.data_size = total
     column.rows += count

@@ -7,6 +7,7 @@ don't notice. Memory is the only reason to raise, and columns beyond what Arrow'
 
 import os
 
+cimport cython
 from pyarrow import allocate_buffer
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -81,6 +82,7 @@ cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with g
     return True
 
 
+@cython.final
 cdef class Values:
     """A binary column to be decoded: addresses of its Arrow buffers and the part of it that counts."""
 
@@ -112,6 +114,7 @@ cdef class Values:
         return (<const int32_t*>self.offsets)[self.start + i]
 
 
+@cython.final
 cdef class Decoder:
     """One decoding run: feed it values, then take the columns. Not for use by two threads at once."""
 
@@ -125,6 +128,7 @@ cdef class Decoder:
     cdef int64_t* totals
     cdef Seen* seen             # of each space
     cdef uint64_t* seen_words
+    cdef uint64_t start_bits    # of a row's first word, where a value starts
     cdef int64_t chunk_rows
     cdef int64_t chunk_words    # of the chunk's rows so far
     cdef bint too_large
@@ -167,6 +171,8 @@ cdef class Decoder:
             self.seen[i].every = self.seen[i].some + tables.spaces[i].head
             heads += 2 * tables.spaces[i].head
         s.most_words = value_memory // 8
+        set_bit(&self.start_bits, tables.row_bit)
+        set_bit(&self.start_bits, tables.ok_bit)
         self.buffers = [None] * (3 * tables.output_count)
         self.grower.grow = grow_buffer
         self.grower.owner = <void*>self
@@ -230,6 +236,7 @@ cdef class Decoder:
         cdef Scratch* s = &self.scratch
         cdef int64_t i, start, end
         cdef int64_t first = 0
+        s.limit = values.data + values.offset(values.length)
         for i in range(values.length):
             start = values.offset(i)
             end = values.offset(i + 1)
@@ -254,7 +261,7 @@ cdef class Decoder:
                 return False
         return self.flush()
 
-    cdef bint parse(self, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
+    cdef inline bint parse(self, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
         cdef Scratch* s = &self.scratch
         cdef uint64_t* row
         s.words = 0
@@ -264,8 +271,7 @@ cdef class Decoder:
         s.loose = self.tables.keep_raw
         s.failure = FINE
         s.failed_at = p
-        set_bit(row, self.tables.row_bit)
-        set_bit(row, self.tables.ok_bit)
+        row[0] = self.start_bits
         if prefix:
             set_bit(row, self.tables.prefix_bit)
             row[self.tables.prefix_slot] = bytes_slot(p - s.base, prefix)

@@ -41,7 +41,7 @@ cdef const uint8_t* parse_unpacked(
     cdef uint64_t value = 0
     cdef const uint8_t* after
     if field.op <= OP_LAST_VARINT:
-        after = take_varint(s, p, end, &value)
+        after = take_varint(s, p, end, &value, &s.loose)
         if after == NULL:
             return NULL
     else:
@@ -92,7 +92,7 @@ cdef bint parse_elements(
                     p += 8
             if p == end:
                 break
-            p = take_varint(s, p, end, &value)
+            p = take_varint(s, p, end, &value, &s.loose)
             if p == NULL:
                 return False
             slot[0] = shaped(op, value, &s.loose)
@@ -124,7 +124,7 @@ cdef bint parse_enums(
     cdef uint64_t value = 0
     cdef int number
     while p < end:
-        p = take_varint(s, p, end, &value)
+        p = take_varint(s, p, end, &value, &s.loose)
         if p == NULL:
             return False
         number = <int32_t><uint32_t>value

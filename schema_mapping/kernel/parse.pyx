@@ -6,52 +6,22 @@ of key and value, fields without a column in their places too, unknown fields la
 `loose`, and the value is then also kept raw.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from schema_mapping.kernel.check cimport (
-    check_message, is_utf8, read_tag, search_enum, search_field, skip_unknown,
-)
-from schema_mapping.kernel.packed cimport parse_packed, parse_unpacked
+from schema_mapping.kernel.check cimport check_message, is_utf8, read_tag, search_field
+from schema_mapping.kernel.detours cimport AFTER_ALL, enter_oneof, parse_other
+from schema_mapping.kernel.packed cimport parse_packed
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_UTF8, Scratch, TOO_DEEP, TRUNCATED, add_piece, append_row, bytes_slot, fail,
 )
 from schema_mapping.kernel.tables cimport (
-    FIELD_IMPLICIT, FIELD_LIST, FIELD_MANY, FIELD_PACKED, Field, NODE_CUT, NODE_ENTRY, Node, OP_ASIDE, OP_BYTES,
-    OP_CLOSED_ENUM, OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, OP_OPEN_ENUM, OP_STRING, WIRE_BYTES,
-    WIRE_END, WIRE_VARINT,
+    FIELD_IMPLICIT, FIELD_LIST, FIELD_MANY, FIELD_PACKED, Field, NODE_CUT, NODE_ENTRY, Node, OP_BYTES, OP_DOUBLE,
+    OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, OP_OPEN_ENUM, OP_STRING, WIRE_END,
 )
 from schema_mapping.kernel.texts cimport enum_text, mended_text
-from schema_mapping.kernel.undo cimport clear_field, drop_rows
-from schema_mapping.kernel.values cimport (
-    element_wire, is_odd_double, is_odd_float, shaped, take_length, take_varint,
-)
+from schema_mapping.kernel.undo cimport drop_rows
+from schema_mapping.kernel.values cimport is_odd_double, is_odd_float, shaped, take_length, take_varint
 from schema_mapping.kernel.wire cimport is_ascii, load32, load64
-
-cdef enum:
-    AFTER_ALL = 0x7FFFFFFF
-
-
-cdef void enter_oneof(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
-    # The field becomes the oneof's only member.
-    cdef uint64_t before = row[field.oneof]
-    row[field.oneof] = found
-    if before != 0 and before != <uint64_t>found:
-        s.loose = 1
-        clear_field(s, &s.fields[before], row)
-
-
-cdef inline uint64_t* open_slot(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
-    # Where the next value of a field goes; NULL when memory is out.
-    cdef uint64_t* slot
-    if field.flags & FIELD_LIST:
-        slot = append_row(s, &s.spaces[field.space])
-        if slot != NULL:
-            row[field.slot] += 1
-        return slot
-    if field.oneof >= 0:
-        enter_oneof(s, field, found, row)
-    row[field.presence >> 6] |= <uint64_t>1 << (field.presence & 63)
-    return row + field.slot
 
 
 cdef inline bint is_whole_entry(Scratch* s, const Node* entry, const uint64_t* row) noexcept nogil:
@@ -72,12 +42,15 @@ cdef const uint8_t* parse_message(
     cdef const uint8_t* start
     cdef uint64_t* slot
     cdef uint64_t value = 0
-    cdef uint32_t tag = 0
-    cdef uint32_t length = 0
+    cdef int64_t length = 0
+    cdef uint32_t tag, flags, op
     cdef int found
     cdef int last = -1
-    cdef uint64_t present = 0   # bits for the first word of the row
     cdef int odd                # the tag is not minimal, or the field comes too late
+    cdef int loose = 0          # of this message's own fields
+    cdef int mark               # these two are handed out by their addresses, so that the others needn't
+    cdef uint32_t long_tag = 0
+    cdef uint64_t present = 0   # bits for the first word of the row
     while p < end:
         odd = 0
         start = p
@@ -88,36 +61,42 @@ cdef const uint8_t* parse_message(
                 tag = (tag & 0x7F) | <uint32_t>p[0] << 7
                 p += 1
             else:
-                p = read_tag(s, start, end, &tag, &odd)
+                mark = 0
+                p = read_tag(s, start, end, &long_tag, &mark)
                 if p == NULL:
                     return NULL
+                tag = long_tag
+                odd = mark
         found = lookup[tag >> 3] if (tag >> 3) < dense else search_field(s, node, tag >> 3)
         field = &fields[found]
         if field.match != tag:
+            row[0] |= present
+            present = 0
             if (tag & 7) == WIRE_END:
                 if group == 0 or tag >> 3 != group:
                     return fail(s, BAD_GROUP, start)
-                s.loose |= odd
-                row[0] |= present
+                s.loose |= odd | loose
                 return p
-            row[0] |= present
-            present = 0
-            p = parse_other(s, node, found, tag, start, p, end, row, depth, &last, odd)
+            mark = last
+            p = parse_other(s, node, found, tag, start, p, end, row, depth, &mark, odd)
             if p == NULL:
                 return NULL
+            last = mark
             continue
-        if found <= last and not (found == last and field.flags & FIELD_MANY):
+        flags = field.flags
+        op = field.op
+        if found <= last and not (found == last and flags & FIELD_MANY):
             odd = 1
-        if odd and field.op != OP_MAP:
-            s.loose = 1
         last = found
-        if field.flags & FIELD_PACKED:
-            p = take_length(s, p, end, &length)
-            if p == NULL or not parse_packed(s, field, p, p + length, row):
-                return NULL
-            p += length
-            continue
-        if field.flags & FIELD_LIST:
+        if op != OP_MAP:
+            loose |= odd
+        if flags & (FIELD_LIST | FIELD_PACKED):
+            if flags & FIELD_PACKED:
+                p = take_length(s, p, end, &length)
+                if p == NULL or not parse_packed(s, field, p, p + length, row):
+                    return NULL
+                p += length
+                continue
             slot = append_row(s, &s.spaces[field.space])
             if slot == NULL:
                 return NULL
@@ -132,57 +111,72 @@ cdef const uint8_t* parse_message(
             else:
                 row[field.presence >> 6] |= <uint64_t>1 << (field.presence & 63)
             slot = row + field.slot
-        if field.op <= OP_LAST_VARINT:
-            p = take_varint(s, p, end, &value)
+        if op <= OP_LAST_VARINT:
+            p = take_varint(s, p, end, &value, &loose)
             if p == NULL:
                 return NULL
-            value = shaped(field.op, value, &s.loose)
-            if value == 0 and field.flags & FIELD_IMPLICIT:
-                s.loose = 1
-            if field.op == OP_OPEN_ENUM:
+            value = shaped(op, value, &loose)
+            if value == 0:
+                loose |= flags & FIELD_IMPLICIT
+            if op == OP_OPEN_ENUM:
                 value = enum_text(s, field.enumeration, <int32_t>value)
             slot[0] = value
-        elif field.op <= OP_DOUBLE:
+        elif op <= OP_DOUBLE:
             if end - p < 8:
                 return fail(s, TRUNCATED, p)
             value = load64(p)
             p += 8
-            if value == 0 and field.flags & FIELD_IMPLICIT:
-                s.loose = 1
-            if field.op == OP_DOUBLE and is_odd_double(value):
-                s.loose = 1
+            if value == 0:
+                loose |= flags & FIELD_IMPLICIT
+            if op == OP_DOUBLE:
+                loose |= is_odd_double(value)
             slot[0] = value
-        elif field.op <= OP_FLOAT:
+        elif op <= OP_FLOAT:
             if end - p < 4:
                 return fail(s, TRUNCATED, p)
             value = load32(p)
             p += 4
-            if value == 0 and field.flags & FIELD_IMPLICIT:
-                s.loose = 1
-            if field.op == OP_FLOAT and is_odd_float(<uint32_t>value):
-                s.loose = 1
+            if value == 0:
+                loose |= flags & FIELD_IMPLICIT
+            if op == OP_FLOAT:
+                loose |= is_odd_float(<uint32_t>value)
             slot[0] = value
-        elif field.op <= OP_BYTES:
+        elif op <= OP_BYTES:
             p = take_length(s, p, end, &length)
             if p == NULL:
                 return NULL
+            if length == 0:
+                loose |= flags & FIELD_IMPLICIT
             slot[0] = bytes_slot(p - s.base, length)
-            if length == 0 and field.flags & FIELD_IMPLICIT:
-                s.loose = 1
-            if field.op != OP_BYTES and not is_ascii(p, p + length, end) and not is_utf8(p, p + length):
-                if field.op == OP_STRING:
+            if op != OP_BYTES and not is_ascii(p, length, s.limit) and not is_utf8(p, p + length):
+                if op == OP_STRING:
                     return fail(s, BAD_UTF8, p)
-                s.loose = 1
+                loose = 1
                 slot[0] = mended_text(s, p, p + length)
             p += length
         else:
             # A failure in there takes back what the present messages left.
             row[0] |= present
             present = 0
-            p = parse_nested(s, node, field, start, p, end, row, slot, depth, &last, odd)
+            if depth == 0:
+                return fail(s, TOO_DEEP, start)
+            if op == OP_GROUP or op == OP_MAP or s.nodes[field.node].flags & NODE_CUT:
+                mark = last
+                p = parse_nested(s, node, field, start, p, end, row, slot, depth - 1, &mark, odd)
+                if p == NULL:
+                    return NULL
+                last = mark
+                continue
+            p = take_length(s, p, end, &length)
+            if p == NULL:
+                return NULL
+            if not flags & FIELD_LIST:
+                slot = row
+            p = parse_message(s, &s.nodes[field.node], p, p + length, slot, depth - 1, 0)
             if p == NULL:
                 return NULL
     row[0] |= present
+    s.loose |= loose
     if group:
         return fail(s, BAD_GROUP, end)
     if node.flags & NODE_ENTRY and not is_whole_entry(s, node, row):
@@ -190,29 +184,27 @@ cdef const uint8_t* parse_message(
     return end
 
 
-cdef inline const uint8_t* parse_nested(
+cdef const uint8_t* parse_nested(
     Scratch* s, const Node* node, const Field* field, const uint8_t* start, const uint8_t* p, const uint8_t* end,
     uint64_t* row, uint64_t* slot, int depth, int* last, int odd
 ) noexcept nogil:
-    # A message, group or map entry from after its tag; a singular message's columns are in its parent's row.
+    # A group, a map entry or a message that is cut, from after its tag; a singular one's columns are in its parent's row.
     cdef const Node* inner = &s.nodes[field.node]
     cdef uint64_t* inner_row = slot if field.flags & FIELD_LIST else row
     cdef const uint8_t* after
     cdef const uint8_t* content_end = NULL
-    cdef uint32_t length = 0
+    cdef int64_t length = 0
     cdef uint32_t group = 0
     cdef int loose = s.loose
-    if depth == 0:
-        return fail(s, TOO_DEEP, start)
     if field.op == OP_GROUP:
         group = field.tag >> 3
-        length = <uint32_t>(end - p)
+        length = end - p
     else:
         p = take_length(s, p, end, &length)
         if p == NULL:
             return NULL
     if inner.flags & NODE_CUT:
-        after = check_message(s, inner, p, p + length, depth - 1, group, &content_end)
+        after = check_message(s, inner, p, p + length, depth, group, &content_end)
         if after == NULL or not add_piece(s, inner_row + inner.unknown, bytes_slot(p - s.base, content_end - p)):
             return NULL
         if group and after - content_end != field.tag_size:
@@ -220,8 +212,7 @@ cdef inline const uint8_t* parse_nested(
         return after
     if field.op == OP_MAP:
         return parse_entry(s, node, field, start, p, p + length, row, slot, depth, last, odd, loose)
-    after = parse_message(s, inner, p, p + length, inner_row, depth - 1, group)
-    return after
+    return parse_message(s, inner, p, p + length, inner_row, depth, group)
 
 
 cdef const uint8_t* parse_entry(
@@ -230,7 +221,7 @@ cdef const uint8_t* parse_entry(
 ) noexcept nogil:
     # `loose` is how things stood before the entry.
     cdef const Node* entry = &s.nodes[field.node]
-    if parse_message(s, entry, p, end, entry_row, depth - 1, 0) == NULL:
+    if parse_message(s, entry, p, end, entry_row, depth, 0) == NULL:
         return NULL
     if entry_row[entry.unknown] != 0:
         # As upb: an entry with anything unknown in it is an unknown field, whole.
@@ -243,54 +234,3 @@ cdef const uint8_t* parse_entry(
     elif odd:
         s.loose = 1
     return end
-
-
-cdef const uint8_t* parse_other(
-    Scratch* s, const Node* node, int found, uint32_t tag, const uint8_t* start, const uint8_t* p, const uint8_t* end,
-    uint64_t* row, int depth, int* last, int odd
-) noexcept nogil:
-    # A field off the straight path: unknown, of a closed enum, or in the other of packed and not packed.
-    cdef const Field* field = &s.fields[found]
-    cdef uint32_t wire = tag & 7
-    cdef uint32_t length = 0
-    cdef uint64_t value = 0
-    cdef uint64_t* slot
-    cdef const uint8_t* after
-    cdef int loose = s.loose
-    if found != 0 and field.op <= OP_FLOAT:
-        if wire == WIRE_BYTES and field.flags & FIELD_LIST:
-            s.loose = 1
-            p = take_length(s, p, end, &length)
-            if p == NULL or not parse_packed(s, field, p, p + length, row):
-                return NULL
-            last[0] = found
-            return p + length
-        if field.op == OP_CLOSED_ENUM and wire == WIRE_VARINT:
-            after = take_varint(s, p, end, &value)
-            if after == NULL:
-                return NULL
-            if search_enum(s, field.enumeration, <int32_t><uint32_t>value) >= 0:
-                if odd or field.flags & FIELD_PACKED or found < last[0] or (
-                    found == last[0] and not field.flags & FIELD_MANY
-                ):
-                    s.loose = 1
-                last[0] = found
-                slot = open_slot(s, field, found, row)
-                if slot == NULL:
-                    return NULL
-                slot[0] = enum_text(s, field.enumeration, <int32_t>shaped(OP_CLOSED_ENUM, value, &s.loose))
-                return after
-            s.loose = loose
-        elif field.flags & FIELD_PACKED and wire == element_wire(field.op):
-            s.loose = 1
-            last[0] = found
-            return parse_unpacked(s, field, p, end, row)
-    after = skip_unknown(s, node, start, p, end, tag, depth)
-    if after == NULL or not add_piece(s, row + node.unknown, bytes_slot(start - s.base, after - start)):
-        return NULL
-    if field.op == OP_ASIDE and tag == field.tag and last[0] != AFTER_ALL:
-        s.loose |= found < last[0]
-        last[0] = found
-    else:
-        last[0] = AFTER_ALL
-    return after

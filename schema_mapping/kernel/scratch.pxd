@@ -6,7 +6,6 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memcpy, memset
 
 from schema_mapping.kernel.tables cimport Enumeration, Field, Node, Space
 
@@ -50,6 +49,8 @@ cdef struct Scratch:
     const int32_t* enum_lookup
     Rows* spaces
     const uint8_t* base
+    const uint8_t* limit    # how far bytes may be read: the end of the last value at hand, far behind the chunk's at times
+    uint64_t value          # what a slow reading found
     int loose               # the value so far is not in canonical form
     int failure
     const uint8_t* failed_at
@@ -63,6 +64,9 @@ cdef struct Scratch:
     int64_t piece_capacity
 
 
+cdef bint grow_rows(Scratch* s, Rows* rows, int64_t more) noexcept nogil
+
+
 cdef inline uint64_t* append_row(Scratch* s, Rows* rows) noexcept nogil:
     cdef uint64_t* row
     s.words += rows.stride
@@ -74,23 +78,6 @@ cdef inline uint64_t* append_row(Scratch* s, Rows* rows) noexcept nogil:
     row = rows.block + rows.count * rows.stride
     rows.count += 1
     return row
-
-
-cdef inline bint grow_rows(Scratch* s, Rows* rows, int64_t more) noexcept nogil:
-    cdef int64_t capacity = rows.capacity * 2
-    cdef void* block
-    if capacity < rows.count + more:
-        capacity = rows.count + more
-    if capacity < 64:
-        capacity = 64
-    block = realloc(rows.block, capacity * rows.stride * 8)
-    if block == NULL:
-        s.failure = NO_MEMORY
-        return False
-    rows.block = <uint64_t*>block
-    memset(rows.block + rows.capacity * rows.stride, 0, (capacity - rows.capacity) * rows.stride * 8)
-    rows.capacity = capacity
-    return True
 
 
 cdef inline const uint8_t* fail(Scratch* s, Failure failure, const uint8_t* at) noexcept nogil:

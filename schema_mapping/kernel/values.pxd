@@ -2,52 +2,51 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from schema_mapping.kernel.check cimport read_length
-from schema_mapping.kernel.scratch cimport BAD_VARINT, Scratch, TRUNCATED, fail
+from schema_mapping.kernel.check cimport read_long_length, read_long_varint
+from schema_mapping.kernel.scratch cimport Scratch, TRUNCATED, fail
 from schema_mapping.kernel.tables cimport (
-    OP_BOOL, OP_CLOSED_ENUM, OP_DOUBLE, OP_INT32, OP_LAST_VARINT, OP_OPEN_ENUM, OP_SINT32, OP_SINT64, OP_UINT32,
-    WIRE_32, WIRE_64, WIRE_VARINT,
+    OP_BOOL, OP_CLOSED_ENUM, OP_DOUBLE, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_OPEN_ENUM, OP_SINT32, OP_SINT64,
+    OP_UINT32, WIRE_32, WIRE_64, WIRE_VARINT,
 )
-from schema_mapping.kernel.wire cimport is_cut_short, load64, read_varint, varint_in_word
+from schema_mapping.kernel.wire cimport load64, varint_in_word
 
 
 cdef inline const uint8_t* take_varint(
-    Scratch* s, const uint8_t* p, const uint8_t* end, uint64_t* value
+    Scratch* s, const uint8_t* p, const uint8_t* end, uint64_t* value, int* loose
 ) noexcept nogil:
-    cdef const uint8_t* after
     cdef int size
     if p < end and p[0] < 0x80:
         value[0] = p[0]
         return p + 1
-    if end - p >= 2 and p[1] < 0x80 and p[1] != 0:
-        value[0] = (p[0] & 0x7F) | <uint64_t>p[1] << 7
-        return p + 2
-    if end - p >= 8:
-        size = varint_in_word(load64(p), value, &s.loose)
-        if size:
+    if s.limit - p >= 8:
+        size = varint_in_word(load64(p), value, loose)
+        if size != 0 and size <= end - p:
             return p + size
-    after = read_varint(p, end, value, &s.loose)
-    if after == NULL:
-        return fail(s, TRUNCATED if is_cut_short(p, end, 10) else BAD_VARINT, p)
-    return after
+    p = read_long_varint(s, p, end)
+    value[0] = s.value
+    return p
 
 
 cdef inline const uint8_t* take_length(
-    Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* length
+    Scratch* s, const uint8_t* p, const uint8_t* end, int64_t* length
 ) noexcept nogil:
     if p < end and p[0] < 0x80:
         length[0] = p[0]
         p += 1
-        if <int64_t>length[0] > end - p:
+        if length[0] > end - p:
             return fail(s, TRUNCATED, p - 1)
         return p
-    return read_length(s, p, end, length)
+    p = read_long_length(s, p, end)
+    length[0] = <int64_t>s.value
+    return p
 
 
 cdef inline uint64_t shaped(uint8_t op, uint64_t value, int* loose) noexcept nogil:
     # A varint's bits as its type reads them.
     cdef uint64_t result
-    if op == OP_INT32 or op == OP_OPEN_ENUM or op == OP_CLOSED_ENUM:
+    if op == OP_INT64:
+        return value
+    elif op == OP_INT32 or op == OP_OPEN_ENUM or op == OP_CLOSED_ENUM:
         result = <uint64_t><int64_t><int32_t><uint32_t>value
         loose[0] |= result != value
         return result

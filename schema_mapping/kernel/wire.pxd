@@ -159,19 +159,32 @@ cdef inline int utf8_step(const uint8_t* p, const uint8_t* end) noexcept nogil:
     return need + 1
 
 
-# `limit` is how far the bytes around the text may be read.
-cdef inline bint is_ascii(const uint8_t* p, const uint8_t* end, const uint8_t* limit) noexcept nogil:
+cdef extern from *:
+    """
+    static const uint8_t archiver_high_bits[32] = {
+        0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    };
+    """
+    const uint8_t* HIGH_BITS "archiver_high_bits"
+
+
+# `limit` is how far bytes may be read.
+cdef inline bint is_ascii(const uint8_t* p, int64_t length, const uint8_t* limit) noexcept nogil:
     cdef uint64_t high = 0
-    cdef int64_t rest
+    cdef const uint8_t* end = p + length
+    if length <= 16 and limit - p >= 16:
+        # What lies behind the text is masked out.
+        high = load64(p) & load64(HIGH_BITS + 16 - length)
+        return not (high | load64(p + 8) & load64(HIGH_BITS + 24 - length))
+    if length < 8:
+        while p < end:
+            high |= p[0]
+            p += 1
+        return high < 0x80
+    while end - p >= 32:
+        high |= load64(p) | load64(p + 8) | load64(p + 16) | load64(p + 24)
+        p += 32
     while end - p >= 8:
         high |= load64(p)
         p += 8
-    rest = end - p
-    if rest:
-        if limit - p >= 8:
-            high |= load64(p) << (64 - 8 * rest)
-        else:
-            while p < end:
-                high |= <uint64_t>p[0]
-                p += 1
-    return not (high & <uint64_t>0x8080808080808080)
+    return not ((high | load64(end - 8)) & <uint64_t>0x8080808080808080)
