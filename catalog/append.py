@@ -58,14 +58,15 @@ def prepare(
 ) -> Attempt:
     """Write the manifests of a snapshot with the ranges' files, and gather all that changes with it.
 
-    Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded.
+    Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded. From 100
+    small manifests on (`commit.manifest.min-count-to-merge`) they are merged; entries keep their snapshot and sequence.
     """
     transaction = Transaction(table.iceberg, autocommit=False)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     if change is not None and change.version > table.ledger_version:
         properties |= _evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
-    producer = transaction.update_snapshot(snapshot_properties=summary).fast_append()
+    producer = transaction.update_snapshot(snapshot_properties=summary).merge_append()
     for one in ranges:
         if one.file is not None:
             producer.append_data_file(_data_file(table, one.file))

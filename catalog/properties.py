@@ -51,6 +51,8 @@ _FIXED = {
     "write.delete.mode": "copy-on-write",
     "write.update.mode": "copy-on-write",
     "write.merge.mode": "copy-on-write",
+    "commit.manifest-merge.enabled": "true",  # pyiceberg's default differs from Java's
+    "commit.manifest.min-count-to-merge": "100",
     DELETE_OLD_METADATA: "true",
     "write.metadata.previous-versions-max": "100",
 }

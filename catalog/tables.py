@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Self
@@ -12,7 +13,8 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.table.update import AssertCreate
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
 from catalog import commit as commits
 from catalog.append import Attempt, delete
@@ -20,11 +22,15 @@ from catalog.archive_table import ArchiveTable, PartitionBy, PartitionSource
 from catalog.columns import SchemaChange
 from catalog.commit import CommitOutcome, Patience
 from catalog.creation import first_updates
-from catalog.errors import CatalogUnreachable, TableMissing
+from catalog.errors import CatalogUnreachable, TableError, TableMissing
+from catalog.expiry import Retention
+from catalog.housekeeping import housekeep
 from catalog.model import TopicRow, TranslatedRange
 from catalog.properties import DELETE_OLD_METADATA, check_owner, first_properties
 from catalog.rest import connect, in_our_words
 from catalog.settle import Settled, settle
+
+_LOG = logging.getLogger(__name__)
 
 
 class TableCatalog:
@@ -105,6 +111,18 @@ class TableCatalog:
                 patience=self._patience,
             )
 
+    def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
+        """Expire snapshots of ours that are too old or too many, if it is worth a commit; returns how many went.
+
+        `known` is the table as loaded not long ago. Failures are logged, not raised.
+        """
+        try:
+            with in_our_words(self._uri, known.topic.table):
+                return housekeep(known, retention, load=partial(self._load_again, known), send=self._update)
+        except TableError:
+            _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
+            return 0
+
     def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
         """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded."""
         with in_our_words(self._uri, table.topic.table):
@@ -121,12 +139,19 @@ class TableCatalog:
         return table
 
     def _send(self, attempt: Attempt) -> None:
-        iceberg = attempt.table.iceberg
-        done = self._rest.commit_table(iceberg, attempt.requirements, attempt.updates)
+        self._update(attempt.table, attempt.requirements, attempt.updates)
+
+    def _update(
+        self, table: ArchiveTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> TableMetadata:
+        iceberg = table.iceberg
+        done = self._rest.commit_table(iceberg, requirements, updates)
         if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave it to their clients
             kept = {entry.metadata_file for entry in done.metadata.metadata_log}
             before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
             delete(iceberg.io, [path for path in before if path not in kept])
+        metadata: TableMetadata = done.metadata
+        return metadata
 
     def _create(
         self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource

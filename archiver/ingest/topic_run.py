@@ -26,6 +26,7 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
+from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
@@ -61,6 +62,7 @@ class TopicRun:
         self._waiting = memory.waiting
         self._look_every = look_every
         self._accept_gaps = accept_gaps
+        self._table = opened.table
         self._chains: dict[int, Chain] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
@@ -100,6 +102,7 @@ class TopicRun:
             catalog=self._catalog,
             without=given_up,
         )
+        self._table = view.table
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.leaderless, **plan.failed}.items():
             self._give_up(partition, error)
@@ -141,7 +144,9 @@ class TopicRun:
 
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
-        self._commits += commit_pending(self.opened, self._registry, self._catalog, self._landed)
+        if commit_pending(self.opened, self._registry, self._catalog, self._landed):
+            self._commits += 1
+            self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
 
     def finish(self) -> None:
         """Hand over what still waits behind a gap: the registry keeps it as rejected, unless others filled the gap."""

@@ -12,6 +12,7 @@ from archiver.errors import LeaderUnavailable
 from archiver.ingest.broker import BrokerClient, PartitionDescription
 from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.topic_table import TopicTable
+from catalog.archive_table import ArchiveTable
 from catalog.errors import TableMissing
 from catalog.model import PartitionOffset, TopicRow
 from catalog.registry import Registry
@@ -26,8 +27,9 @@ StartFrom = Literal["earliest", "latest"] | datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """A look at a topic: what is known of its partitions, those without a leader, and the table's own offsets."""
+    """A look at a topic: what is known of its partitions, those without a leader, and the table with its offsets."""
 
+    table: ArchiveTable
     partitions: tuple[PartitionView, ...]
     leaderless: Mapping[int, ContextError]
     table_offsets: dict[int, PartitionOffset]
@@ -87,7 +89,7 @@ def look(
         )
         for partition in partitions
     )
-    return TopicView(partitions=views, leaderless=leaderless, table_offsets=table_offsets)
+    return TopicView(table=table, partitions=views, leaderless=leaderless, table_offsets=table_offsets)
 
 
 def _described(topic: str, brokers: BrokerClient) -> Mapping[int, PartitionDescription]:

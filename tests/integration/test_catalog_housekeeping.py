@@ -1,0 +1,58 @@
+"""A real catalog kept small while it is committed to: snapshots expire, manifests merge, every row stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyiceberg.table.update import SetPropertiesUpdate
+
+from catalog.commit import Committed
+from catalog.expiry import Retention
+from catalog.model import PartitionOffset, new_id
+from catalog.tables import TableCatalog
+from tests.integration.catalog_files import assigned, bare, made, new_topic, written
+from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+COMMITS = 36
+SMALL = Retention(seconds=0.0, keep=6, least=3, batch=5)
+
+
+@pytest.fixture
+def catalog(stack: Stack) -> Iterator[TableCatalog]:
+    with TableCatalog(stack.catalog_properties) as catalog:
+        yield catalog
+
+
+def test_a_table_stays_small_and_whole(stack: Stack, catalog: TableCatalog) -> None:
+    topic, assignment = new_topic(), assigned("id")
+    table = made(catalog, topic, assignment)
+    catalog._update(table, (), (SetPropertiesUpdate(updates={"commit.manifest.min-count-to-merge": "10"}),))
+    gone = 0
+    lists: list[str] = []
+    for number in range(COMMITS):
+        one = written(table, assignment, 0, number, number + 1) if number % 5 else bare(topic, 0, number, number + 1)
+        assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
+        known = catalog.load(topic)
+        assert known is not None
+        lists += [each.manifest_list for each in known.iceberg.snapshots()[-1:]]
+        gone += catalog.housekeep(known, SMALL)
+
+    there = stack.catalog().load_table(topic.table)
+    assert gone >= 25
+    assert len(there.snapshots()) == COMMITS - gone
+    assert len(there.inspect.manifests()) < 10 + 2
+    offsets = there.scan(selected_fields=("kafka.offset",)).to_arrow().column("kafka").to_pylist()
+    assert sorted(row["offset"] for row in offsets) == [number for number in range(COMMITS) if number % 5]
+    tail = there.scan(row_filter=f"kafka.offset >= {COMMITS - 4}").plan_files()
+    assert len(list(tail)) == 3, "bounds of merged entries no longer prune"
+    assert rows_of_duckdb(stack, topic.table) == rows_of_pyiceberg(stack, topic.table)
+    known = catalog.load(topic)
+    assert known is not None
+    assert known.offsets == {0: PartitionOffset(next_offset=COMMITS, leader_epoch=2)}
+    kept = {each.manifest_list for each in there.snapshots()}
+    for path in lists:
+        assert there.io.new_input(path).exists() == (path in kept)
