@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cramjam
+import pyarrow as pa
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 from kafka.record.util import calc_crc32c, encode_varint
@@ -153,4 +154,8 @@ def offsets(decoded: DecodedBatches) -> list[int]:
 
 
 def headers_of(decoded: DecodedBatches) -> list[list[tuple[bytes, bytes | None]]]:
-    return [[(pair["key"], pair["value"]) for pair in row] for row in decoded.records.column("headers").to_pylist()]
+    return headers_of_rows(decoded.records)
+
+
+def headers_of_rows(records: pa.RecordBatch) -> list[list[tuple[bytes, bytes | None]]]:
+    return [[(pair["key"], pair["value"]) for pair in row] for row in records.column("headers").to_pylist()]
