@@ -12,7 +12,7 @@ from schema_mapping.kernel.decoder import Decoder
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 
 NO_BYTES = pa.py_buffer(b"")
-WIDEST = 8
+WIDEST = 16
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
@@ -66,7 +66,7 @@ class _Assembly:
         validity, nulls = self._validity(layout.validity)
         if pa.types.is_boolean(layout.type):
             buffers = [validity, self._or_zeros(bits)]
-        elif pa.types.is_primitive(layout.type):
+        elif pa.types.is_primitive(layout.type) or pa.types.is_decimal(layout.type):
             buffers = [validity, self._or_zeros(values)]
         else:
             buffers = [validity, self._or_zeros(values), NO_BYTES if data is None else data]

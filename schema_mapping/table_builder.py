@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from schema_mapping.check_nodes import CheckNodes
 from schema_mapping.enum_tables import EnumTables
-from schema_mapping.field_codes import LEAF_OUTPUTS, canonical_tag, op_code, tag_size
+from schema_mapping.field_codes import canonical_tag, op_code, tag_size
 from schema_mapping.kernel.tables import FIELD_FLAGS, NODE_FLAGS, OPS, OUTPUTS, Tables
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
+from schema_mapping.native_nodes import NativeNodes, leaf_output
 from schema_mapping.table_rows import (
     NO_FIELD,
     NO_TAG,
@@ -25,6 +26,7 @@ from schema_mapping.table_rows import (
     OutputRow,
     SpaceRow,
     field_arrays,
+    native_array,
     output_arrays,
 )
 from schema_mapping.type_graph import TypeGraph
@@ -55,6 +57,7 @@ class TableBuilder:
         self._maps: list[MapRow] = []
         self._enums = EnumTables()
         self._checks = CheckNodes(graph, self._fields, self._nodes)
+        self._natives = NativeNodes(self._fields, self._nodes, self._spaces)
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
@@ -79,6 +82,7 @@ class TableBuilder:
         arrays = {
             **field_arrays(self._fields, self._nodes, self._spaces),
             **output_arrays(self._outputs, self._maps, self._spaces),
+            "natives": native_array(self._natives.rows, self._spaces),
             **self._enums.arrays(),
         }
         head = self._spaces[ROOT_SPACE].head
@@ -157,6 +161,7 @@ class TableBuilder:
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=output)
 
     def _field(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place) -> Layout:
+        row.flags |= _wide(field)
         row.tag = canonical_tag(field)
         row.tag_size = tag_size(row.tag)
         row.match = NO_TAG if row.op == OPS["CLOSED_ENUM"] and not field.packed else row.tag
@@ -180,7 +185,7 @@ class TableBuilder:
     def _list(self, field: MappedField, row: FieldRow, arrow_type: pa.ListType, place: _Place) -> ListLayout:
         row.flags |= FIELD_FLAGS["LIST"] | FIELD_FLAGS["PACKED" if field.packed else "MANY"]
         counts = self._open_space(row, place)
-        element = FieldRow(number=field.number, op=row.op, home=row.space)
+        element = FieldRow(number=field.number, op=row.op, home=row.space, flags=_wide(field))
         layout = self._value(field, element, arrow_type.value_type, replace(place, space=row.space, validity=None))
         row.node, row.enumeration = element.node, element.enumeration
         return ListLayout(type=arrow_type, space=place.space, validity=place.validity, counts=counts, element=layout)
@@ -214,7 +219,9 @@ class TableBuilder:
         self, field: MappedField, at: int, row: FieldRow, arrow_type: pa.DataType, place: _Place
     ) -> tuple[Layout, FieldRow]:
         # Keys and values are on the wire whatever they are, and in the column whether they were or not.
-        result = FieldRow(number=field.number, op=_op(field), home=row.space, owner=row.node)
+        result = FieldRow(
+            number=field.number, op=_op(field), home=row.space, owner=row.node, flags=_wide(field)
+        )
         result.tag = canonical_tag(field)
         result.tag_size = tag_size(result.tag)
         result.match = NO_TAG if result.op == OPS["CLOSED_ENUM"] else result.tag
@@ -242,6 +249,8 @@ class TableBuilder:
         if field.message is not None:
             row.node, children = self._message(field.message, arrow_type, place)
             return StructLayout(type=arrow_type, space=place.space, validity=place.validity, children=children)
+        if field.native is not None:
+            return self._native(field, row, arrow_type, place, entry_of)
         if field.is_cut:
             return self._cut(row, arrow_type, place, entry_of)
         row.slot = self._spaces[place.space].slot()
@@ -250,8 +259,26 @@ class TableBuilder:
         if field.enum is not None and (entry_of is not None or row.flags & FIELD_FLAGS["IMPLICIT"]):
             output = self._output("ENUM", place.space, row.slot, extra=self._enums.zero(row.enumeration))
         else:
-            output = self._output(LEAF_OUTPUTS[row.op], place.space, row.slot, gate=row.presence)
+            output = self._output(leaf_output(row), place.space, row.slot, gate=row.presence)
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=place.validity)
+
+    def _native(
+        self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place, entry_of: FieldRow | None
+    ) -> LeafLayout:
+        assert field.native is not None
+        native = self._natives.add(
+            field, row, place.space, is_singular=place.validity is not None, has_nulls=entry_of is not None
+        )
+        if field.native.is_json:
+            source = entry_of or row
+            self._nodes[row.node].like = self._checks.of_field(place.message, source.number, in_map=entry_of is not None)
+        validity = place.validity
+        if native.fits >= 0 and validity is not None:
+            self._outputs[validity].slot = self._outputs[validity].gate = native.fits
+        elif native.fits >= 0:
+            validity = self._validity(place.space, native.fits)
+        output = self._output(self._natives.output(row), place.space, native.slot, gate=native.presence)
+        return LeafLayout(type=arrow_type, space=place.space, output=output, validity=validity)
 
     def _cut(self, row: FieldRow, arrow_type: pa.StructType, place: _Place, entry_of: FieldRow | None) -> StructLayout:
         slot = self._spaces[place.space].slot()
@@ -263,6 +290,10 @@ class TableBuilder:
         node.like = self._checks.of_field(place.message, source.number, in_map=entry_of is not None)
         child = self._unknown_leaf(slot, place, arrow_type.field(0).type)
         return StructLayout(type=arrow_type, space=place.space, validity=place.validity, children=(child,))
+
+
+def _wide(field: MappedField) -> int:
+    return FIELD_FLAGS["WIDE"] if field.decimal and field.native is None else 0
 
 
 def _op(field: MappedField) -> int:

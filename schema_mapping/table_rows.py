@@ -104,6 +104,19 @@ class MapRow:
     as_bytes: bool
 
 
+@dataclass(slots=True, kw_only=True)
+class NativeRow:
+    """A well-known type with one column; `kind` is its node's flag, `presence` and `fits` are bits."""
+
+    space: int
+    kind: int
+    slot: int = NONE
+    nanos: int = NONE
+    unknown: int = NONE
+    presence: int = NONE
+    fits: int = NONE
+
+
 NO_FIELD = FieldRow(number=0, op=tables.OPS["NONE"])
 
 FIELD = np.dtype(
@@ -113,6 +126,7 @@ FIELD = np.dtype(
 NODE = np.dtype([(n, "i4") for n in ("first", "count", "lookup", "dense", "unknown", "flags", "has_lists")])
 SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot", "head")])
 OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra", "gate")])
+NATIVE = np.dtype([(n, "i4") for n in ("space", "kind", "slot", "nanos", "unknown", "presence", "fits")])
 MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
 
 
@@ -153,6 +167,16 @@ def output_arrays(
     placed = [(row.kind, row.space, slot, row.extra, row.gate) for row, slot in zip(outputs, slots, strict=True)]
     keys = [(row.space, _placed(row.slot, row.space, spaces), row.as_bytes) for row in maps]
     return {"outputs": np.array(placed, dtype=OUTPUT), "maps": np.array(keys, dtype=MAP)}
+
+
+def native_array(natives: Sequence[NativeRow], spaces: Sequence[SpaceRow]) -> Array:
+    """The array of well-known types with one column."""
+    slots = ("slot", "nanos", "unknown")
+    rows = [
+        (row.space, row.kind, *(_placed(getattr(row, name), row.space, spaces) for name in slots), row.presence, row.fits)
+        for row in natives
+    ]
+    return np.array(rows, dtype=NATIVE)
 
 
 def _placed(slot: int, space: int, spaces: Sequence[SpaceRow]) -> int:

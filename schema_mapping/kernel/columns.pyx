@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from schema_mapping.kernel.scratch cimport Piece, Rows, SPILL_BIT, Scratch
 from schema_mapping.kernel.tables cimport (
-    OUT_32, OUT_64, OUT_BITS, OUT_BOOL, OUT_COUNTS, OUT_ENUM, OUT_UNKNOWN, Output,
+    OUT_32, OUT_64, OUT_BITS, OUT_BOOL, OUT_COUNTS, OUT_DECIMAL, OUT_ENUM, OUT_UNKNOWN, Output,
 )
 
 cdef enum:
@@ -59,6 +59,8 @@ cdef Gathered gather(
         return gather_counts(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_UNKNOWN:
         return gather_unknown(s, grower, column, slots, rows.stride, rows.count)
+    elif output.kind == OUT_DECIMAL:
+        return gather_decimals(grower, column, slots, rows.stride, rows.count)
     elif output.kind == OUT_ENUM:
         return gather_bytes(s, grower, column, slots, rows.stride, rows.count, s.enum_names[output.extra])
     return gather_bytes(s, grower, column, slots, rows.stride, rows.count, 0)
@@ -82,6 +84,7 @@ cdef Gathered append_nothing(int kind, const Grower* grower, Column* column, int
     # Empty rows: zeros, empty bytes, or nulls where it is about bits. What has no buffer still needs none.
     cdef int32_t* offsets
     cdef int64_t i
+    cdef int width
     if kind == OUT_BITS:
         if column.nulls != column.rows or column.bits.data != NULL:
             if not open_bits(grower, column, count):
@@ -92,13 +95,11 @@ cdef Gathered append_nothing(int kind, const Grower* grower, Column* column, int
             return GATHER_NO_MEMORY
     elif column.values.data == NULL:
         column.nulls += count if kind == OUT_UNKNOWN else 0
-    elif kind == OUT_32 or kind == OUT_64:
-        if not reserve_values(grower, column, count, 4 if kind == OUT_32 else 8):
+    elif kind == OUT_32 or kind == OUT_64 or kind == OUT_DECIMAL:
+        width = 4 if kind == OUT_32 else 8 if kind == OUT_64 else 16
+        if not reserve_values(grower, column, count, width):
             return GATHER_NO_MEMORY
-        if kind == OUT_32:
-            memset(column.values.data + column.rows * 4, 0, count * 4)
-        else:
-            memset(column.values.data + column.rows * 8, 0, count * 8)
+        memset(column.values.data + column.rows * width, 0, count * width)
     else:
         if not reserve_values(grower, column, count, 4):
             return GATHER_NO_MEMORY
@@ -137,6 +138,21 @@ cdef Gathered gather_64(
     out = <uint64_t*>column.values.data + column.rows
     for i in range(count):
         out[i] = slots[i * stride]
+    column.rows += count
+    return GATHERED
+
+
+cdef Gathered gather_decimals(
+    const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
+) noexcept nogil:
+    cdef uint64_t* out
+    cdef int64_t i
+    if not reserve_values(grower, column, count, 16):
+        return GATHER_NO_MEMORY
+    out = <uint64_t*>column.values.data + 2 * column.rows
+    for i in range(count):
+        out[2 * i] = slots[i * stride]
+        out[2 * i + 1] = 0
     column.rows += count
     return GATHERED
 

@@ -18,12 +18,13 @@ from schema_mapping.kernel.columns cimport (
     Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, Seen, gather, look_over,
 )
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
+from schema_mapping.kernel.json_text cimport Json
 from schema_mapping.kernel.parse cimport parse_message
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
     Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
 )
-from schema_mapping.kernel.tables cimport OUT_64, Output, Tables
+from schema_mapping.kernel.tables cimport OUT_64, OUT_DECIMAL, Output, Tables
 from schema_mapping.kernel.undo cimport clear_message
 from schema_mapping.kernel.wire cimport write_decimal
 
@@ -123,7 +124,8 @@ cdef class Decoder:
     cdef Column* columns
     cdef RowList* dead
     cdef KeyTable keys
-    cdef uint8_t* twice         # for each row of the chunk, whether it has a map key twice
+    cdef Json json
+    cdef uint8_t* marks         # for each row of the chunk, whether its columns can't give its value back
     cdef uint64_t* spans        # and where its value lies
     cdef int64_t* totals
     cdef Seen* seen             # of each space
@@ -155,13 +157,13 @@ cdef class Decoder:
         self.columns = <Column*>calloc(tables.output_count, sizeof(Column))
         self.dead = <RowList*>calloc(tables.map_count + 1, sizeof(RowList))
         self.totals = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
-        self.twice = <uint8_t*>calloc(CHUNK_ROWS, 1)
+        self.marks = <uint8_t*>calloc(CHUNK_ROWS, 1)
         self.spans = <uint64_t*>calloc(CHUNK_ROWS, sizeof(uint64_t))
         self.seen = <Seen*>calloc(tables.space_count, sizeof(Seen))
         for i in range(tables.space_count):
             heads += tables.spaces[i].head
         self.seen_words = <uint64_t*>calloc(2 * heads + 1, sizeof(uint64_t))
-        if not (s.spaces and self.columns and self.dead and self.totals and self.twice and self.spans and self.seen
+        if not (s.spaces and self.columns and self.dead and self.totals and self.marks and self.spans and self.seen
                 and self.seen_words):
             raise MemoryError
         heads = 0
@@ -181,6 +183,8 @@ cdef class Decoder:
             self.columns[i].values.index = 3 * i + 1
             self.columns[i].data.index = 3 * i + 2
         self.keys.seed = SEED
+        self.json.s = s
+        self.json.table = &self.keys
         self.chunk_rows = max(64, CHUNK_WORDS // s.spaces[0].stride)
         if chunk_rows > 0:
             self.chunk_rows = chunk_rows
@@ -204,7 +208,9 @@ cdef class Decoder:
         free(self.columns)
         free(self.dead)
         free(self.keys.places)
-        free(self.twice)
+        free(self.json.entries)
+        free(self.json.dead.rows)
+        free(self.marks)
         free(self.spans)
         free(self.totals)
         free(self.seen)
@@ -328,6 +334,8 @@ cdef class Decoder:
         for i in range(self.tables.map_count):
             if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
                 return False
+        if self.tables.native_count and not self.settle_natives():
+            return False
         for i in range(self.tables.space_count):
             look_over(&s.spaces[i], self.tables.spaces[i].head, &self.seen[i])
         for i in range(self.tables.output_count):
@@ -350,17 +358,32 @@ cdef class Decoder:
         cdef Scratch* s = &self.scratch
         cdef int space = self.tables.maps[index].space
         cdef int64_t before = self.dead[index].count
-        cdef int64_t i
-        memset(self.twice, 0, s.spaces[0].count)
+        memset(self.marks, 0, s.spaces[0].count)
         if not mark_duplicates(
-            s, &self.tables.maps[index], &self.keys, self.totals[space], &self.dead[index], self.twice
+            s, &self.tables.maps[index], &self.keys, self.totals[space], &self.dead[index], self.marks
         ):
             return False
         if self.dead[index].count > before:
-            for i in range(s.spaces[0].count):
-                if self.twice[i]:
-                    self.keep_raw(i)
+            self.keep_marked()
         return True
+
+    cdef bint settle_natives(self) noexcept nogil:
+        # Values whose well-known types don't give their bytes back are kept raw.
+        cdef Scratch* s = &self.scratch
+        cdef int i
+        memset(self.marks, 0, s.spaces[0].count)
+        for i in range(self.tables.native_count):
+            if not settle_native(s, &self.tables.natives[i], &self.json, self.marks):
+                self.too_large = s.failure == TOO_LARGE
+                return False
+        self.keep_marked()
+        return True
+
+    cdef void keep_marked(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.scratch.spaces[0].count):
+            if self.marks[i]:
+                self.keep_raw(i)
 
     def take(self):
         """The columns, one tuple an output: rows, nulls, and buffers of bits, values and data (or None)."""
@@ -368,9 +391,10 @@ cdef class Decoder:
 
     cdef take_column(self, int index):
         cdef Column* column = &self.columns[index]
-        cdef bint wide = self.tables.outputs[index].kind == OUT_64
+        cdef int kind = self.tables.outputs[index].kind
+        cdef int64_t width = 8 if kind == OUT_64 else 16 if kind == OUT_DECIMAL else 0
         bits = self.cut_buffer(&column.bits, (column.rows + 7) >> 3)
-        values = self.cut_buffer(&column.values, column.rows * 8 if wide else (column.rows + 1) * 4)
+        values = self.cut_buffer(&column.values, column.rows * width if width else (column.rows + 1) * 4)
         data = self.cut_buffer(&column.data, column.data_size)
         return column.rows, column.nulls, bits, values, data
 

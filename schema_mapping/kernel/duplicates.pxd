@@ -17,3 +17,7 @@ cdef struct KeyTable:
 cdef bint mark_duplicates(
     Scratch* s, const MapKeys* keys, KeyTable* table, int64_t first_row, RowList* dead, uint8_t* root_flags
 ) noexcept nogil
+cdef bint mark_equal_keys(
+    Scratch* s, const uint64_t* slots, int64_t stride, int64_t count, KeyTable* table, RowList* dead
+) noexcept nogil
+cdef uint32_t* root_rows(Scratch* s, int space) noexcept nogil

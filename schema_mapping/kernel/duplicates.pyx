@@ -15,6 +15,13 @@ from schema_mapping.kernel.wire cimport load32
 cdef enum:
     FEW = 16
 
+# The keys of one map: a slot every `stride` words.
+cdef struct Keys:
+    const uint64_t* slots
+    int64_t stride
+    int64_t count
+    bint as_bytes
+
 
 cdef bint mark_duplicates(
     Scratch* s, const MapKeys* keys, KeyTable* table, int64_t first_row, RowList* dead, uint8_t* root_flags
@@ -23,19 +30,22 @@ cdef bint mark_duplicates(
     # the bytes of `root_flags` become 1 for values that have a key twice.
     cdef const Space* layout = &s.layout[keys.space]
     cdef const Rows* parents = &s.spaces[layout.parent]
+    cdef const Rows* entries = &s.spaces[keys.space]
+    cdef Keys those
     cdef uint32_t* roots = NULL
     cdef int64_t at = 0
     cdef int64_t before
     cdef int64_t i, count
     cdef bint fine = True
+    those.as_bytes = keys.as_bytes
+    those.stride = entries.stride
     for i in range(parents.count):
         count = <int64_t>parents.block[i * parents.stride + layout.count_slot]
         if count > 1:
             before = dead.count
-            if count <= FEW:
-                fine = compare_all(s, keys, at, count, first_row, dead)
-            else:
-                fine = compare_hashed(s, keys, table, at, count, first_row, dead)
+            those.slots = entries.block + at * entries.stride + keys.slot
+            those.count = count
+            fine = compare(s, &those, table, first_row + at, dead)
             if fine and dead.count > before:
                 if roots == NULL:
                     roots = root_rows(s, layout.parent)
@@ -51,6 +61,26 @@ cdef bint mark_duplicates(
     return fine
 
 
+cdef bint mark_equal_keys(
+    Scratch* s, const uint64_t* slots, int64_t stride, int64_t count, KeyTable* table, RowList* dead
+) noexcept nogil:
+    # The numbers of keys, all strings, that come again later. False when memory is out.
+    cdef Keys those
+    those.as_bytes = True
+    those.slots = slots
+    those.stride = stride
+    those.count = count
+    return compare(s, &those, table, 0, dead)
+
+
+cdef inline bint compare(
+    Scratch* s, const Keys* keys, KeyTable* table, int64_t first_row, RowList* dead
+) noexcept nogil:
+    if keys.count <= FEW:
+        return compare_all(s, keys, first_row, dead)
+    return compare_hashed(s, keys, table, first_row, dead)
+
+
 cdef inline const uint8_t* key_bytes(Scratch* s, uint64_t slot) noexcept nogil:
     cdef uint32_t start = <uint32_t>(slot >> 32)
     return s.spill + (start & 0x7FFFFFFF) if start >> SPILL_BIT else s.base + start
@@ -62,16 +92,15 @@ cdef inline bint same_key(Scratch* s, bint as_bytes, uint64_t one, uint64_t othe
     return <uint32_t>one == <uint32_t>other and not memcmp(key_bytes(s, one), key_bytes(s, other), <uint32_t>one)
 
 
-cdef bint compare_all(
-    Scratch* s, const MapKeys* keys, int64_t at, int64_t count, int64_t first_row, RowList* dead
-) noexcept nogil:
-    cdef const Rows* entries = &s.spaces[keys.space]
-    cdef const uint64_t* slots = entries.block + at * entries.stride + keys.slot
+cdef bint compare_all(Scratch* s, const Keys* keys, int64_t first_row, RowList* dead) noexcept nogil:
+    cdef const uint64_t* slots = keys.slots
+    cdef int64_t stride = keys.stride
+    cdef int64_t count = keys.count
     cdef uint64_t digests[FEW]
     cdef uint64_t same = 0
     cdef int64_t i, j
     for i in range(count):
-        digests[i] = digest(s, keys.as_bytes, slots[i * entries.stride])
+        digests[i] = digest(s, keys.as_bytes, slots[i * stride])
     for i in range(count - 1):
         for j in range(i + 1, count):
             same |= digests[i] == digests[j]
@@ -79,8 +108,8 @@ cdef bint compare_all(
         return True
     for i in range(count - 1):
         for j in range(i + 1, count):
-            if same_key(s, keys.as_bytes, slots[i * entries.stride], slots[j * entries.stride]):
-                if not add_row(dead, first_row + at + i):
+            if same_key(s, keys.as_bytes, slots[i * stride], slots[j * stride]):
+                if not add_row(dead, first_row + i):
                     return False
                 break
     return True
@@ -107,10 +136,11 @@ cdef inline uint64_t digest(Scratch* s, bint as_bytes, uint64_t slot) noexcept n
 
 
 cdef bint compare_hashed(
-    Scratch* s, const MapKeys* keys, KeyTable* table, int64_t at, int64_t count, int64_t first_row, RowList* dead
+    Scratch* s, const Keys* keys, KeyTable* table, int64_t first_row, RowList* dead
 ) noexcept nogil:
-    cdef const Rows* entries = &s.spaces[keys.space]
-    cdef const uint64_t* slots = entries.block + at * entries.stride + keys.slot
+    cdef const uint64_t* slots = keys.slots
+    cdef int64_t stride = keys.stride
+    cdef int64_t count = keys.count
     cdef int64_t size = 32
     cdef int64_t i, place, held
     cdef uint64_t slot
@@ -119,14 +149,14 @@ cdef bint compare_hashed(
     if not clear_table(table, size):
         return False
     for i in range(count):
-        slot = slots[i * entries.stride]
+        slot = slots[i * stride]
         place = <int64_t>hash_key(s, keys.as_bytes, slot, table.seed) & (size - 1)
         while True:
             held = table.places[place]
             if held == 0:
                 break
-            if same_key(s, keys.as_bytes, slots[(held - 1) * entries.stride], slot):
-                if not add_row(dead, first_row + at + held - 1):
+            if same_key(s, keys.as_bytes, slots[(held - 1) * stride], slot):
+                if not add_row(dead, first_row + held - 1):
                     return False
                 break
             place = (place + 1) & (size - 1)

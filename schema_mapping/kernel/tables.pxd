@@ -32,12 +32,22 @@ cdef enum FieldFlag:
     FIELD_PACKED = 2    # the canonical form is one packed run
     FIELD_IMPLICIT = 4  # the default is never on the wire in canonical form
     FIELD_MANY = 8      # several in a row are canonical: repeated and not packed, or a map
+    FIELD_WIDE = 16     # its 64 bits are unsigned, and stand in a column of 128-bit decimals
 
 cdef enum NodeFlag:
     NODE_ENTRY = 1        # a map's key and value
     NODE_CUT = 2          # kept whole in its unknown slot; the fields only check
     NODE_MESSAGE_SET = 4
     NODE_ASIDE = 8        # some of its fields have no column
+    # Well-known types that have one column; those of JSON are kept whole too, until their text is made.
+    NODE_TIMESTAMP = 16
+    NODE_DURATION = 32
+    NODE_WRAPPER = 64
+    NODE_STRUCT = 128
+    NODE_VALUE = 256
+    NODE_LIST_VALUE = 512
+    NODE_JSON = 896
+    NODE_NATIVE = 1008
 
 cdef enum WireType:
     WIRE_VARINT = 0
@@ -57,6 +67,7 @@ cdef enum OutputKind:
     OUT_ENUM = 5        # bytes; where nothing was on the wire, the name of zero (`extra`: its index)
     OUT_UNKNOWN = 6     # bytes with a validity of its own: null where there are none
     OUT_COUNTS = 7      # offsets of a list
+    OUT_DECIMAL = 8     # 64 bits, unsigned, in 128
 
 cdef struct Field:
     uint32_t tag        # in canonical form: of the run where packed
@@ -109,12 +120,23 @@ cdef struct MapKeys:
     int32_t slot        # of the key
     int32_t as_bytes
 
+# A well-known type with one column: where parsing leaves its parts, and settling its value.
+cdef struct Native:
+    int32_t space
+    int32_t kind        # the flag of its node
+    int32_t slot        # of the seconds, then of the value; of a JSON message's pieces, then of its text
+    int32_t nanos
+    int32_t unknown     # slot of the unrecognized bytes
+    int32_t presence    # bit in the row's head, or -1 where the message is always there
+    int32_t fits        # bit that says whether the column can hold the value, or -1 where it has no nulls
+
 cdef class Tables:
     cdef Field* fields
     cdef Node* nodes
     cdef Space* spaces
     cdef Output* outputs
     cdef MapKeys* maps
+    cdef Native* natives
     cdef Enumeration* enums
     cdef uint32_t* numbers        # of fields, for the search
     cdef int32_t* lookup
@@ -124,7 +146,7 @@ cdef class Tables:
     cdef int32_t* name_lookup     # index in `enum_names` + 1, or 0
     cdef uint8_t* names
     cdef readonly int64_t names_size
-    cdef readonly int32_t field_count, node_count, space_count, output_count, enum_count, map_count
+    cdef readonly int32_t field_count, node_count, space_count, output_count, enum_count, map_count, native_count
     cdef readonly int32_t raw_slot, err_slot, prefix_slot, raw_bit, err_bit, prefix_bit, ok_bit, row_bit
     cdef readonly int32_t keep_raw
     cdef object owners

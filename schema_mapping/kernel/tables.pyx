@@ -17,6 +17,7 @@ cdef class Tables:
         self.spaces = <Space*>_address(arrays["spaces"], sizeof(Space))
         self.outputs = <Output*>_address(arrays["outputs"], sizeof(Output))
         self.maps = <MapKeys*>_address(arrays["maps"], sizeof(MapKeys))
+        self.natives = <Native*>_address(arrays["natives"], sizeof(Native))
         self.enums = <Enumeration*>_address(arrays["enums"], sizeof(Enumeration))
         self.numbers = <uint32_t*>_address(arrays["numbers"], sizeof(uint32_t))
         self.lookup = <int32_t*>_address(arrays["lookup"], sizeof(int32_t))
@@ -32,6 +33,7 @@ cdef class Tables:
         self.output_count = arrays["outputs"].size
         self.enum_count = arrays["enums"].size
         self.map_count = arrays["maps"].size
+        self.native_count = arrays["natives"].size
         self.raw_slot = root["raw_slot"]
         self.err_slot = root["err_slot"]
         self.prefix_slot = root["prefix_slot"]
@@ -71,8 +73,25 @@ OPS = {
     "NONE": OP_NONE,
     "ASIDE": OP_ASIDE,
 }
-FIELD_FLAGS = {"LIST": FIELD_LIST, "PACKED": FIELD_PACKED, "IMPLICIT": FIELD_IMPLICIT, "MANY": FIELD_MANY}
-NODE_FLAGS = {"ENTRY": NODE_ENTRY, "CUT": NODE_CUT, "MESSAGE_SET": NODE_MESSAGE_SET, "ASIDE": NODE_ASIDE}
+FIELD_FLAGS = {
+    "LIST": FIELD_LIST,
+    "PACKED": FIELD_PACKED,
+    "IMPLICIT": FIELD_IMPLICIT,
+    "MANY": FIELD_MANY,
+    "WIDE": FIELD_WIDE,
+}
+NODE_FLAGS = {
+    "ENTRY": NODE_ENTRY,
+    "CUT": NODE_CUT,
+    "MESSAGE_SET": NODE_MESSAGE_SET,
+    "ASIDE": NODE_ASIDE,
+    "TIMESTAMP": NODE_TIMESTAMP,
+    "DURATION": NODE_DURATION,
+    "WRAPPER": NODE_WRAPPER,
+    "STRUCT": NODE_STRUCT,
+    "VALUE": NODE_VALUE,
+    "LIST_VALUE": NODE_LIST_VALUE,
+}
 OUTPUTS = {
     "BITS": OUT_BITS,
     "BOOL": OUT_BOOL,
@@ -82,6 +101,7 @@ OUTPUTS = {
     "ENUM": OUT_ENUM,
     "UNKNOWN": OUT_UNKNOWN,
     "COUNTS": OUT_COUNTS,
+    "DECIMAL": OUT_DECIMAL,
 }
 
 
