@@ -10,13 +10,17 @@ from schema_mapping.kernel.encoder import Encoded, encode_rows
 from schema_mapping.program import Program
 
 BINARY_LIMIT = 2**31 - 1
+NOT_ENCODABLE = {
+    "enum": "an enum column holds a text that is neither a name of the enum nor a number",
+    "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
+}
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
     """The values that `rows` were decoded from, bit for bit; a null row is a null value.
 
     Large binary where the values together pass 2 GiB. Raises KernelError when the rows haven't the mapping's columns,
-    or an enum column holds a text that is neither one of its names nor a number.
+    or an enum column holds a text that is neither one of its names nor a number, or a column of JSON none.
     """
     if rows.type != program.arrow_type:
         rows = _as_mapped(rows, program.arrow_type)
@@ -26,10 +30,8 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
     except TypeError:
         raise _wrong_type(rows.type, program.arrow_type) from None
     except ValueError as error:
-        row, number = error.args
-        raise KernelError(
-            "an enum column holds a text that is neither a name of the enum nor a number", row=row, field_number=number
-        ) from None
+        row, number, what = error.args
+        raise KernelError(NOT_ENCODABLE[what], row=row, field_number=number) from None
     return _wrap(rows, encoded)
 
 

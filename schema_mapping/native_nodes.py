@@ -36,9 +36,7 @@ class NativeNodes:
         self._spaces = spaces
         self.rows: list[NativeRow] = []
 
-    def add(
-        self, field: MappedField, row: FieldRow, space: int, *, is_singular: bool, has_nulls: bool
-    ) -> NativeRow:
+    def add(self, field: MappedField, row: FieldRow, space: int, *, is_singular: bool, has_nulls: bool) -> NativeRow:
         """Gives a field its node. A column without nulls holds the nearest time where a time doesn't fit."""
         assert field.native is not None
         flags = FLAGS.get(field.native, NODE_FLAGS["WRAPPER"])

@@ -219,9 +219,7 @@ class TableBuilder:
         self, field: MappedField, at: int, row: FieldRow, arrow_type: pa.DataType, place: _Place
     ) -> tuple[Layout, FieldRow]:
         # Keys and values are on the wire whatever they are, and in the column whether they were or not.
-        result = FieldRow(
-            number=field.number, op=_op(field), home=row.space, owner=row.node, flags=_wide(field)
-        )
+        result = FieldRow(number=field.number, op=_op(field), home=row.space, owner=row.node, flags=_wide(field))
         result.tag = canonical_tag(field)
         result.tag_size = tag_size(result.tag)
         result.match = NO_TAG if result.op == OPS["CLOSED_ENUM"] else result.tag
@@ -271,7 +269,9 @@ class TableBuilder:
         )
         if field.native.is_json:
             source = entry_of or row
-            self._nodes[row.node].like = self._checks.of_field(place.message, source.number, in_map=entry_of is not None)
+            self._nodes[row.node].like = self._checks.of_field(
+                place.message, source.number, in_map=entry_of is not None
+            )
         validity = place.validity
         if native.fits >= 0 and validity is not None:
             self._outputs[validity].slot = self._outputs[validity].gate = native.fits

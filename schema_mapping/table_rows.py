@@ -173,7 +173,13 @@ def native_array(natives: Sequence[NativeRow], spaces: Sequence[SpaceRow]) -> Ar
     """The array of well-known types with one column."""
     slots = ("slot", "nanos", "unknown")
     rows = [
-        (row.space, row.kind, *(_placed(getattr(row, name), row.space, spaces) for name in slots), row.presence, row.fits)
+        (
+            row.space,
+            row.kind,
+            *(_placed(getattr(row, name), row.space, spaces) for name in slots),
+            row.presence,
+            row.fits,
+        )
         for row in natives
     ]
     return np.array(rows, dtype=NATIVE)

@@ -14,19 +14,25 @@ from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.kernel.aside cimport Stretch, split_aside
+from schema_mapping.kernel.json_wire cimport JsonReader, free_reader, json_bytes
 from schema_mapping.kernel.scratch cimport Scratch
 from schema_mapping.kernel.sources cimport Source, Sources, bind_root, is_null
 from schema_mapping.kernel.tables cimport (
-    Enumeration, FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, Node, OP_ASIDE, OP_BOOL,
-    OP_BYTES, OP_CLOSED_ENUM, OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_GROUP, OP_INT32, OP_INT64, OP_LAST_VARINT,
-    OP_MAP, OP_MESSAGE, OP_OPEN_ENUM, OP_SINT32, OP_SINT64, OP_STRING, OP_TEXT, OP_UINT32, Tables, hash_name,
+    Enumeration, FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, FIELD_WIDE, Field, NODE_ASIDE, NODE_CUT, NODE_JSON,
+    NODE_NATIVE, NODE_TIMESTAMP, NODE_WRAPPER, Node, OP_ASIDE, OP_BOOL, OP_BYTES, OP_CLOSED_ENUM, OP_DOUBLE, OP_FIXED32,
+    OP_FIXED64, OP_FLOAT, OP_GROUP, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_MAP, OP_MESSAGE, OP_OPEN_ENUM, OP_SINT32,
+    OP_SINT64, OP_STRING, OP_TEXT, OP_UINT32, Tables, hash_name,
 )
+from schema_mapping.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.kernel.wire cimport load32, load64, varint_size, write_varint
 
 cdef enum:
     ROOM = 64           # more than tags, a number and a length take
     NOT_A_NUMBER = 1    # failures
     OUT_OF_MEMORY = 2
+    NOT_JSON = 3
+    SECONDS_TAG = 8
+    NANOS_TAG = 16
 
 cdef struct Writer:
     const Field* fields
@@ -41,6 +47,7 @@ cdef struct Writer:
     Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
     uint8_t* start
     uint8_t* end
+    JsonReader json
     void* owner             # the Encoded whose buffer it is
     int failure
     int failed_field
@@ -114,6 +121,8 @@ cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcep
     # The content of a message in row i of its space.
     cdef const Node* node = &w.nodes[index]
     cdef int at
+    if node.flags & NODE_NATIVE and not node.flags & NODE_WRAPPER:
+        return write_native(w, node, &w.sources.unknown[index], i, p)
     if p != NULL and w.sources.unknown[index].offsets != NULL:
         if node.flags & NODE_ASIDE:
             p = put_rest(w, p, node, &w.sources.unknown[index], i)
@@ -125,6 +134,41 @@ cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcep
         if p == NULL:
             return NULL
         p = write_field(w, at, i, p)
+    return p
+
+
+cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, int64_t i, uint8_t* p) noexcept nogil:
+    # The content of a time or of a JSON message, from its one column; nothing for a null.
+    cdef int64_t at = i + source.shift
+    cdef int64_t seconds, nanos
+    if is_null(source, i) or p == NULL:
+        return p
+    if node.flags & NODE_JSON:
+        return write_json(w, node.flags, source.data + source.offsets[at], source.offsets[at + 1] - source.offsets[at], p)
+    p = make_room(w, p, ROOM)
+    if p == NULL:
+        return NULL
+    if node.flags & NODE_TIMESTAMP:
+        split_timestamp(<int64_t>load64(source.values + at * 8), &seconds, &nanos)
+    else:
+        split_duration(<int64_t>load64(source.values + at * 8), &seconds, &nanos)
+    if nanos:
+        p = put_varint(put_varint(p, <uint64_t>nanos), NANOS_TAG)
+    if seconds:
+        p = put_varint(put_varint(p, <uint64_t>seconds), SECONDS_TAG)
+    return p
+
+
+cdef uint8_t* write_json(Writer* w, int kind, const uint8_t* text, int64_t size, uint8_t* p) noexcept nogil:
+    cdef int64_t length = 0
+    cdef const uint8_t* content = json_bytes(&w.json, kind, text, size, &length)
+    if content == NULL:
+        w.failure = OUT_OF_MEMORY if w.json.no_memory else NOT_JSON
+        return NULL
+    p = make_room(w, p, length + ROOM)
+    if p != NULL:
+        p -= length
+        memcpy(p, content, length)
     return p
 
 
@@ -202,6 +246,8 @@ cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i,
     if field.op == OP_GROUP:
         p = put_varint(p, field.tag + 1)
     p = write_message(w, field.node, i, p)
+    if p == NULL and w.failed_field == 0:
+        w.failed_field = index
     if p != NULL:
         p = make_room(w, p, ROOM)
     if p == NULL:
@@ -209,11 +255,16 @@ cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i,
     return put_varint(p if field.op == OP_GROUP else put_varint(p, w.end - p - written), field.tag)
 
 
+cdef inline int64_t width_64(const Field* field) noexcept nogil:
+    # Bytes between two values of 64 bits.
+    return 16 if field.flags & FIELD_WIDE else 8
+
+
 cdef inline bint is_zero(Writer* w, int index, const Source* source, int64_t i) noexcept nogil:
     cdef uint8_t op = w.fields[index].op
     i += source.shift
     if op == OP_INT64 or op == OP_SINT64 or op == OP_FIXED64 or op == OP_DOUBLE:
-        return load64(source.values + i * 8) == 0
+        return load64(source.values + i * width_64(&w.fields[index])) == 0
     elif op == OP_BOOL:
         return not (source.values[i >> 3] >> (i & 7)) & 1
     elif op == OP_OPEN_ENUM or op == OP_CLOSED_ENUM:
@@ -228,7 +279,7 @@ cdef inline uint8_t* put_number(Writer* w, int index, const Source* source, int6
     cdef bint null = is_null(source, i)
     cdef uint64_t value
     if op == OP_INT64:
-        return put_varint(p, 0 if null else load64(source.values + at * 8))
+        return put_varint(p, 0 if null else load64(source.values + at * width_64(&w.fields[index])))
     elif op == OP_INT32:
         return put_varint(p, 0 if null else <uint64_t><int64_t><int32_t>load32(source.values + at * 4))
     elif op == OP_UINT32:
@@ -244,7 +295,7 @@ cdef inline uint8_t* put_number(Writer* w, int index, const Source* source, int6
         value = 0 if null else load64(source.values + at * 8)
         return put_varint(p, (value << 1) ^ (0 - (value >> 63)))
     elif op == OP_FIXED64 or op == OP_DOUBLE:
-        value = 0 if null else load64(source.values + at * 8)
+        value = 0 if null else load64(source.values + at * width_64(&w.fields[index]))
         p -= 8
         memcpy(p, &value, 8)
         return p
@@ -310,8 +361,8 @@ cdef class Encoded:
 def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, in bytes.
 
-    TypeError when the array hasn't the tables' children; ValueError, with the row and the field's number, when an
-    enum's text is neither a name nor a number; MemoryError.
+    TypeError when the array hasn't the tables' children; ValueError, with the row, the field's number and "enum" or
+    "json", when an enum's text is neither a name nor a number, or a text isn't JSON of its kind; MemoryError.
     """
     cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef Writer w
@@ -327,6 +378,8 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.name_lookup = tables.name_lookup
     w.names = tables.names
     w.failure = 0
+    w.failed_field = 0
+    memset(&w.json, 0, sizeof(JsonReader))
     memset(&w.reader, 0, sizeof(Scratch))
     w.reader.fields = tables.fields
     w.reader.numbers = tables.numbers
@@ -352,7 +405,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
         if p == NULL:
             if w.failure == OUT_OF_MEMORY:
                 raise MemoryError
-            raise ValueError(row, tables.numbers[w.failed_field])
+            raise ValueError(row, tables.numbers[w.failed_field], "json" if w.failure == NOT_JSON else "enum")
         result.size = w.end - p
         return result
     finally:
@@ -360,6 +413,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
         free(w.sources.elements)
         free(w.sources.unknown)
         free(w.aside)
+        free_reader(&w.json)
 
 
 cdef uint8_t* write_rows(Writer* w, int64_t count, int64_t* offsets, int64_t* row) noexcept nogil:

@@ -18,7 +18,7 @@ cdef struct Sources:
     const Node* tables_nodes
     Source* fields              # a field's column; for a list, its offsets
     Source* elements            # what a list of scalars holds
-    Source* unknown             # of each node
+    Source* unknown             # of each node; for a well-known type, its one column
     Source prefix
     Source raw
     Source root

@@ -4,7 +4,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from schema_mapping.kernel.arrow cimport ArrowArray
-from schema_mapping.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE
+from schema_mapping.kernel.tables cimport (
+    FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, NODE_NATIVE, NODE_WRAPPER, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE,
+)
 
 cdef enum:
     SPECIALS = 3        # __prefix__, __raw__, __err__
@@ -38,12 +40,15 @@ cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) no
 
 
 cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
-    # `shift` leads from rows of the space to values of `array`, which is a struct.
+    # `shift` leads from rows of the space to values of `array`, which is a struct, or the one column of a well-known type.
     cdef const Node* node = &sources.tables_nodes[index]
     cdef const ArrowArray* last
     cdef int i
     cdef int child = 0
     cdef int count = 0 if node.flags & NODE_CUT else column_count(sources, node)
+    if node.flags & NODE_NATIVE:
+        bind(&sources.fields[node.first_field] if node.flags & NODE_WRAPPER else &sources.unknown[index], array, shift)
+        return array.n_children == 0
     if array.n_children < count + (0 if node.flags & NODE_ENTRY else 1):
         return False
     for i in range(node.first_field, node.first_field + node.field_count):

@@ -35,8 +35,14 @@ FIXED = {
 TEXTS = (b"a", b"", "h\u00e9 \u20ac \U0001f600".encode(), b"0123456789abcdef", b"x" * 40)
 BAD_TEXTS = (b"\xff", b"ab\xc3", b"\xed\xa0\x80", b"12345678\xf0\x9f", b"\xf4\x90\x80\x80z", b"\xe2\x82", b"\xc0\x80")
 FLOATS = (0.0, 1.5, -0.0, float("inf"), float("nan"), -2.0)
+DOUBLES = (*FLOATS, 0.1, 1 / 3, 1e300, 5e-324, -12345.678, 9007199254740993.0, 1e15 + 0.3)
 ODD_DOUBLES = (0x7FF0000000000001, 0xFFF8000000000000, 0x7FF8000000000001)
 ODD_FLOATS = (0x7F800001, 0xFFC00000, 0x7FC00001)
+TIMES = ("google.protobuf.Timestamp", "google.protobuf.Duration")
+SECONDS = (0, 1, 1_700_000_000, -1, -62_135_596_800, -62_135_596_801, 253_402_300_799, 253_402_300_800)
+SECONDS += (315_576_000_000, -315_576_000_000, 9_223_372_036_854, -9_223_372_036_854, 9_223_372_036_855, -(1 << 63))
+NANOS = (0, 1_000, 999_999_000, 500_000_000, 1, 999_999_999, -1_000, -1, -500_000_000, 775_807_000, 1_000_000_000)
+NANOS += ((1 << 31) - 1, -(1 << 31))
 EDGES = (0, 1, 2, 127, 128, 300, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 MAX_MESSAGE_DEPTH = 6
 
@@ -141,11 +147,20 @@ def _single(choices: Choices, field: FieldDescriptor, style: _Style) -> bytes:
 
 def _nested(choices: Choices, field: Any, style: _Style) -> bytes:
     inner = replace(style, depth=style.depth + 1)
-    content = message(choices, field.message_type, inner) if style.depth < MAX_MESSAGE_DEPTH else b""
+    if field.message_type.full_name in TIMES and not chance(choices, 30):
+        content = _time(choices)
+    else:
+        content = message(choices, field.message_type, inner) if style.depth < MAX_MESSAGE_DEPTH else b""
     if field.type == F.TYPE_GROUP:
         end = field.number + chance(choices, style.broken)
         return _tag(choices, field.number, 3, style) + content + _tag(choices, end, 4, style)
     return _tag(choices, field.number, 2, style) + _delimited(choices, content, style)
+
+
+def _time(choices: Choices) -> bytes:
+    # Seconds and nanoseconds as people send them, and around the ends of what columns hold.
+    parts = zip((b"\x08", b"\x10"), (pick(choices, SECONDS), pick(choices, NANOS)), strict=True)
+    return b"".join(tag + _varint(number & ((1 << 64) - 1)) for tag, number in parts if number)
 
 
 def _entry(choices: Choices, field: Any, style: _Style) -> bytes:
@@ -177,7 +192,7 @@ def _present(choices: Choices, field: FieldDescriptor, style: _Style) -> bytes:
 def _number(choices: Choices, field: FieldDescriptor, style: _Style) -> bytes:
     if field.type == F.TYPE_DOUBLE:
         odd = chance(choices, style.odd)
-        return struct.pack("<Q", pick(choices, ODD_DOUBLES)) if odd else struct.pack("<d", pick(choices, FLOATS))
+        return struct.pack("<Q", pick(choices, ODD_DOUBLES)) if odd else struct.pack("<d", pick(choices, DOUBLES))
     if field.type == F.TYPE_FLOAT:
         odd = chance(choices, style.odd)
         return struct.pack("<I", pick(choices, ODD_FLOATS)) if odd else struct.pack("<f", pick(choices, FLOATS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb2
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import (
     EDITION_2023,
@@ -37,6 +38,15 @@ SCALARS = (
 KEYS = tuple(kind for kind in SCALARS if kind not in (F.TYPE_ENUM, F.TYPE_MESSAGE, F.TYPE_DOUBLE, F.TYPE_FLOAT))
 UNPACKABLE = (F.TYPE_STRING, F.TYPE_BYTES, F.TYPE_MESSAGE, F.TYPE_GROUP)
 MESSAGES = ("M", "A", "B", "C")
+WELL_KNOWN_FILES = (timestamp_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR, struct_pb2.DESCRIPTOR, wrappers_pb2.DESCRIPTOR)
+WELL_KNOWN = (
+    "Timestamp",
+    "Struct",
+    "Value",
+    "ListValue",
+    "Duration",
+    *sorted(wrappers_pb2.DESCRIPTOR.message_types_by_name),
+)
 FAR_NUMBERS = (16, 100, 127, 128, 2047, 2048, 18_999, 20_000, (1 << 29) - 1)
 SYNTAXES = ("proto3", "proto2", "editions")
 ENUMS = {"E": (("E_ZERO", 0), ("E_ONE", 1), ("E_TWO", 2), ("E_FAR", 100_000), ("E_LESS", -1)), "G": (("G_ZERO", 0),)}
@@ -48,6 +58,8 @@ def random_schema(choices: Choices) -> Descriptor:
     file = FileDescriptorProto(name="t.proto", package="t", syntax=syntax)
     if syntax == "editions":
         file.edition = EDITION_2023
+    for known in WELL_KNOWN_FILES:
+        file.dependency.append(known.name)
     for name, values in ENUMS.items():
         enum = file.enum_type.add(name=name)
         for value_name, number in values:
@@ -65,6 +77,8 @@ def random_schema(choices: Choices) -> Descriptor:
         else:
             _add_fields(choices, message, syntax)
     pool = DescriptorPool()
+    for known in WELL_KNOWN_FILES:
+        pool.AddSerializedFile(known.serialized_pb)
     pool.Add(file)
     return pool.FindMessageTypeByName("t.M")
 
@@ -128,7 +142,8 @@ def _kind(choices: Choices, syntax: str) -> int:
 
 def _name_type(choices: Choices, field: FieldDescriptorProto) -> None:
     if field.type in (F.TYPE_MESSAGE, F.TYPE_GROUP):
-        field.type_name = f".t.{pick(choices, MESSAGES)}"
+        known = field.type == F.TYPE_MESSAGE and chance(choices, 30)
+        field.type_name = f".google.protobuf.{pick(choices, WELL_KNOWN)}" if known else f".t.{pick(choices, MESSAGES)}"
     elif field.type == F.TYPE_ENUM:
         field.type_name = f".t.{pick(choices, tuple(ENUMS))}"
 

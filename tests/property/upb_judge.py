@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schema_mapping.types import Cardinality, MappedField, MappedMessage, WireKind
+from tests.property.judged_well_known import json_cell, judged
 
 FLOATS = (WireKind.DOUBLE, WireKind.FLOAT)
 WRAPPED = {WireKind.UINT32: 32, WireKind.FIXED32: 32, WireKind.UINT64: 64, WireKind.FIXED64: 64}
@@ -77,7 +79,7 @@ def _field(message: Message, field: MappedField) -> Any:
         case Cardinality.SINGULAR:
             return _value(value, field)
         case Cardinality.REPEATED:
-            return [_value(each, field) for each in value]
+            return [_value(each, field, has_nulls=False) for each in value]
         case Cardinality.MAP:
             assert field.key is not None
             assert field.value is not None
@@ -87,19 +89,29 @@ def _field(message: Message, field: MappedField) -> Any:
                 return Unreadable()
 
 
-def _value(value: Any, field: MappedField) -> Any:
+def _value(value: Any, field: MappedField, *, has_nulls: bool = True) -> Any:
+    if field.native is not None and field.native.wrapped is not None:
+        return _scalar(value.value, field.native.wrapped, decimal=field.decimal)
+    if field.native is not None:
+        return judged(value, field.native, has_nulls=has_nulls)
     if isinstance(value, Message):
         if field.message is not None:
             return columns_of(value, field.message)
         return value.SerializePartialToString(deterministic=True)
     if field.enum is not None:
         return dict(field.enum.names).get(value, str(value))
-    if field.kind in WRAPPED:
-        bits = WRAPPED[field.kind]
+    return _scalar(value, field.kind, decimal=field.decimal)
+
+
+def _scalar(value: Any, kind: WireKind, *, decimal: bool) -> Any:
+    if decimal:
+        return Decimal(value)
+    if kind in WRAPPED:
+        bits = WRAPPED[kind]
         return value - (1 << bits) if value >> (bits - 1) else value
-    if field.kind is WireKind.STRING and isinstance(value, bytes):
+    if kind is WireKind.STRING and isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return _float(value) if field.kind in FLOATS else value
+    return _float(value) if kind in FLOATS else value
 
 
 def _float(value: float) -> bytes | str:
@@ -125,8 +137,11 @@ def _column(value: Any, field: MappedField, message: Message) -> Any:
 
 
 def _cell(value: Any, field: MappedField, descriptor: Any) -> Any:
-    if descriptor is None:
-        return _float(value) if field.kind in FLOATS else value
+    kind = field.native.wrapped if field.native is not None else field.kind
+    if field.native is not None and field.native.is_json:
+        return json_cell(value)
+    if descriptor is None or field.native is not None:
+        return _float(value) if kind in FLOATS and value is not None else value
     if field.message is not None:
         return columns_in(value, field.message, message_class(descriptor)())
     cut = parse(descriptor, value[UNRECOGNIZED] or b"")
