@@ -15,7 +15,6 @@ from schema_mapping.mapping import Mapping
 from schema_mapping.types import MappedField, MappedMessage, WireKind
 from tests.property.upb_judge import columns_in, columns_of, parse
 
-
 NATIVE = MappingOptions(well_known_types="native", uint64="decimal")
 
 

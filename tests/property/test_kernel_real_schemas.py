@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping.descriptors import closure, find_descriptor
-from tests.property.kernel_check import check_upb_is_canonical, check_values
+from tests.property.kernel_check import NATIVE, check_upb_is_canonical, check_values
 from tests.property.random_payloads import random_payload
 from tests.property.wire_choices import SeededChoices
 
@@ -53,5 +53,6 @@ def test_random_bytes(module: str, message: str) -> None:
     descriptor = alone(module, message)
     choices = SeededChoices(11)
     values = [random_payload(choices, descriptor) for _ in range(60)]
-    check_values(descriptor, values)
-    check_upb_is_canonical(descriptor, values)
+    for options in (None, NATIVE):
+        check_values(descriptor, values, options=options)
+        check_upb_is_canonical(descriptor, values, options=options)

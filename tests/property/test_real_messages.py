@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from schema_mapping import compile_mapping
-from tests.property.kernel_check import check_values
+from tests.property.kernel_check import NATIVE, check_values
 from tests.random_messages import damaged, random_message
 from tests.real_schemas import PACKAGES, messages
 
@@ -24,7 +24,9 @@ def check_message(package: str, name: str) -> None:
     assert rows.field("__err__").null_count == VALUES
     assert rows.field("__raw__").null_count == VALUES, "what upb writes needn't be kept raw"
     assert mapping.encode(rows).to_pylist() == written
-    check_values(descriptor, [*written, None, *(damaged(seed, value) for seed, value in enumerate(written))])
+    values = [*written, None, *(damaged(seed, value) for seed, value in enumerate(written))]
+    for options in (None, NATIVE):
+        check_values(descriptor, values, options=options)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
