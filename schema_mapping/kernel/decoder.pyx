@@ -26,6 +26,7 @@ from schema_mapping.kernel.scratch cimport (
 )
 from schema_mapping.kernel.tables cimport OUT_64, OUT_DECIMAL, Output, Tables
 from schema_mapping.kernel.undo cimport clear_message
+from schema_mapping.kernel.well_known cimport settle_native
 from schema_mapping.kernel.wire cimport write_decimal
 
 cdef enum:

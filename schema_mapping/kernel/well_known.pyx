@@ -12,10 +12,12 @@ from schema_mapping.kernel.json_text cimport json_text
 from schema_mapping.kernel.scratch cimport NO_MEMORY, Rows
 from schema_mapping.kernel.tables cimport NODE_JSON, NODE_TIMESTAMP, NODE_WRAPPER
 
+cdef extern from *:
+    ctypedef long long int128 "__int128"
+
 cdef int64_t MICROS = 1_000_000
 cdef int64_t FIRST_MICRO = -62_135_596_800_000_000      # the year 1 begins
 cdef int64_t LAST_MICRO = 253_402_300_799_999_999       # the year 9999 ends
-cdef int64_t MOST_SECONDS = 9_223_372_036_854           # as microseconds they still are an int64
 
 
 cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* root_flags) noexcept nogil:
@@ -56,15 +58,11 @@ cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil
     cdef int64_t nanos = <int32_t><uint32_t>row[native.nanos]
     cdef int64_t first = FIRST_MICRO if native.kind == NODE_TIMESTAMP else INT64_MIN
     cdef int64_t last = LAST_MICRO if native.kind == NODE_TIMESTAMP else INT64_MAX
-    cdef int64_t micros = 0
-    cdef int64_t again, rest
     cdef int64_t part = (nanos - (999 if nanos < 0 and native.kind == NODE_TIMESTAMP else 0)) // 1000
-    cdef bint fits = -MOST_SECONDS <= seconds <= MOST_SECONDS
-    if fits:
-        micros = seconds * MICROS
-        fits = first - micros <= part if micros < 0 else part <= last - micros
-        micros += part if fits else 0
-    if not fits:
+    cdef int128 sum = <int128>seconds * MICROS + part
+    cdef int64_t micros = <int64_t>sum
+    cdef int64_t again, rest
+    if not first <= sum <= last:
         row[native.slot] = <uint64_t>(0 if native.fits >= 0 else last if seconds > 0 else first)
         return False
     if native.fits >= 0:
