@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 
 from schema_mapping.column_options import COLUMN_NUMBER
+from tests.property.random_schemas import pool_of
 from tests.property.wire_choices import Choices, chance
 
 F = FieldDescriptorProto
@@ -83,9 +83,7 @@ def _file_of(descriptor: Descriptor) -> FileDescriptorProto:
 
 
 def _message(file: FileDescriptorProto) -> Descriptor:
-    pool = DescriptorPool()
-    pool.Add(file)
-    return pool.FindMessageTypeByName("t.M")
+    return pool_of(file).FindMessageTypeByName("t.M")
 
 
 def _varint(value: int) -> bytes:

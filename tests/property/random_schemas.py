@@ -76,11 +76,16 @@ def random_schema(choices: Choices) -> Descriptor:
             message.extension_range.add(start=4, end=(1 << 31) - 1)
         else:
             _add_fields(choices, message, syntax)
+    return pool_of(file).FindMessageTypeByName("t.M")
+
+
+def pool_of(file: FileDescriptorProto) -> DescriptorPool:
+    """A pool with the file, and the well-known types that it may use."""
     pool = DescriptorPool()
     for known in WELL_KNOWN_FILES:
         pool.AddSerializedFile(known.serialized_pb)
     pool.Add(file)
-    return pool.FindMessageTypeByName("t.M")
+    return pool
 
 
 def _add_fields(choices: Choices, message: DescriptorProto, syntax: str) -> None:
