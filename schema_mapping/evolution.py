@@ -25,11 +25,13 @@ LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
 
 
 class ChangeKind(StrEnum):
-    """What happened to a column."""
+    """What happened to a column. A removed one is DROPPED where the table keeps none, and KEPT where it does again."""
 
     ADDED = "added"
     RENAMED = "renamed"
     REMOVED = "removed"
+    DROPPED = "dropped"
+    KEPT = "kept"
     RESTORED = "restored"
     PROMOTED = "promoted"
     REPLACED = "replaced"
@@ -63,10 +65,15 @@ class Change:
 
 
 class Evolution:
-    """One step of a ledger to a new schema version; `settle` each root, then read `changes`, once."""
+    """One step of a ledger to a new schema version; `settle` each root, then read `changes`, once.
 
-    def __init__(self, ledger: Ledger) -> None:
+    `keep_removed` says whether removed columns stay in the table, `kept_before` whether they did until now.
+    """
+
+    def __init__(self, ledger: Ledger, *, keep_removed: bool = True, kept_before: bool = True) -> None:
         self._ledger = ledger
+        self._gone_kind = ChangeKind.REMOVED if keep_removed else ChangeKind.DROPPED
+        self._gone_before = list(_gone(ledger)) if keep_removed is not kept_before else []
         self._names = {node.field_id: node.name for root in ledger.roots.values() for node in root.walk()}
         self._found: list[tuple[ChangeKind, Node, str | None, str | None]] = []
 
@@ -84,7 +91,10 @@ class Evolution:
             for node in root.walk()
             if self._names.get(node.field_id, node.name) != node.name
         )
-        found = (_change(*each) for each in (*self._found, *renamed))
+        kind = ChangeKind.KEPT if self._gone_kind is ChangeKind.REMOVED else ChangeKind.DROPPED
+        still_gone = set(_gone(self._ledger))
+        moved = ((kind, node, node.type, node.type) for node in self._gone_before if node in still_gone)
+        found = (_change(*each) for each in (*self._found, *renamed, *moved))
         return tuple(sorted(found, key=lambda change: (change.root, change.path, change.field_id, change.kind)))
 
     def _settle_children(self, parent: Node, shapes: Iterable[Shape], *, silent: bool) -> None:
@@ -96,7 +106,7 @@ class Evolution:
                 )
                 self._retire(child)
                 if not silent and not replaced:
-                    self._found.append((ChangeKind.REMOVED, child, child.type, None))
+                    self._found.append((self._gone_kind, child, child.type, None))
 
     def _settle(self, parent: Node, shape: Shape, *, silent: bool) -> Node:
         node = self._ledger.choose(parent, shape)
@@ -139,6 +149,12 @@ class Evolution:
         for each in node.walk():
             if each.live:
                 each.live, each.deleted = False, self._ledger.version
+
+
+def _gone(ledger: Ledger) -> Iterator[Node]:
+    """The topmost of the columns that aren't live."""
+    live = (node for root in ledger.roots.values() for node in root.walk() if node.live)
+    return (child for node in live for child in node.children if not child.live)
 
 
 def _change(kind: ChangeKind, node: Node, before: str | None, after: str | None) -> Change:

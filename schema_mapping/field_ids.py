@@ -79,7 +79,7 @@ def assign(
     comments = {root: read_comments(source) for root, source in sources.items()}
     version = 1 + max((each.version for each in state.versions), default=0)
     ledger = Ledger(state, version)
-    changes = _evolve(ledger, graphs, options)
+    changes = _evolve(ledger, graphs, options, kept_before=_keeps_removed(state))
     for root, graph in graphs.items():
         document(ledger.roots[root], graph, comments[root])
     row = RowMapping(
@@ -116,10 +116,16 @@ def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping) -> Schem
     return table_schema(key, val, newest.partition_source)
 
 
-def _evolve(ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: MappingOptions) -> tuple[Change, ...]:
+def _keeps_removed(state: LedgerState) -> bool:
+    return not state.versions or row_mapping_from_json(json.loads(state.versions[-1].mapping)).options.keep_removed
+
+
+def _evolve(
+    ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: MappingOptions, *, kept_before: bool
+) -> tuple[Change, ...]:
     graphs = {root: with_native_columns(graph, options) for root, graph in graphs.items()}
     places = expand(ledger, graphs, options, FIXED_LEAVES)
-    evolution = Evolution(ledger)
+    evolution = Evolution(ledger, keep_removed=options.keep_removed, kept_before=kept_before)
     for root in ROOTS:
         graph = graphs.get(root)
         evolution.settle(root, raw_shape() if graph is None else root_shape(graph, paths_of(places, root)))

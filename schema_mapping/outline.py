@@ -16,17 +16,28 @@ from schema_mapping.iceberg_types import column_order
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, Path, Root
 from schema_mapping.ledger_tree import ROOT_IDS, ROOTS
 from schema_mapping.mapping import Mapping, RawMapping
-from schema_mapping.protobuf_names import TypeNames
+from schema_mapping.protobuf_names import DeclaredFields, declared, field_name
 from schema_mapping.row import row_mapping_from_json
 
 ICEBERG_NAMES = {ColumnType.UINT: "int", ColumnType.CUT: "struct"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedOutline:
+    """A field that the .proto wants no column for: its bytes are in `__unrecognized__` of its message."""
+
+    number: int
+    source_name: str
+    protobuf: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOutline:
     """One column. `number`, `source_name` and `protobuf` describe its field and are None for a column of ours.
 
-    `since` and `removed` are schema versions. `cut` is the reason why a message is kept whole in `__unrecognized__`.
+    An extension's `source_name` is its full name in brackets. `since` and `removed` are schema versions; `dropped`
+    tells that a removed column has left the table. `cut` is the reason why a message is kept whole in
+    `__unrecognized__`, `excluded` are fields of a message without a column.
     """
 
     name: str
@@ -37,9 +48,11 @@ class ColumnOutline:
     protobuf: str | None
     since: int
     removed: int | None
+    dropped: bool
     cut: str | None
     doc: str | None
     columns: tuple[ColumnOutline, ...]
+    excluded: tuple[ExcludedOutline, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +63,7 @@ class RootOutline:
     field_id: int
     message: str | None
     columns: tuple[ColumnOutline, ...]
+    excluded: tuple[ExcludedOutline, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +83,9 @@ def outline(state: LedgerState) -> Outline:
     newest = state.versions[-1]
     row = row_mapping_from_json(json.loads(newest.mapping))
     mappings: dict[Root, Mapping | RawMapping] = {"key": row.key, "val": row.value}
-    return Outline(version=newest.version, roots=tuple(_root(root, mappings[root], state.entries) for root in ROOTS))
+    keep = row.options.keep_removed
+    roots = (_root(root, mappings[root], state.entries, keep_removed=keep) for root in ROOTS)
+    return Outline(version=newest.version, roots=tuple(roots))
 
 
 def type_name(kind: ColumnType | str) -> str:
@@ -77,40 +93,56 @@ def type_name(kind: ColumnType | str) -> str:
     return ICEBERG_NAMES.get(ColumnType(kind), str(kind))
 
 
-def _root(root: Root, mapping: Mapping | RawMapping, entries: tuple[LedgerEntry, ...]) -> RootOutline:
+def _root(
+    root: Root, mapping: Mapping | RawMapping, entries: tuple[LedgerEntry, ...], *, keep_removed: bool
+) -> RootOutline:
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in sorted(entries, key=column_order):
         if entry.root == root:
             below[entry.parent_id].append(entry)
     message = mapping.message if isinstance(mapping, Mapping) else None
     top = ROOT_IDS[root]
-    columns = _Columns(mapping, below).of(top)
-    return RootOutline(name=root, field_id=top, message=message, columns=columns)
+    columns = _Columns(mapping, below, keep_removed=keep_removed)
+    return RootOutline(name=root, field_id=top, message=message, columns=columns.of(top), excluded=columns.excluded(()))
 
 
 class _Columns:
-    def __init__(self, mapping: Mapping | RawMapping, below: MappingOf[int, list[LedgerEntry]]) -> None:
+    def __init__(
+        self, mapping: Mapping | RawMapping, below: MappingOf[int, list[LedgerEntry]], *, keep_removed: bool
+    ) -> None:
         mapped = mapping if isinstance(mapping, Mapping) else None
         self._below = below
-        self._types = TypeNames(mapped.graph) if mapped else None
+        self._keep_removed = keep_removed
+        self._declared = DeclaredFields(mapped.graph) if mapped else None
         self._cuts: dict[Path, str] = {cut.path: cut.reason.value for cut in mapped.cuts} if mapped else {}
 
     def of(self, parent: int) -> tuple[ColumnOutline, ...]:
         return tuple(self._column(entry) for entry in self._below.get(parent, ()))
 
+    def excluded(self, path: Path) -> tuple[ExcludedOutline, ...]:
+        fields = self._declared.message(path).excluded if self._declared else ()
+        return tuple(
+            ExcludedOutline(number=field.number, source_name=field_name(field), protobuf=declared(field))
+            for field in fields
+        )
+
     def _column(self, entry: LedgerEntry) -> ColumnOutline:
         live = entry.state is ColumnState.LIVE
         is_field = entry.path[-1] > 0
+        field = self._declared.field(entry.path) if live and is_field and self._declared else None
+        named = entry.source_name if field is None else field_name(field)
         return ColumnOutline(
             name=entry.name,
             field_id=entry.field_id,
             type=type_name(entry.type),
             number=entry.path[-1] if is_field else None,
-            source_name=entry.source_name if is_field else None,
-            protobuf=self._types.at(entry.path) if live and is_field and self._types else None,
+            source_name=named if is_field else None,
+            protobuf=None if field is None else declared(field),
             since=entry.since_version,
             removed=entry.deleted_version if not live else None,
+            dropped=not live and not self._keep_removed,
             cut=self._cuts.get(entry.path) if live else None,
             doc=entry.doc,
             columns=self.of(entry.field_id),
+            excluded=self.excluded(entry.path) if live and entry.type is ColumnType.STRUCT else (),
         )

@@ -16,6 +16,7 @@ _COLOURS = {
     ChangeKind.ADDED: "green",
     ChangeKind.RESTORED: "green",
     ChangeKind.REMOVED: "red",
+    ChangeKind.DROPPED: "red",
     ChangeKind.REPLACED: "red",
     ChangeKind.CUT: "yellow",
 }
@@ -24,6 +25,8 @@ _WORDS = {
     ChangeKind.ADDED: "+ {column} {after}",
     ChangeKind.RESTORED: "+ {column} {after}, which had been removed",
     ChangeKind.REMOVED: "- {column} {before}; the column stays, a value still sent goes to __unrecognized__",
+    ChangeKind.DROPPED: "- {column} {before}; the column leaves the table, older files keep it",
+    ChangeKind.KEPT: "+ {column} {after}, which had been dropped, stays in the table again",
     ChangeKind.RENAMED: "~ {column} was named {before}",
     ChangeKind.PROMOTED: "~ {column} {before} widens to {after}",
     ChangeKind.REPLACED: "! {column} {after} takes the place of the {before} column",
@@ -78,15 +81,18 @@ def describe(change: Change) -> str:
 def _root_tree(root: RootOutline) -> Tree:
     what = root.message or "raw bytes"
     tree = Tree(Text.assemble((root.name, "bold"), (f"  #{root.field_id}", "cyan"), f"  {what}"))
-    _grow(tree, root.columns)
+    _grow(tree, root)
     return tree
 
 
-def _grow(tree: Tree, columns: Iterable[ColumnOutline]) -> None:
-    for column in columns:
+def _grow(tree: Tree, struct: RootOutline | ColumnOutline) -> None:
+    for column in struct.columns:
         branch = tree.add(_line(column))
         if column.removed is None:
-            _grow(branch, column.columns)
+            _grow(branch, column)
+    for field in struct.excluded:
+        line = Text(f"= {field.number} {field.source_name}: {field.protobuf}", style="blue")
+        tree.add(line.append("  excluded (bytes in __unrecognized__)", style="yellow"))
 
 
 def _line(column: ColumnOutline) -> Text:
@@ -95,7 +101,7 @@ def _line(column: ColumnOutline) -> Text:
         line.append(f"  = {column.number} {column.source_name}: {column.protobuf}", style="blue")
     line.append(f"  since {column.since}", style="dim")
     if column.removed is not None:
-        line.append(f"  removed in {column.removed}", style="red")
+        line.append(f"  {'dropped' if column.dropped else 'removed'} in {column.removed}", style="red")
     if column.cut is not None:
         line.append(f"  cut: {column.cut}", style="yellow")
     if column.doc is not None:

@@ -97,9 +97,23 @@ def test_field_removed_and_dropped() -> None:
     table = Table()
     table.to("int32 a = 1; int32 b = 2;", keep_removed=False)
     second = table.to("int32 a = 1;", keep_removed=False)
+    assert changed(second) == [("dropped", "val.b")]
     assert columns(second.iceberg_schema) == {"a": (101, "int")}
     third = table.to("int32 a = 1; int32 b = 2; int32 c = 3;", keep_removed=False)
     assert columns(third.iceberg_schema)["b"] == (102, "int")
+
+
+def test_choosing_to_drop_drops_what_was_removed_before() -> None:
+    table = Table()
+    nested = "message A { int32 x = 1; int32 y = 2; }"
+    table.to(f"int32 a = 1; int32 b = 2; A c = 3; A d = 4; {nested}")
+    table.to("int32 a = 1; A c = 3; message A { int32 x = 1; }")
+    third = table.to("int32 a = 1; A c = 3; message A { int32 x = 1; }", keep_removed=False)
+    assert changed(third) == [("dropped", "val.b"), ("dropped", "val.c.y"), ("dropped", "val.d")]
+    assert set(columns(third.iceberg_schema)) == {"a", "c"}
+    fourth = table.to("int32 a = 1; string b = 2;", keep_removed=False)
+    assert changed(fourth) == [("renamed", "val.b_deleted_102"), ("replaced", "val.b"), ("dropped", "val.c")]
+    assert set(columns(fourth.iceberg_schema)) == {"a", "b"}
 
 
 def test_dropped_columns_return_with_a_version_that_keeps_them() -> None:
@@ -107,6 +121,7 @@ def test_dropped_columns_return_with_a_version_that_keeps_them() -> None:
     table.to("int32 a = 1; int32 b = 2;", keep_removed=False)
     table.to("int32 a = 1;", keep_removed=False)
     third = table.to("int32 a = 1; int32 c = 3;")
+    assert changed(third) == [("kept", "val.b"), ("added", "val.c")]
     assert columns(third.iceberg_schema)["b"] == (102, "int")
     assert row_columns(third) == {"a": 101, "c": columns(third.iceberg_schema)["c"][0]}
 

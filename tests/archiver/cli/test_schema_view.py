@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,6 +69,34 @@ def test_the_tree_is_readable() -> None:
     assert "= 9 more: int32  since 2" in text
     assert "since 1  removed in 2" in text
     assert "val.up  t.M: its type is already on the path from the root" in text
+
+
+OPTIONS = """syntax = "proto2"; package t; import "archiver/options.proto";
+message M {
+  optional int32 id = 1 [(archiver.column).name = "number"];
+  repeated N lines = 2;
+  optional string secret = 3 [(archiver.column).exclude = true];
+  optional int32 old = 4;
+  extensions 100;
+  extend M { optional N more = 100; }
+}
+message N { optional int32 x = 1; repeated int32 y = 2 [(archiver.column).exclude = true]; }
+"""
+
+
+def test_the_tree_shows_what_a_proto_says_about_columns() -> None:
+    drop = MappingOptions(keep_removed=False)
+    first = assign(LedgerState(), value=compile_text(OPTIONS, extensions=("t.M.more",)), options=drop)
+    after = OPTIONS.replace("optional int32 old = 4;", "")
+    second = assign(first.state, value=compile_text(after, extensions=("t.M.more",)), options=drop)
+    text = text_of(outline_view("orders", "kafka.orders", outline(second.state)))
+    assert re.search(r"number  #\d+  int  = 1 id: int32  since 1\n", text)
+    assert re.search(r"more  #\d+  struct  = 100 \[t\.M\.more\]: t\.N  since 1\n", text)
+    assert "= 3 secret: string  excluded (bytes in __unrecognized__)" in text
+    assert text.count("= 2 y: repeated int32  excluded (bytes in __unrecognized__)") == 2
+    assert re.search(r"old  #\d+  int  since 1  dropped in 2\n", text)
+    val = outline(second.state).to_json()["roots"][1]
+    assert val["excluded"] == ({"number": 3, "source_name": "secret", "protobuf": "string"},)
 
 
 def test_the_tree_is_json() -> None:
