@@ -112,7 +112,7 @@ def test_choosing_to_drop_drops_what_was_removed_before() -> None:
     assert changed(third) == [("dropped", "val.b"), ("dropped", "val.c.y"), ("dropped", "val.d")]
     assert set(columns(third.iceberg_schema)) == {"a", "c"}
     fourth = table.to("int32 a = 1; string b = 2;", keep_removed=False)
-    assert changed(fourth) == [("renamed", "val.b_deleted_102"), ("replaced", "val.b"), ("dropped", "val.c")]
+    assert changed(fourth) == [("renamed", "val.b_deleted_102"), ("added", "val.b"), ("dropped", "val.c")]
     assert set(columns(fourth.iceberg_schema)) == {"a", "b"}
 
 
