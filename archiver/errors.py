@@ -29,6 +29,7 @@ ArchiverError
 │   └── TaskInterrupted      (retryable) a task was stopped on request
 ├── NotArchived              a topic that has no archive yet
 ├── ReplayError              the read path
+├── UpkeepError              a repair that would not be exact; nothing was changed
 └── LocalStackError          the embedded stack
 """
 
@@ -169,6 +170,10 @@ class NotArchived(ArchiverError):
 
 class ReplayError(ArchiverError):
     """A replay that cannot be exact; names the file or range."""
+
+
+class UpkeepError(ArchiverError):
+    """A rewrite or repair that would not be exact, and therefore was not made; names the file."""
 
 
 class LocalStackError(ArchiverError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -64,18 +65,24 @@ def prepare(
     transaction = Transaction(table.iceberg, autocommit=False)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     if change is not None and change.version > table.ledger_version:
-        properties |= _evolve(transaction, table, change)
+        properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
     producer = transaction.update_snapshot(snapshot_properties=summary).merge_append()
     for one in ranges:
         if one.file is not None:
-            producer.append_data_file(_data_file(table, one.file))
+            producer.append_data_file(data_file(table, one.file))
+    return attempt_of(table, transaction, producer, properties)
+
+
+def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
+    """The request of a transaction whose one snapshot `producer` makes, its manifests written."""
     try:
         producer.commit()
     except BaseException:
         producer._clean_all_uncommitted()  # noqa: SLF001 - nothing was sent, so nothing can refer to them
         raise
-    transaction._apply((SetPropertiesUpdate(updates=properties),))  # noqa: SLF001
+    if properties:
+        transaction._apply((SetPropertiesUpdate(updates=properties),))  # noqa: SLF001
     return Attempt(
         table=table,
         parent=table.snapshot_id,
@@ -97,7 +104,7 @@ def delete(io: FileIO, paths: Sequence[str]) -> None:
             _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
 
 
-def _evolve(transaction: Transaction, table: ArchiveTable, change: SchemaChange) -> dict[str, str]:
+def evolve(transaction: Transaction, table: ArchiveTable, change: SchemaChange) -> dict[str, str]:
     """Stage the schema; gives the properties that go with it."""
     check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
     current = table.schema
@@ -128,12 +135,15 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
     return SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id})
 
 
-def _data_file(table: ArchiveTable, file: DataFileInfo) -> DataFile:
-    data_file = DataFile.from_args(
+def data_file(
+    table: ArchiveTable, file: DataFileInfo, *, partition: Record | None = None, is_sorted: bool = True
+) -> DataFile:
+    """A file as its manifest entry, under the table's own partition spec; `partition` is by default the file's."""
+    entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
         file_format=FileFormat.PARQUET,
-        partition=Record(file.partition_value),
+        partition=Record(file.partition_value) if partition is None else partition,
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
         column_sizes=dict(file.column_sizes),
@@ -143,12 +153,12 @@ def _data_file(table: ArchiveTable, file: DataFileInfo) -> DataFile:
         lower_bounds=dict(file.lower_bounds),
         upper_bounds=dict(file.upper_bounds),
         split_offsets=list(file.split_offsets) or None,
-        sort_order_id=_sort_order_id(table),
+        sort_order_id=_sort_order_id(table) if is_sorted else None,
         equality_ids=None,
         key_metadata=None,
     )
-    data_file.spec_id = table.iceberg.metadata.default_spec_id
-    return data_file
+    entry.spec_id = table.iceberg.metadata.default_spec_id
+    return entry
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:

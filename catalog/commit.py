@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
 from pyiceberg import exceptions
@@ -59,7 +59,17 @@ class Unresolved:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A commit is in the table: `table` is what it was made on, or, where `is_found`, the table that shows it."""
+
+    snapshot_id: int
+    table: ArchiveTable
+    is_found: bool
+
+
 CommitOutcome: TypeAlias = Committed | Moved | Unresolved
+Obstacle = TypeVar("Obstacle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +112,35 @@ def commit(
     wanted = spans(ranges)
     if not wanted:
         raise ValueError("a commit needs at least one range")
+
+    def moved(table: ArchiveTable) -> Moved | None:
+        partitions = _moved(table, wanted)
+        return Moved(partitions=partitions) if partitions else None
+
+    def attempt(table: ArchiveTable) -> Attempt:
+        return prepare(table, in_order(ranges), change=change, commit_id=commit_id)
+
+    done = commit_once(load=load, send=send, obstacle=moved, attempt=attempt, commit_id=commit_id, patience=patience)
+    if not isinstance(done, Landed):
+        return done
+    offsets = done.table.offsets if done.is_found else advance(done.table.offsets, ranges)
+    return Committed(commit_id=commit_id, snapshot_id=done.snapshot_id, offsets=offsets)
+
+
+def commit_once(
+    *,
+    load: Load,
+    send: Send,
+    obstacle: Callable[[ArchiveTable], Obstacle | None],
+    attempt: Callable[[ArchiveTable], Attempt],
+    commit_id: str,
+    patience: Patience,
+) -> Landed | Obstacle | Unresolved:
+    """Bring one snapshot into the table, once.
+
+    `obstacle` says of a table that doesn't have the commit why it can't be made any more: it must be true of every
+    table that has it. `attempt` prepares it on a table. Raises as `commit` does.
+    """
     sent: tuple[Attempt, ...] = ()
     reason = ""
     for _ in patience:
@@ -112,20 +151,19 @@ def commit(
                 raise
             reason = str(error)
             continue
-        if (snapshot_id := _find_commit(table, commit_id)) is not None:
-            _discard(attempt for attempt in sent if attempt.snapshot_id != snapshot_id)
-            return Committed(commit_id=commit_id, snapshot_id=snapshot_id, offsets=table.offsets)
-        if moved := _moved(table, wanted):
-            return Moved(partitions=moved)
-        # The offsets stand, so no attempt has landed; one made on a snapshot that is no longer current never will.
-        _discard(attempt for attempt in sent if attempt.parent != table.snapshot_id)
-        attempt = prepare(table, in_order(ranges), change=change, commit_id=commit_id)
-        sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), attempt)
-        failure = _try(send, attempt)
+        if (snapshot_id := find_commit(table, commit_id)) is not None:
+            _discard(earlier for earlier in sent if earlier.snapshot_id != snapshot_id)
+            return Landed(snapshot_id=snapshot_id, table=table, is_found=True)
+        if (met := obstacle(table)) is not None:
+            return met
+        # Nothing stands in the way, so no attempt has landed; one made on a snapshot of before never will.
+        _discard(earlier for earlier in sent if earlier.parent != table.snapshot_id)
+        latest = attempt(table)
+        sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), latest)
+        failure = _try(send, latest)
         if failure is None:
             _discard(sent[:-1])
-            offsets = advance(table.offsets, ranges)
-            return Committed(commit_id=commit_id, snapshot_id=attempt.snapshot_id, offsets=offsets)
+            return Landed(snapshot_id=latest.snapshot_id, table=table, is_found=False)
         reason = failure
     return Unresolved(commit_id=commit_id, attempts=patience.attempts, reason=reason)
 
@@ -152,7 +190,8 @@ def _try(send: Send, attempt: Attempt) -> str | None:
     return None
 
 
-def _find_commit(table: ArchiveTable, commit_id: str) -> int | None:
+def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
+    """The snapshot that a commit made, as long as the table's history has it."""
     for snapshot in reversed(table.iceberg.metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
             return snapshot.snapshot_id

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from catalog import topics
 from catalog.digests import DIGEST_ALGORITHM
+from catalog.errors import RegistryError
 from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Connection
 from catalog.settle import Settled
@@ -72,25 +73,33 @@ def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionO
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """The ranges that wait for a commit, by partition and offset."""
     found = connection.execute(
-        "SELECT id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
-        " FROM files WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
+        f"SELECT {_RANGE} FROM files"  # noqa: S608 - column names, no input
+        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
         (topic.id,),
     )
-    return tuple(
-        TranslatedRange(
-            id=range_id,
-            topic=topic.topic,
-            partition=partition,
-            start_offset=start,
-            end_offset=end,
-            schema_version=version,
-            leader_epoch=epoch,
-            file=DataFileInfo.from_json(file) if file else None,
-            created_ms=created_ms,
-            lost=lost,
+    return tuple(_range(topic, row) for row in found)
+
+
+def load(connection: Connection, topic: TopicRow, range_id: str) -> TranslatedRange:
+    """A range by its id; RegistryError where the registry doesn't have it."""
+    found = connection.execute(
+        f"SELECT {_RANGE} FROM files WHERE topic_id = %s AND id = %s",  # noqa: S608 - as above
+        (topic.id, range_id),
+    ).fetchone()
+    if found is None:
+        raise RegistryError("the registry has no such range: was its database replaced?", range=range_id)
+    return _range(topic, found)
+
+
+def insert_committed(
+    connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, commit_id: str | None
+) -> None:
+    """Add ranges that are in the table already; the caller has made room for them in their partitions' chains."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            _INSERT,
+            [_row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id} for one in ranges],
         )
-        for range_id, partition, start, end, version, epoch, file, created_ms, lost in found
-    )
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
@@ -137,15 +146,32 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
     return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
 
 
+_RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
 _INSERT = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
                    size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
-                   reason, lost)
+                   reason, lost, commit_id, committed_at)
 VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
         %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
-        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s,
-        %(lost)s)
+        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s, %(lost)s, %(commit_id)s,
+        CASE WHEN %(state)s = 'committed' THEN now() END)
 """
+
+
+def _range(topic: TopicRow, row: tuple[Any, ...]) -> TranslatedRange:
+    range_id, partition, start, end, version, epoch, file, created_ms, lost = row
+    return TranslatedRange(
+        id=range_id,
+        topic=topic.topic,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        schema_version=version,
+        leader_epoch=epoch,
+        file=DataFileInfo.from_json(file) if file else None,
+        created_ms=created_ms,
+        lost=lost,
+    )
 
 
 def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | None) -> dict[str, Any]:
@@ -171,6 +197,7 @@ def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | 
         "created_ms": one.created_ms,
         "reason": reason,
         "lost": one.lost,
+        "commit_id": None,
     }
 
 

@@ -6,9 +6,10 @@ A range is half open: it covers the offsets from `start_offset` up to, but not i
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID
@@ -33,6 +34,8 @@ class FileState(StrEnum):
     """In the table."""
     REJECTED = "rejected"
     """Never to be committed: another range covers these offsets, or the file is not as described."""
+    REPLACED = "replaced"
+    """Was in the table until a rewrite put another file with the same records in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,12 @@ class TranslatedRange:
     def span(self) -> str:
         """The offsets as people write them: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
+
+    def succeeded_by(self, range_id: str, file: DataFileInfo, *, schema_version: int) -> Self:
+        """The same offsets in another file, as a rewrite leaves them."""
+        return replace(
+            self, id=range_id, file=file, schema_version=schema_version, created_ms=time.time_ns() // 1_000_000
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

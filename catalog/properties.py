@@ -29,6 +29,10 @@ LOST = "archiver.lost"
 DIGEST = "archiver.digest"
 """In a snapshot's summary: the digest of all records it brought, by the algorithm named beside it."""
 DIGEST_ALGORITHM = "archiver.digest-algorithm"
+REWRITE = "archiver.rewrite"
+"""In the summary of a snapshot that brought no records: which command wrote files of before anew."""
+REWRITTEN_DIGEST = "archiver.rewritten-digest"
+"""In such a summary: the digest of all records in the files, before as after."""
 
 MEASURED_SCALARS = 64
 """So many of the first scalars of key and val get bounds; more would swell the manifests."""

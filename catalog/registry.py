@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, history, ledger, starts, topics
+from catalog import files, history, ledger, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.history import VersionRecord
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
+from catalog.rewrite import Rewrite
 from catalog.settle import Settled
 from schema_mapping.descriptors import SourceSchema
 from schema_mapping.field_ids import Assignment
@@ -151,6 +152,26 @@ class Registry:
         """Confirm what landed and reject what was refused, together."""
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
+
+    def begin_rewrite(self, topic: TopicRow, rewrite: Rewrite) -> None:
+        """Remember a rewrite before it is committed, so that its fate can be found out whatever happens."""
+        with self._postgres.transaction() as connection:
+            rewrites.begin(connection, topic, rewrite)
+
+    def finish_rewrite(self, topic: TopicRow, rewrite: Rewrite) -> None:
+        """Put the new files in the place of the old ones: the rewrite is in the table."""
+        with self._postgres.transaction() as connection:
+            rewrites.finish(connection, topic, rewrite)
+
+    def abandon_rewrite(self, topic: TopicRow, rewrite: Rewrite) -> None:
+        """Forget a rewrite that will never be in the table."""
+        with self._postgres.transaction() as connection:
+            rewrites.forget(connection, topic, rewrite)
+
+    def unfinished_rewrites(self, topic: TopicRow) -> tuple[Rewrite, ...]:
+        """Rewrites that were begun and whose fate is not recorded, the oldest first."""
+        with self._postgres.transaction() as connection:
+            return rewrites.unfinished(connection, topic)
 
     def counts(self, topic: TopicRow) -> dict[FileState, StateCount]:
         """Ranges, rows and bytes by state; every state is there."""

@@ -28,6 +28,7 @@ from catalog.housekeeping import housekeep
 from catalog.model import TopicRow, TranslatedRange
 from catalog.properties import DELETE_OLD_METADATA, check_owner, first_properties
 from catalog.rest import connect, in_our_words
+from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
 from catalog.settle import Settled, settle
 
 _LOG = logging.getLogger(__name__)
@@ -122,6 +123,20 @@ class TableCatalog:
         except TableError:
             _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
             return 0
+
+    def rewrite(
+        self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
+    ) -> RewriteOutcome:
+        """Replace data files in one snapshot, exactly once; `changed` judges the table as it is loaded again."""
+        with in_our_words(self._uri, table.topic.table):
+            return commit_rewrite(
+                load=partial(self._load_again, table),
+                send=self._send,
+                rewrite=rewrite,
+                change=change,
+                changed=changed,
+                patience=self._patience,
+            )
 
     def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
         """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded."""

@@ -12,6 +12,7 @@ from archiver.cli.archive import archive
 from archiver.cli.demo import demo
 from archiver.cli.failures import exit_code, print_error
 from archiver.cli.replay import replay
+from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
 from archiver.local.cli import local_app
 from schema_mapping.errors import ContextError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(archive)
 app.command()(replay)
+app.command()(reprocess)
 app.add_typer(schema_app, name="schema")
 app.add_typer(local_app, name="local")
 

@@ -41,8 +41,8 @@ class KnownMappings:
 
     def learn(self, metadata: SegmentMetadata) -> None:
         """Take in what a file says about itself."""
-        if metadata.mapping is not None and metadata.schema_version is not None:
-            self._texts.setdefault(metadata.schema_version, metadata.mapping)
+        for version, text in metadata.mappings.items():
+            self._texts.setdefault(version, text)
 
     def row_mapping(self, version: int) -> RowMapping:
         """Return the mapping of a version; ReplayError where nobody knows it."""

@@ -59,21 +59,28 @@ class OpenFile:
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """Assemble the block's records of one partition and range: each batch sorted, none empty."""
-        for rows, kafka in self._rows(block, wanted, self.assembler.field_ids):
+        for rows, kafka in self.rows(block, wanted, self.assembler.field_ids):
             yield sorted_by_offset(self.assembler.records(rows, kafka))
 
     def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
         """Read only the column `kafka` of the same rows, in file order."""
-        for _, kafka in self._rows(block, wanted, KAFKA_IDS):
+        for _, kafka in self.rows(block, wanted, KAFKA_IDS):
             yield kafka
 
-    def _rows(
-        self, block: Block, wanted: RowRange, field_ids: frozenset[int]
+    def rows(
+        self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
+        """Read the block's rows that nobody deleted, in file order, each batch with its `kafka`; none is empty.
+
+        Of the range alone where one is given, and of these columns where any are; `kafka` must be among them.
+        """
         first_row = block.first_row
-        for rows in self.reader.read(block, field_ids | self.deletes.field_ids):
+        columns = None if field_ids is None else field_ids | self.deletes.field_ids
+        for rows in self.reader.read(block, columns):
             kafka = self.assembler.kafka(rows)
-            kept = _wanted(kafka, wanted) & self.deletes.survivors(rows, first_row)
+            kept = self.deletes.survivors(rows, first_row)
+            if wanted is not None:
+                kept &= _wanted(kafka, wanted)
             first_row += rows.num_rows
             if kept.all():
                 yield rows, kafka

@@ -46,7 +46,7 @@ class TableFile:
     """A data file and the delete files that apply to it.
 
     `partitions` and `offsets` are None where the manifest doesn't say; `latest` is the greatest timestamp (ms) that a
-    record in it can have, -1 where none has one, None where the manifest doesn't say.
+    record in it can have, -1 where none has one, None where the manifest doesn't say. `entry` is all that it says.
     """
 
     path: str
@@ -57,6 +57,7 @@ class TableFile:
     latest: int | None
     position_deletes: tuple[DataFile, ...] = ()
     equality_deletes: tuple[DataFile, ...] = ()
+    entry: DataFile = field(repr=False, compare=False)
 
     @property
     def has_deletes(self) -> bool:
@@ -123,6 +124,7 @@ class _Deletes:
         positions = self._positions.for_data_file(sequence, file, partition_key=file.partition)
         return TableFile(
             path=file.file_path,
+            entry=file,
             format=str(file.file_format.value).lower(),
             rows=file.record_count,
             partitions=_bounds(file, PARTITION_ID),

@@ -52,7 +52,7 @@ class ObjectStore:
         """Make a small object that holds exactly `data`, replacing one that is there."""
 
         def put() -> None:
-            with self._io(path).new_output(path).create(overwrite=True) as stream:
+            with self.file_io(path).new_output(path).create(overwrite=True) as stream:
                 stream.write(data)
 
         self._attempt(put, "write", path)
@@ -72,31 +72,35 @@ class ObjectStore:
 
     def input(self, path: str) -> InputStream:
         """Open once, with the client's own errors."""
-        return self._io(path).new_input(path).open()
+        return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
         """Whether there is an object at `path`."""
-        return self._attempt(lambda: self._io(path).new_input(path).exists(), "look at", path)
+        return self._attempt(lambda: self.file_io(path).new_input(path).exists(), "look at", path)
 
     def size(self, path: str) -> int:
         """Return the object's size in bytes; raises ObjectMissing where there is none."""
-        return self._attempt(lambda: len(self._io(path).new_input(path)), "look at", path)
+        return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
     def delete(self, path: str) -> None:
         """Remove the object; an object that isn't there is removed already."""
 
         def remove() -> None:
-            io = self._io(path)
+            io = self.file_io(path)
             if io.new_input(path).exists():
                 io.delete(path)
 
         self._attempt(remove, "delete", path)
 
+    def file_io(self, path: str) -> FileIO:
+        """The client itself, for what pyiceberg reads of this path's store; its errors are the client's own."""
+        return _file_io(self.properties, path.partition("://")[0])
+
     def _upload_once(self, source: Path, path: str) -> int:
         expected = source.stat().st_size
-        with source.open("rb") as local, self._io(path).new_output(path).create(overwrite=True) as remote:
+        with source.open("rb") as local, self.file_io(path).new_output(path).create(overwrite=True) as remote:
             shutil.copyfileobj(local, remote, UPLOAD_CHUNK)
-        arrived = len(self._io(path).new_input(path))
+        arrived = len(self.file_io(path).new_input(path))
         if arrived != expected:
             raise StorageError(
                 "the object's size differs from the local file's: something else writes or cuts it; "
@@ -121,9 +125,6 @@ class ObjectStore:
             reraise=True,
         )
         return retrying(tried)
-
-    def _io(self, path: str) -> FileIO:
-        return _file_io(self.properties, path.partition("://")[0])
 
 
 @lru_cache(maxsize=16)

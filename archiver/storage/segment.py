@@ -44,13 +44,17 @@ class SegmentLayout:
 
     `schema` is `RowMapping.arrow_schema` (field ids in the metadata of every field); `mapping` is the text of
     `RowMapping.to_json()`, kept in the file so that a replay needs nothing else; `table_properties` are the Iceberg
-    table's, of which the metrics modes are honoured.
+    table's, of which the metrics modes are honoured. A file that is rewritten may keep rows of other schema versions:
+    then `other_mappings` has theirs, and `schema` the columns of all. `is_sorted` is false where rows may come in any
+    order.
     """
 
     schema: pa.Schema
     mapping: str
     schema_version: int
     table_properties: Mapping[str, str] = field(default_factory=dict)
+    other_mappings: Mapping[int, str] = field(default_factory=dict)
+    is_sorted: bool = True
 
     @classmethod
     def of(cls, rows: RowMapping, table_properties: Mapping[str, str]) -> Self:
@@ -68,6 +72,7 @@ class SegmentMetadata:
     """What a file says about itself. Everything but `rows` is None in files that others have rewritten.
 
     `digest` is that of the rows (docs/digest.md), None also where the file has none of the algorithm known here.
+    `other_mappings` are those of rows of other versions than `schema_version`, by version.
     """
 
     rows: int
@@ -76,6 +81,14 @@ class SegmentMetadata:
     schema_version: int | None
     format_version: int | None
     digest: str | None = None
+    other_mappings: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def mappings(self) -> Mapping[int, str]:
+        """The mappings that wrote the rows, by schema version, as texts of `RowMapping.to_json()`."""
+        if self.mapping is None or self.schema_version is None:
+            return self.other_mappings
+        return {**self.other_mappings, self.schema_version: self.mapping}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +139,12 @@ class SegmentWriter(Protocol):
         """
 
     def close(
-        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
+        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
     ) -> DataFileInfo:
         """Finish the local file and describe it as the data file it becomes at `path` once uploaded.
 
-        `partition_value` is the time partition's ordinal (hours, days or months since 1970), `digest` that of the
-        records that the rows were made from.
+        `origin` is None where the rows are no one range of a log. `partition_value` is the time partition's ordinal
+        (hours, days or months since 1970), `digest` that of the records that the rows were made from.
         """
 
     def abort(self) -> None:
@@ -149,8 +162,8 @@ class SegmentReader(Protocol):
     def schema(self) -> pa.Schema:
         """The file's columns in its own order and under its own names, with field ids in each field's metadata."""
 
-    def blocks(self, rows: RowRange) -> tuple[Block, ...]:
-        """Blocks that may hold such rows, in file order."""
+    def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
+        """Blocks that may hold such rows, in file order; all where nothing is said."""
 
     def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
         """Rows of one block in file order, in batches of bounded bytes; of the columns with these ids only, if given.

@@ -5,6 +5,7 @@ The mapping's JSON holds the writer's descriptors, so a replay of the file needs
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,14 +23,22 @@ START_OFFSET: Final = "archiver.start-offset"
 END_OFFSET: Final = "archiver.end-offset"
 SCHEMA_VERSION: Final = "archiver.schema-version"
 MAPPING: Final = "archiver.mapping"
+OTHER_MAPPINGS: Final = "archiver.other-mappings"
 DIGEST_KEY: Final = "archiver.digest"
 DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
 
 
-def footer_of(layout: SegmentLayout, origin: SegmentOrigin, digest: str | None) -> dict[str, str]:
+def footer_of(layout: SegmentLayout, origin: SegmentOrigin | None, digest: str | None) -> dict[str, str]:
     """Key-value metadata for a file of this layout and origin, and with this digest of its records if it is known."""
-    digests = {} if digest is None else {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
-    return digests | {
+    pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
+    if layout.other_mappings:
+        others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
+        pairs[OTHER_MAPPINGS] = json.dumps(others, separators=(",", ":"))
+    if digest is not None:
+        pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
+    if origin is None:
+        return pairs
+    return pairs | {
         FORMAT: str(FORMAT_VERSION),
         CLUSTER_ID: origin.cluster_id,
         TOPIC: origin.topic,
@@ -37,19 +46,15 @@ def footer_of(layout: SegmentLayout, origin: SegmentOrigin, digest: str | None) 
         PARTITION: str(origin.partition),
         START_OFFSET: str(origin.start_offset),
         END_OFFSET: str(origin.end_offset),
-        SCHEMA_VERSION: str(layout.schema_version),
-        MAPPING: layout.mapping,
     }
 
 
 def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) -> SegmentMetadata:
     """Read key-value metadata back; BadSegment where it is newer than this software or contradicts itself."""
     found = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
-    if FORMAT not in found:
-        return SegmentMetadata(rows=rows, origin=None, mapping=None, schema_version=None, format_version=None)
     try:
-        version = int(found[FORMAT])
-        if version > FORMAT_VERSION:
+        version = int(found[FORMAT]) if FORMAT in found else None
+        if version is not None and version > FORMAT_VERSION:
             raise BadSegment(
                 "the file was written by newer software: upgrade the archiver to read it",
                 file=path,
@@ -58,25 +63,35 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             )
         return SegmentMetadata(
             rows=rows,
-            origin=SegmentOrigin(
-                cluster_id=found[CLUSTER_ID].decode(),
-                topic=found[TOPIC].decode(),
-                topic_id=found[TOPIC_ID].decode(),
-                partition=int(found[PARTITION]),
-                start_offset=int(found[START_OFFSET]),
-                end_offset=int(found[END_OFFSET]),
-            ),
-            mapping=found[MAPPING].decode(),
-            schema_version=int(found[SCHEMA_VERSION]),
+            origin=None if version is None else _origin(found),
+            mapping=found[MAPPING].decode() if version is not None or MAPPING in found else None,
+            schema_version=int(found[SCHEMA_VERSION]) if version is not None or SCHEMA_VERSION in found else None,
             format_version=version,
             digest=_known_digest(found),
+            other_mappings=_other_mappings(found),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, AttributeError) as error:
         raise BadSegment(
             "the file's footer is incomplete or damaged: restore the file from a backup, or archive its range again",
             file=path,
             cause=repr(error),
         ) from error
+
+
+def _origin(found: Mapping[str, bytes]) -> SegmentOrigin:
+    return SegmentOrigin(
+        cluster_id=found[CLUSTER_ID].decode(),
+        topic=found[TOPIC].decode(),
+        topic_id=found[TOPIC_ID].decode(),
+        partition=int(found[PARTITION]),
+        start_offset=int(found[START_OFFSET]),
+        end_offset=int(found[END_OFFSET]),
+    )
+
+
+def _other_mappings(found: Mapping[str, bytes]) -> dict[int, str]:
+    others = json.loads(found.get(OTHER_MAPPINGS, b"{}"))
+    return {int(version): json.dumps(mapping, separators=(",", ":")) for version, mapping in others.items()}
 
 
 def _known_digest(found: Mapping[str, bytes]) -> str | None:

@@ -61,13 +61,13 @@ class ParquetSegmentReader:
         """The file's columns, field ids in their metadata."""
         return self._schema
 
-    def blocks(self, rows: RowRange) -> tuple[Block, ...]:
-        """Row groups that may hold such rows."""
+    def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
+        """Row groups that may hold such rows; all where nothing is said."""
         found = []
         first_row = 0
         for index in range(self._footer.num_row_groups):
             group = self._footer.row_group(index)
-            if self._may_hold(group, rows):
+            if rows is None or self._may_hold(group, rows):
                 found.append(self._block(index, first_row, group))
             first_row += group.num_rows
         return tuple(found)

@@ -55,7 +55,8 @@ class ParquetSegmentWriter:
         self._modes = metrics_modes(self._leaves, layout.table_properties) | ALWAYS_MEASURED
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _create(spool_file)
-        self._parquet = pq.ParquetWriter(self._sink, layout.schema, **writer_options(self._leaves, compression_level))
+        options = writer_options(self._leaves, compression_level, is_sorted=layout.is_sorted)
+        self._parquet = pq.ParquetWriter(self._sink, layout.schema, **options)
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
@@ -89,7 +90,7 @@ class ParquetSegmentWriter:
         self._observe(rows)
 
     def close(
-        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
+        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
     ) -> DataFileInfo:
         """Write the footer and describe the file."""
         try:
@@ -175,12 +176,13 @@ def _width(kind: pa.DataType) -> float:
         return 4.0
 
 
-def writer_options(leaves: tuple[Leaf, ...], compression_level: int) -> dict[str, Any]:
-    """How pyarrow is to write these columns."""
+def writer_options(leaves: tuple[Leaf, ...], compression_level: int, *, is_sorted: bool = True) -> dict[str, Any]:
+    """How pyarrow is to write these columns; `is_sorted` says that rows come by partition and offset."""
     by_name = {leaf.name: leaf for leaf in leaves}
     deltas = {by_name[name].parquet_path: "DELTA_BINARY_PACKED" for name in DELTAS if name in by_name}
     plain = {by_name[name].parquet_path for name in INCOMPRESSIBLE if name in by_name}
-    sorting = [pq.SortingColumn(by_name[name].index) for name in (PARTITION, OFFSET) if name in by_name]
+    order = (PARTITION, OFFSET) if is_sorted else ()
+    sorting = [pq.SortingColumn(by_name[name].index) for name in order if name in by_name]
     return {
         "version": "2.6",
         "compression": "zstd",
@@ -191,7 +193,7 @@ def writer_options(leaves: tuple[Leaf, ...], compression_level: int) -> dict[str
         "write_batch_size": VALUES_PER_CHECK,
         "write_page_index": True,
         "write_page_checksum": True,
-        "sorting_columns": sorting,
+        "sorting_columns": sorting or None,
         "store_schema": False,
     }
 

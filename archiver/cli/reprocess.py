@@ -1,0 +1,55 @@
+"""`archiver reprocess`: rows that couldn't be decoded, decoded again after the schema was mended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from archiver.cli.failures import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+
+
+def reprocess(
+    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    config: ConfigPath = DEFAULT_CONFIG,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+    ] = None,
+    start: Annotated[int, typer.Option("--from", min=0, help="Only offsets from this one on.")] = 0,
+    end: Annotated[int | None, typer.Option("--to", min=0, help="Only offsets before this one.")] = None,
+    code: Annotated[
+        list[str] | None, typer.Option("--code", help="Only errors of this code (truncated, …); may be given again.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Decode rows with `__err__` again by the schema that the configuration names now.
+
+    The files that hold them are rewritten in one commit; offsets, order and bytes stay as they are.
+    """
+    from archiver.cli.reprocess_view import BarObserver, print_report, report_json
+    from archiver.config import load_config
+    from archiver.upkeep.error_rows import ErrorFilter
+    from archiver.upkeep.reprocess import Reprocess
+    from archiver.upkeep.reprocess_report import SilentObserver
+
+    with reported(as_json=as_json):
+        wanted = ErrorFilter(
+            codes=frozenset(code or ()),
+            partitions=frozenset(partition or ()),
+            start_offset=start,
+            end_offset=ErrorFilter().end_offset if end is None else end,
+        )
+        loaded = load_config(config)
+        if as_json:
+            report = Reprocess(loaded, topic, wanted, SilentObserver(), dry_run=dry_run).run()
+            typer.echo(report_json(report))
+        else:
+            console = Console(soft_wrap=True)
+            with BarObserver(console) as observer:
+                report = Reprocess(loaded, topic, wanted, observer, dry_run=dry_run).run()
+            print_report(console, report)
+    if not report.succeeded:
+        raise typer.Exit(FAILED)

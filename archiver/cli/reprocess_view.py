@@ -1,0 +1,111 @@
+"""How a reprocessing looks: a bar over the files, and a table of the errors that were found and are gone."""
+
+from __future__ import annotations
+
+import json
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from archiver.upkeep.reprocess_file import FileResult
+from archiver.upkeep.reprocess_report import ReprocessReport
+from schema_mapping.errors import ContextError
+
+
+class BarObserver:
+    """A bar on a terminal, nothing elsewhere; failures as they come. Use as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("files"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bars.add_task("Reprocessing", total=None)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def planned(self, files: int) -> None:
+        """Begin a bar over so many files."""
+        self._bars.update(self._task, total=files, completed=0)
+
+    def file_done(self, result: FileResult) -> None:
+        """Move the bar."""
+        del result
+        self._bars.advance(self._task)
+
+    def failed(self, path: str, error: ContextError) -> None:
+        """Say what stays as it is, and why."""
+        self._bars.advance(self._task)
+        self._console.print(f"[bold red]{path}[/]: {type(error).__name__}: {error}", highlight=False)
+
+
+def print_report(console: Console, report: ReprocessReport) -> None:
+    """Show a person what was done."""
+    if not report.found:
+        console.print(f"{report.topic}: no such errors in {report.table}", highlight=False)
+    else:
+        console.print(_table(report))
+    console.print(_outcome(report), highlight=False)
+
+
+def report_json(report: ReprocessReport) -> str:
+    """The report for a machine."""
+    return json.dumps(
+        {
+            "topic": report.topic,
+            "table": report.table,
+            "dry_run": report.dry_run,
+            "schema_version": report.schema_version,
+            "commit_id": report.commit_id,
+            "files_read": len(report.results) + len(report.failures),
+            "files_rewritten": report.files,
+            "errors": [
+                {"part": part, "code": code, "found": found, "mended": report.mended[part, code]}
+                for (part, code), found in sorted(report.found.items())
+            ],
+            "failures": [
+                {"file": path, "error": type(error).__name__, "message": str(error)}
+                for path, error in sorted(report.failures.items())
+            ],
+            "seconds": round(report.seconds, 3),
+        },
+        indent=2,
+    )
+
+
+def _table(report: ReprocessReport) -> Table:
+    table = Table(title=f"{report.topic} in {report.table}", title_justify="left")
+    table.add_column("part")
+    table.add_column("error")
+    table.add_column("found", justify="right")
+    table.add_column("would decode" if report.dry_run else "decoded", justify="right")
+    for (part, code), found in sorted(report.found.items()):
+        table.add_row(part, code, f"{found:,}", f"{report.mended[part, code]:,}")
+    return table
+
+
+def _outcome(report: ReprocessReport) -> str:
+    read = len(report.results) + len(report.failures)
+    if report.dry_run:
+        return f"{report.files} of {read} files would be rewritten; nothing was changed"
+    if report.commit_id is None:
+        return f"{read} files read, none rewritten"
+    return (
+        f"{report.files} of {read} files rewritten in commit {report.commit_id} "
+        f"(schema version {report.schema_version}), {report.seconds:.1f} s"
+    )

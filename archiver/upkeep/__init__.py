@@ -1,0 +1,1 @@
+"""Repairs of what is archived: rewriting files and bringing the registry back. Offsets and bytes never change."""

@@ -1,0 +1,115 @@
+"""Which rows of a file have an `__err__` that is asked for, looked up without reading their values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.rows.assemble import KAFKA_IDS
+from archiver.rows.open_file import OpenFile
+from archiver.rows.table_files import TableFile
+from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.segment import Block
+from schema_mapping import names
+from schema_mapping.fixed_columns import KEY_ID, VAL_ID
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+ErrorKind: TypeAlias = tuple[str, str]
+"""Where an error stands, `key` or `val`, and its code without the byte offset."""
+
+PARTS: Final = {names.KEY: KEY_ID, names.VAL: VAL_ID}
+_PLACE: Final = "@.*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorFilter:
+    """The errors that are asked for: no `codes` or `partitions` means all; offsets are half open."""
+
+    codes: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    start_offset: int = 0
+    end_offset: int = 2**63 - 1
+
+    def may_be_in(self, file: TableFile, error_ids: frozenset[int]) -> bool:
+        """Whether the file may hold such rows, by what its manifest says; `error_ids` are the `__err__` columns."""
+        if file.offsets and (file.offsets.high < self.start_offset or file.offsets.low >= self.end_offset):
+            return False
+        held = file.partitions
+        if self.partitions and held and not any(held.low <= one <= held.high for one in self.partitions):
+            return False
+        nulls = file.entry.null_value_counts or {}
+        return any(nulls.get(identifier) != file.rows for identifier in error_ids)
+
+    def rows(self, kafka: pa.StructArray) -> Mask:
+        """The rows at places that are asked for."""
+        offsets = kafka.field(names.OFFSET).to_numpy()
+        inside: Mask = (offsets >= self.start_offset) & (offsets < self.end_offset)
+        if self.partitions:
+            inside &= np.isin(kafka.field(names.PARTITION).to_numpy(), sorted(self.partitions))
+        return inside
+
+    def errors(self, codes: pa.StringArray) -> Mask:
+        """The rows whose code is asked for; null has none."""
+        if not self.codes:
+            return _mask(codes.is_valid())
+        return _mask(pc.fill_null(pc.is_in(codes, value_set=pa.array(sorted(self.codes))), fill_value=False))
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What is in a file: the errors asked for, the blocks that have any, and the schema versions of all its rows."""
+
+    found: Counter[ErrorKind] = field(default_factory=Counter)
+    blocks: list[Block] = field(default_factory=list)
+    versions: set[int] = field(default_factory=set)
+
+
+def survey(file: OpenFile, wanted: ErrorFilter) -> Survey:
+    """Look through a file's `__err__` columns."""
+    seen = Survey()
+    ids = error_ids(file.reader.schema)
+    for block in file.reader.blocks():
+        here: Counter[ErrorKind] = Counter()
+        for rows, kafka in file.rows(block, None, KAFKA_IDS | set(ids.values())):
+            inside = wanted.rows(kafka)
+            for part, identifier in ids.items():
+                codes = error_codes(column_by_id(rows, identifier))
+                here += count_codes(part, codes, wanted.errors(codes) & inside)
+            seen.versions.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
+        if here:
+            seen.found += here
+            seen.blocks.append(block)
+    return seen
+
+
+def error_ids(schema: pa.Schema) -> dict[str, int]:
+    """The ids of a file's `__err__` columns, by part."""
+    found = {}
+    for part, identifier in PARTS.items():
+        column = next((each for each in schema if field_id(each) == identifier), None)
+        error = None if column is None else next((each for each in column.type if each.name == names.ERR), None)
+        known = None if error is None else field_id(error)
+        if known is not None:
+            found[part] = known
+    return found
+
+
+def error_codes(errors: pa.StringArray) -> pa.StringArray:
+    """`__err__` without the byte offsets."""
+    return pc.replace_substring_regex(errors.cast(pa.string()), pattern=_PLACE, replacement="")
+
+
+def count_codes(part: str, codes: pa.StringArray, chosen: Mask) -> Counter[ErrorKind]:
+    """How often each code stands in the chosen rows."""
+    counted = pc.value_counts(codes.filter(pa.array(chosen)))
+    return Counter({(part, str(each["values"])): int(each["counts"]) for each in counted.to_pylist()})
+
+
+def _mask(column: pa.BooleanArray) -> Mask:
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,155 @@
+"""`archiver reprocess`: rows with `__err__` decoded again after a schema fix, their files rewritten in one commit.
+
+Offsets, order and bytes stay as they are. Works beside a running archiver: what others commit meanwhile stays, files
+that others rewrote meanwhile are planned anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from functools import cache
+
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.engine.session import check_spark
+from archiver.errors import ConfigError
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.rows.table_files import ManifestReader
+from archiver.schemas import mapping_options
+from archiver.schemas.topic import TopicSchemas
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import SegmentFormat
+from archiver.storage.spool import clean_spool
+from archiver.upkeep.archived import ArchivedTopic, find_archived
+from archiver.upkeep.error_rows import ErrorFilter
+from archiver.upkeep.redecode import Decoding
+from archiver.upkeep.reprocess_file import ReprocessTarget
+from archiver.upkeep.reprocess_report import ReprocessObserver, ReprocessReport, SilentObserver
+from archiver.upkeep.reprocess_rounds import Rounds
+from archiver.upkeep.rewrites import settle_rewrites
+from catalog.columns import SchemaChange, merge
+from catalog.properties import metrics_properties
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.field_ids import Assignment, assign
+
+
+class Reprocess:
+    """Decodes a topic's rows with `__err__` again; `engine` is by default Spark, started where there is work."""
+
+    def __init__(
+        self,
+        config: Config,
+        topic: str,
+        wanted: ErrorFilter | None = None,
+        observer: ReprocessObserver | None = None,
+        *,
+        dry_run: bool = False,
+        engine: Engine | None = None,
+        format_: SegmentFormat | None = None,
+    ) -> None:
+        self._config = config
+        self._name = topic
+        self._wanted = wanted or ErrorFilter()
+        self._observer = observer or SilentObserver()
+        self._dry_run = dry_run
+        self._engine = engine
+        self._format = format_ or ParquetFormat()
+
+    def run(self) -> ReprocessReport:
+        """Reprocess, and commit once.
+
+        Raises what is wrong with the configuration, the schema or the servers; what is wrong with a file is in the
+        report, and the others go on.
+        """
+        started = time.monotonic()
+        schemas = TopicSchemas.read(self._config.topic(self._name), self._config.schema_registry)
+        if schemas.key is None and schemas.value is None:
+            raise ConfigError("The topic's section names no schema to decode with", topic=self._name)
+        if self._engine is None:
+            check_spark(self._config.spark)
+        manifests = ManifestReader()
+        with ExitStack() as closing:
+            registry = closing.enter_context(Registry(self._config.registry.dsn))
+            catalog = closing.enter_context(TableCatalog(self._config.catalog))
+            archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            settle_rewrites(archived.topic, registry, catalog, manifests)
+            assignment = self._assign(schemas, archived, registry)
+            pass_point(FaultPoint.AFTER_ASSIGN)
+            clean_spool(self._config.archive.spool)
+            target = _target(self._config, self._format, schemas, archived, assignment)
+
+            @cache
+            def engine() -> Engine:
+                return self._engine or _start_spark(self._config, closing)
+
+            work = Rounds(
+                target,
+                self._wanted,
+                engine=engine,
+                registry=registry,
+                catalog=catalog,
+                manifests=manifests,
+                observer=self._observer,
+                dry_run=self._dry_run,
+            )
+            commit_id = work.run(archived.table, SchemaChange.of(assignment))
+        results = tuple(work.results.values())
+        return ReprocessReport(
+            topic=self._name,
+            table=archived.topic.table,
+            dry_run=self._dry_run,
+            schema_version=assignment.version,
+            results=results,
+            failures=work.failures,
+            seconds=time.monotonic() - started,
+            commit_id=commit_id,
+            found=sum((each.found for each in results), Counter()),
+            mended=sum((each.mended for each in results), Counter()),
+        )
+
+    def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
+        settings = schemas.config
+        options = mapping_options(settings.key, settings.value)
+        if self._dry_run:
+            state = registry.ledger(archived.topic).at_least(archived.table.last_column_id)
+            return assign(
+                state,
+                key=schemas.key,
+                value=schemas.value,
+                options=options,
+                partition_source=archived.partition_source,
+            )
+        return registry.assign(
+            archived.topic,
+            key=schemas.key,
+            value=schemas.value,
+            table=archived.table,
+            options=options,
+            partition_source=archived.partition_source,
+        )
+
+
+def _start_spark(config: Config, closing: ExitStack) -> Engine:
+    from archiver.engine.spark import SparkEngine
+
+    return closing.enter_context(SparkEngine.start(config.spark))
+
+
+def _target(
+    config: Config, format_: SegmentFormat, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
+) -> ReprocessTarget:
+    table = archived.table
+    schema = merge(SchemaChange.of(assignment), table.schema)
+    return ReprocessTarget(
+        topic=archived.topic.topic,
+        decoding=Decoding(row=assignment.row, key_envelope=schemas.key_envelope, value_envelope=schemas.value_envelope),
+        mappings={each.version: each.mapping for each in assignment.state.versions},
+        column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
+        table_properties={**table.properties, **metrics_properties(schema, table.properties)},
+        objects=archived.objects,
+        format=format_,
+        spool=config.archive.spool,
+    )

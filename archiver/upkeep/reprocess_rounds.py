@@ -1,0 +1,143 @@
+"""Rounds of one reprocessing: files read and written anew until one commit has them all in their places.
+
+Others may rewrite the table's files meanwhile: what they touched is read again in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pyiceberg.types import StructType
+
+from archiver.engine.runner import Engine
+from archiver.errors import UpkeepError
+from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.upkeep.error_rows import PARTS, ErrorFilter
+from archiver.upkeep.reprocess_file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess_report import ReprocessObserver
+from archiver.upkeep.rewrites import current_files, put_in_place
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange
+from catalog.errors import CatalogUnreachable
+from catalog.model import new_id
+from catalog.registry import Registry
+from catalog.rewrite import Rewrite, Rewritten
+from catalog.tables import TableCatalog
+from schema_mapping import names
+from schema_mapping.errors import ContextError
+
+ROUNDS = 5
+"""How often files are planned anew where others rewrote them meanwhile."""
+
+REASON = "reprocess"
+
+
+class Rounds:
+    """The rounds of one run: `results` and `failures` by file."""
+
+    def __init__(
+        self,
+        target: ReprocessTarget,
+        wanted: ErrorFilter,
+        *,
+        engine: Callable[[], Engine],
+        registry: Registry,
+        catalog: TableCatalog,
+        manifests: ManifestReader,
+        observer: ReprocessObserver,
+        dry_run: bool,
+    ) -> None:
+        self._target = target
+        self._wanted = wanted
+        self._engine = engine
+        self._registry = registry
+        self._catalog = catalog
+        self._manifests = manifests
+        self._observer = observer
+        self._dry_run = dry_run
+        self._read: dict[str, TableFile] = {}
+        self.results: dict[str, FileResult] = {}
+        self.failures: dict[str, ContextError] = {}
+
+    def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
+        """Read, write and commit; the commit's id, None where there is nothing to commit."""
+        for _ in range(ROUNDS):
+            self._read_files(table)
+            replacements = tuple(each.replacement for each in self.results.values() if each.replacement)
+            if not replacements:
+                return None
+            rewrite = Rewrite(
+                commit_id=new_id(),
+                reason=REASON,
+                schema_version=self._target.decoding.row.schema_version,
+                replacements=replacements,
+            )
+            done = put_in_place(
+                table,
+                rewrite,
+                self._read,
+                change=change,
+                registry=self._registry,
+                catalog=self._catalog,
+                manifests=self._manifests,
+            )
+            if isinstance(done, Rewritten):
+                return done.commit_id
+            self.results = {path: each for path, each in self.results.items() if path not in done.paths}
+            table = self._catalog.load(table.topic) or table
+        raise CatalogUnreachable(
+            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed",
+            table=table.topic.table,
+        )
+
+    def _read_files(self, table: ArchiveTable) -> None:
+        """Reprocess the files that may hold such rows and weren't looked at yet; forget those that are gone."""
+        files = current_files(table, self._manifests)
+        self.results = {path: each for path, each in self.results.items() if path in files}
+        self.failures = {path: each for path, each in self.failures.items() if path in files}
+        tasks = [
+            ReprocessTask(target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run)
+            for file in self._candidates(table, files)
+        ]
+        self._observer.planned(len(tasks))
+        if not tasks:
+            return
+        for outcome in self._engine().run_tasks(tasks, reprocess_file):
+            path = tasks[outcome.index].file.path
+            if outcome.result is not None:
+                self.results[path] = outcome.result
+                self._read[path] = files[path]
+                self._observer.file_done(outcome.result)
+            elif outcome.error is not None:
+                self._fail(path, outcome.error)
+
+    def _candidates(self, table: ArchiveTable, files: Mapping[str, TableFile]) -> Iterator[TableFile]:
+        ids = error_columns(table)
+        for path, file in files.items():
+            if path in self.results or path in self.failures or not self._wanted.may_be_in(file, ids):
+                continue
+            if file.entry.spec_id == table.iceberg.metadata.default_spec_id:
+                yield file
+                continue
+            self._fail(
+                path,
+                UpkeepError(
+                    "the file belongs to an earlier partitioning of the table: rewrite it with an engine first",
+                    file=path,
+                ),
+            )
+
+    def _fail(self, path: str, error: ContextError) -> None:
+        self.failures[path] = error
+        self._observer.failed(path, error)
+
+
+def error_columns(table: ArchiveTable) -> frozenset[int]:
+    """The ids of the table's `__err__` columns."""
+    return frozenset(
+        field.field_id
+        for part in table.schema.fields
+        if part.field_id in PARTS.values() and isinstance(part.field_type, StructType)
+        for field in part.field_type.fields
+        if field.name == names.ERR
+    )

@@ -1,0 +1,96 @@
+"""A rewrite from its files to the table: remembered, committed, recorded; and the fate of those that a kill cut short.
+
+Nothing is lost by a kill at any step: before the commit the new files are orphans, after it the next run records it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.rows.table_files import ManifestReader, TableFile
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange
+from catalog.commit import Unresolved, find_commit
+from catalog.errors import CatalogUnreachable
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.rewrite import Displaced, Rewrite, Rewritten
+from catalog.tables import TableCatalog
+
+
+def current_files(table: ArchiveTable, manifests: ManifestReader) -> dict[str, TableFile]:
+    """The data files of the current snapshot, by path."""
+    return {file.path: file for file in manifests.files(table.iceberg)}
+
+
+def put_in_place(
+    table: ArchiveTable,
+    rewrite: Rewrite,
+    known: Mapping[str, TableFile],
+    *,
+    change: SchemaChange | None,
+    registry: Registry,
+    catalog: TableCatalog,
+    manifests: ManifestReader,
+) -> Rewritten | Displaced:
+    """Commit a rewrite and record it. `known` are the files as they were read, their delete files included.
+
+    Raises CatalogUnreachable (retryable) where the catalog doesn't say what became of it.
+    """
+    topic = table.topic
+    registry.begin_rewrite(topic, rewrite)
+    pass_point(FaultPoint.AFTER_STAGE)
+    pass_point(FaultPoint.BEFORE_COMMIT)
+    done = catalog.rewrite(table, rewrite, change=change, changed=_changed(rewrite, known, manifests))
+    match done:
+        case Rewritten():
+            pass_point(FaultPoint.AFTER_COMMIT)
+            registry.finish_rewrite(topic, rewrite)
+            pass_point(FaultPoint.AFTER_CONFIRM)
+            return done
+        case Displaced():
+            settle_rewrites(table.topic, registry, catalog, manifests)
+            return done
+        case Unresolved(reason=reason):
+            raise CatalogUnreachable(
+                "The catalog doesn't say what became of a rewrite; the next run finds out",
+                table=topic.table,
+                reason=reason,
+            )
+
+
+def settle_rewrites(topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader) -> None:
+    """Record what became of rewrites that were begun; one that may still land stays as it is."""
+    unfinished = registry.unfinished_rewrites(topic)
+    table = catalog.load(topic) if unfinished else None
+    if table is None:
+        return
+    files = current_files(table, manifests)
+    for rewrite in unfinished:
+        landed = find_commit(table, rewrite.commit_id) is not None
+        if landed or any(one.file.path in files for one in rewrite.replacements):
+            registry.finish_rewrite(topic, rewrite)
+        elif any(one.path not in files for one in rewrite.replacements):
+            registry.abandon_rewrite(topic, rewrite)
+
+
+def _changed(
+    rewrite: Rewrite, known: Mapping[str, TableFile], manifests: ManifestReader
+) -> Callable[[ArchiveTable], tuple[str, ...]]:
+    def changed(table: ArchiveTable) -> tuple[str, ...]:
+        files = current_files(table, manifests)
+        return tuple(one.path for one in rewrite.replacements if not _is_same(files.get(one.path), known[one.path]))
+
+    return changed
+
+
+def _is_same(found: TableFile | None, read: TableFile) -> bool:
+    """Whether a file is still there and nobody deleted further rows of it."""
+    return found is not None and _deletes(found) == _deletes(read)
+
+
+def _deletes(file: TableFile) -> set[tuple[str, object]]:
+    # a deletion vector is one of many in its file: its place says which
+    deletes = (*file.position_deletes, *file.equality_deletes)
+    return {(each.file_path, getattr(each, "content_offset", None)) for each in deletes}

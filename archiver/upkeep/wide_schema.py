@@ -1,0 +1,55 @@
+"""The columns of a rewritten file: those of a mapping, and all that the file had besides.
+
+Rows of several schema versions then stand side by side without any losing a cell. Fields are matched by id, at any
+depth; where two types differ, the wider one holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from archiver.storage.columns import field_id
+
+_WIDER = {
+    (pa.int32(), pa.int64()): pa.int64(),
+    (pa.int64(), pa.int32()): pa.int64(),
+    (pa.float32(), pa.float64()): pa.float64(),
+    (pa.float64(), pa.float32()): pa.float64(),
+}
+
+
+def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
+    """The columns of both; the mapping's keep their names, the others have those of `names` (by id) or their own."""
+    return pa.schema(_merged(mapping, file, names))
+
+
+def _merged(ours: Iterable[pa.Field], theirs: Iterable[pa.Field], names: Mapping[int, str]) -> list[pa.Field]:
+    there = {field_id(field): field for field in theirs}
+    merged = [_widened(field, there.pop(field_id(field), None), names) for field in ours]
+    taken = {field.name.lower() for field in merged}
+    for identifier, field in there.items():
+        name = field.name if identifier is None else names.get(identifier, field.name)
+        while name.lower() in taken:
+            name = f"{name}_{identifier}"
+        taken.add(name.lower())
+        merged.append(field.with_name(name))
+    return merged
+
+
+def _widened(ours: pa.Field, theirs: pa.Field | None, names: Mapping[int, str]) -> pa.Field:
+    if theirs is None:
+        return ours
+    kind = _type(ours.type, theirs.type, names)
+    return pa.field(ours.name, kind, nullable=ours.nullable or theirs.nullable, metadata=ours.metadata)
+
+
+def _type(ours: pa.DataType, theirs: pa.DataType, names: Mapping[int, str]) -> pa.DataType:
+    if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
+        return pa.struct(_merged(ours, theirs, names))
+    if pa.types.is_map(ours) and pa.types.is_map(theirs):
+        return pa.map_(ours.key_field, _widened(ours.item_field, theirs.item_field, names))
+    if pa.types.is_list(ours) and pa.types.is_list(theirs):
+        return pa.list_(_widened(ours.value_field, theirs.value_field, names))
+    return _WIDER.get((ours, theirs), ours)

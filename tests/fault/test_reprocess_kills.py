@@ -1,0 +1,68 @@
+"""`archiver reprocess` killed at every step: the archive gives the same records before, between and after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from archiver.config import load_config
+from archiver.fault_points import FaultPoint
+from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+POINTS = (
+    FaultPoint.AFTER_ASSIGN,
+    FaultPoint.BEFORE_UPLOAD,
+    FaultPoint.AFTER_UPLOAD,
+    FaultPoint.AFTER_STAGE,
+    FaultPoint.AFTER_COMMIT,
+)
+
+
+def reprocess(config: Path, topic: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.fault.reprocess_process", str(config), topic],
+        env=os.environ | ({"ARCHIVER_FAULT": fault} if fault else {}),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_kill_at_any_step_changes_no_record(stack: Stack, tmp_path: Path) -> None:
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    proto.write_text(RIGHT)
+    kafka = from_kafka(stack, topic, PARTITIONS)
+    for point in POINTS:
+        killed = reprocess(config, topic, f"{point}:kill")
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert from_archive(config, topic, PARTITIONS) == kafka
+    healed = reprocess(config, topic)
+    assert (healed.returncode, healed.stdout) == (0, "0\n"), healed.stderr
+    assert registered(config) == in_table(stack, config, topic)
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        left = connection.execute("SELECT count(*) FROM metadata WHERE key = 'rewrite' AND NOT deleted").fetchone()
+    assert left == (0,)
+
+
+def registered(config: Path) -> set[str]:
+    """The files that the registry holds to be in the table."""
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        found = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
+    return {path for (path,) in found}
+
+
+def in_table(stack: Stack, config: Path, topic: str) -> set[str]:
+    """The files that are."""
+    table = stack.catalog().load_table(load_config(config).topic(topic).table)
+    return set(table.inspect.data_files().column("file_path").to_pylist())
