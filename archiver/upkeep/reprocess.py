@@ -112,7 +112,7 @@ class Reprocess:
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
         settings = schemas.config
-        options = mapping_options(settings.key, settings.value)
+        options = mapping_options(settings)
         if self._dry_run:
             state = registry.ledger(archived.topic).at_least(archived.table.last_column_id)
             return assign(
