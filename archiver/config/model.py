@@ -112,6 +112,8 @@ class TopicSection(Section):
     start_from: StartFrom = "earliest"
     keep_removed: bool = True
     expand_cuts: bool = False
+    well_known_types: Literal["struct", "native"] = "struct"
+    uint64: Literal["long", "decimal"] = "long"
 
 
 class TopicConfig(TopicSection):

@@ -96,6 +96,8 @@ def mapping_options(topic: TopicSection) -> MappingOptions:
         max_columns=max(each.max_columns for each in formats),
         keep_removed=topic.keep_removed,
         expand_cuts=topic.expand_cuts,
+        well_known_types=topic.well_known_types,
+        uint64=topic.uint64,
     )
 
 

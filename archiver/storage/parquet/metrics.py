@@ -111,8 +111,21 @@ def column_metrics(
 
 
 def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode) -> tuple[bytes, bytes | None] | None:
-    low: Any = None
-    high: Any = None
+    found = _extremes(leaf, chunks)
+    if found is None:
+        return None
+    low, high = found
+    if pa.types.is_decimal(leaf.type):
+        return _unscaled(low), _unscaled(high)
+    physical = chunks[0].physical_type
+    if physical in _PACKED:
+        return struct.pack(_PACKED[physical], low), struct.pack(_PACKED[physical], high)
+    return _cut(leaf.type, bytes(low), bytes(high), mode.length) if physical == "BYTE_ARRAY" else None
+
+
+def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+    """The least and the greatest value; None where there is none, or a row group doesn't tell."""
+    found: list[tuple[Any, Any]] = []
     for chunk in chunks:
         one = chunk.statistics
         if one is None or not one.has_null_count:
@@ -121,17 +134,19 @@ def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode)
             continue
         if not one.has_min_max:
             return None
-        chunk_low, chunk_high = one.min_raw, one.max_raw
-        low = chunk_low if low is None else min(low, chunk_low)
-        high = chunk_high if high is None else max(high, chunk_high)
-    if low is None:
-        return None
-    physical = chunks[0].physical_type
-    if physical in _PACKED:
-        return struct.pack(_PACKED[physical], low), struct.pack(_PACKED[physical], high)
-    if physical != "BYTE_ARRAY":
-        return None
-    return _cut(leaf.type, bytes(low), bytes(high), mode.length)
+        found.append((_comparable(leaf.type, one.min_raw), _comparable(leaf.type, one.max_raw)))
+    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+
+def _comparable(kind: pa.DataType, raw: Any) -> Any:
+    """A bound as something that compares like the column's values: a decimal's bytes don't where it may be negative."""
+    return int.from_bytes(raw, "big", signed=True) if pa.types.is_decimal(kind) and isinstance(raw, bytes) else raw
+
+
+def _unscaled(number: int) -> bytes:
+    """A decimal in Iceberg's single-value serialization: its unscaled value, big-endian in as few bytes as hold it."""
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:

@@ -49,9 +49,12 @@ def test_what_becomes_columns_is_chosen_for_a_topic_and_its_formats(tmp_path: Pa
     config = load(
         tmp_path,
         """
+        [defaults]
+        well_known_types = "native"
         [topics.orders]
         keep_removed = false
         expand_cuts = true
+        uint64 = "decimal"
         key = { format = "protobuf", message = "shop.Key", proto = "key.proto" }
         [topics.orders.value]
         format = "protobuf"
@@ -64,6 +67,7 @@ def test_what_becomes_columns_is_chosen_for_a_topic_and_its_formats(tmp_path: Pa
     )
     orders = config.topic("orders")
     assert (orders.keep_removed, orders.expand_cuts) == (False, True)
+    assert (orders.well_known_types, orders.uint64) == ("native", "decimal")
     assert orders.key.format == orders.value.format == "protobuf"
     assert orders.key.proto == (tmp_path / "other.proto",)
     assert orders.value.proto == (tmp_path / "shop/order.proto", tmp_path / "shop/rebate.proto")

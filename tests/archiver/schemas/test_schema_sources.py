@@ -125,8 +125,12 @@ def test_from_settings(protos: Path) -> None:
     assert source_schema(RawFormat(), PLACE) is None
     assert mapping_options(TopicSection(value=settings)) == MappingOptions(max_columns=50)
     assert mapping_options(TopicSection()) == MappingOptions()
-    chosen = TopicSection(key=settings, keep_removed=False, expand_cuts=True)
-    assert mapping_options(chosen) == MappingOptions(max_columns=50, keep_removed=False, expand_cuts=True)
+    chosen = TopicSection(
+        key=settings, keep_removed=False, expand_cuts=True, well_known_types="native", uint64="decimal"
+    )
+    assert mapping_options(chosen) == MappingOptions(
+        max_columns=50, keep_removed=False, expand_cuts=True, well_known_types="native", uint64="decimal"
+    )
 
 
 OWN = """syntax = "proto2"; package shop; import "archiver/options.proto";

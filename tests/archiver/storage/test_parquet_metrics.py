@@ -1,0 +1,66 @@
+"""Bounds of columns, judged by pyiceberg's single-value serialization of the true least and greatest values."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.conversions import from_bytes, to_bytes
+from pyiceberg.types import DecimalType, PrimitiveType, TimestamptzType
+
+from archiver.storage.columns import leaves_of
+from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode
+from schema_mapping.arrow_types import arrow_field
+
+DECIMAL = DecimalType(20, 0)
+UNSIGNED = [Decimal(each) for each in (127, 128, 0, 2**63, 2**64 - 1, 255)]
+SIGNED = [Decimal(each) for each in (5, -1, -128, -129, 10**19, -(10**19))]
+TIMES = [
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+]
+
+
+def metrics_of(values: list[Any], kind: pa.DataType, *, group: int) -> ColumnMetrics:
+    inner = pa.struct([arrow_field("x", kind, 7)])
+    schema = pa.schema([arrow_field("val", inner, 2)])
+    file = io.BytesIO()
+    table = pa.Table.from_pylist([{"val": {"x": value}} for value in values], schema)
+    pq.write_table(table, file, row_group_size=group, store_schema=False)
+    leaves = leaves_of(schema)
+    modes = {leaf.field_id: metrics_mode("truncate(16)") for leaf in leaves if leaf.field_id is not None}
+    return column_metrics(pq.ParquetFile(file).metadata, leaves, modes)
+
+
+@pytest.mark.parametrize("group", [1, 2, 10])
+@pytest.mark.parametrize(
+    ("values", "arrow", "iceberg"),
+    [
+        (UNSIGNED, pa.decimal128(20, 0), DECIMAL),
+        (SIGNED, pa.decimal128(20, 0), DECIMAL),
+        (TIMES, pa.timestamp("us", tz="UTC"), TimestamptzType()),
+    ],
+)
+def test_bounds_are_what_pyiceberg_writes(
+    values: list[Any], arrow: pa.DataType, iceberg: PrimitiveType, group: int
+) -> None:
+    found = metrics_of([None, *values], arrow, group=group)
+    assert found.lower_bounds == {7: to_bytes(iceberg, min(values))}
+    assert found.upper_bounds == {7: to_bytes(iceberg, max(values))}
+    assert found.null_value_counts == {7: 1}
+
+
+@pytest.mark.parametrize("value", [*UNSIGNED, *SIGNED])
+def test_a_decimal_comes_back_from_its_bound(value: Decimal) -> None:
+    found = metrics_of([value], pa.decimal128(20, 0), group=1)
+    assert from_bytes(DECIMAL, found.lower_bounds[7]) == from_bytes(DECIMAL, found.upper_bounds[7]) == value
+
+
+def test_no_bounds_of_nulls_alone() -> None:
+    assert metrics_of([None, None], pa.decimal128(20, 0), group=1).lower_bounds == {}
