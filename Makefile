@@ -8,7 +8,7 @@ REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
-.PHONY: help setup demo test unit integration test-slow check format conformance bench lock clean
+.PHONY: help setup demo test unit integration test-slow check format conformance bench package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,8 +47,11 @@ bench: setup  ## Ratios beside the best peers, in one run
 	@$(PIP) -r requirements/bench.txt
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
 
+package: setup  ## dist/archiver.pex, the environment for the machines of a Spark cluster
+	@scripts/package
+
 lock: setup  ## Resolve requirements/*.in into the hashed *.txt again
-	for name in run test compiler bench fuzz; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	for name in run test compiler bench fuzz cluster package; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean:  ## Remove .venv, built kernels and caches
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

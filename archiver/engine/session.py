@@ -1,7 +1,7 @@
 """From the configuration's `[spark]` to a Spark session, with defaults that suit a job without shuffles.
 
 `remote = "sc://…"` joins Spark Connect; anything else starts classic Spark in this process, on Java 17 or 21. Options
-given always win over the defaults here.
+given always win over the defaults here; under `spark-submit` its settings stand in place of those defaults.
 """
 
 from __future__ import annotations
@@ -35,8 +35,15 @@ _DEFAULTS = {
 }
 
 
+def is_submitted(environment: Mapping[str, str]) -> bool:
+    """Whether `spark-submit` started this process: the JVM is up already, with a master and options of its own."""
+    return "PYSPARK_GATEWAY_PORT" in environment
+
+
 def check_spark(options: Mapping[str, str]) -> None:
     """Raise ConfigError for options that aren't Spark's, EngineError where no Java fits; starts nothing."""
+    if is_submitted(os.environ):
+        _check_submitted(options)
     if "master" in options and "remote" in options:
         raise ConfigError("Give either `master` (classic Spark) or `remote` (Spark Connect)", key="spark")
     for key in _given(options):
@@ -45,8 +52,16 @@ def check_spark(options: Mapping[str, str]) -> None:
                 "Options in [spark] are `master`, `remote`, or Spark's own, whose names begin with 'spark.'",
                 key=f"spark.{key}",
             )
-    if "remote" not in options:
+    if "remote" not in options and not is_submitted(os.environ):
         require_java(os.environ)
+
+
+def _check_submitted(options: Mapping[str, str]) -> None:
+    for key in ("master", "remote", "spark.master"):
+        if key in options:
+            raise ConfigError(
+                "spark-submit says where the job runs (--master); leave it out of [spark]", key=f"spark.{key}"
+            )
 
 
 def start_session(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
@@ -63,8 +78,12 @@ def start_session(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
     except Exception as error:
         raise EngineError(
             f"Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            spark=remote or classic_settings(options)["spark.master"],
+            spark=remote or _place(options),
         ) from error
+
+
+def _place(options: Mapping[str, str]) -> str:
+    return "spark-submit" if is_submitted(os.environ) else classic_settings(options)["spark.master"]
 
 
 def _join_connect(remote: str, options: Mapping[str, str]) -> tuple[SparkSession, bool]:
@@ -78,8 +97,11 @@ def _start_classic(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active.newSession(), False
-    settings = classic_settings(options)
-    prepare_environment(settings, os.environ)
+    if is_submitted(os.environ):
+        settings = _given(options)
+    else:
+        settings = classic_settings(options)
+        prepare_environment(settings, os.environ)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)

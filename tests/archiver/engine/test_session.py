@@ -47,6 +47,13 @@ def test_options_that_are_not_sparks_are_refused(options: dict[str, str], messag
         start_session(options)
 
 
+@pytest.mark.parametrize("key", ["master", "remote", "spark.master"])
+def test_under_spark_submit_the_configuration_names_no_place(key: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with pytest.raises(ConfigError, match="spark-submit says where the job runs"):
+        start_session({key: "local[2]"})
+
+
 def test_a_childs_noise_is_dropped_and_the_rest_passes():
     program = """
 import subprocess, sys
