@@ -147,6 +147,18 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 _RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
+
+
+def lost_offsets(connection: Connection, topic: TopicRow) -> int:
+    """How many offsets the log lost before they were archived, as was accepted."""
+    found = connection.execute(
+        "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
+        " WHERE topic_id = %s AND lost AND state <> 'rejected'",
+        (topic.id,),
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
 _INSERT = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
                    size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,

@@ -173,6 +173,11 @@ class Registry:
         with self._postgres.transaction() as connection:
             return rewrites.unfinished(connection, topic)
 
+    def lost_offsets(self, topic: TopicRow) -> int:
+        """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
+        with self._postgres.transaction() as connection:
+            return files.lost_offsets(connection, topic)
+
     def counts(self, topic: TopicRow) -> dict[FileState, StateCount]:
         """Ranges, rows and bytes by state; every state is there."""
         with self._postgres.transaction() as connection:

@@ -14,6 +14,7 @@ from archiver.cli.failures import exit_code, print_error
 from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
+from archiver.cli.status import status
 from archiver.local.cli import local_app
 from schema_mapping.errors import ContextError
 
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command()(archive)
 app.command()(replay)
 app.command()(reprocess)
+app.command()(status)
 app.add_typer(schema_app, name="schema")
 app.add_typer(local_app, name="local")
 

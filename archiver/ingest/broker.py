@@ -114,7 +114,7 @@ class BrokerClient:
                 timeout_ms=self.options.request_timeout,
             )
 
-        found = self._ask_leaders(topic, partitions, request, lambda each: each.partition_index)
+        found = self.ask_leaders(topic, partitions, request, lambda each: each.partition_index)
         offsets = {partition: int(each.offset) for partition, each in found.items()}
         if behind := [partition for partition, offset in offsets.items() if offset == _NOWHERE]:
             offsets |= self.list_offsets(topic, behind, "latest_stable")
@@ -129,7 +129,7 @@ class BrokerClient:
             about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=named)
             return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[about])
 
-        found = self._ask_leaders(topic, epochs, request, lambda each: each.partition)
+        found = self.ask_leaders(topic, epochs, request, lambda each: each.partition)
         return {
             partition: EpochEnd(leader_epoch=each.leader_epoch, end_offset=each.end_offset)
             for partition, each in found.items()
@@ -160,8 +160,11 @@ class BrokerClient:
                 }
         return sizes
 
-    def _ask_leaders(self, topic: str, partitions: Iterable[int], request: Any, number_of: Any) -> dict[int, Any]:
-        """Ask each leader once about all its partitions, again about those that failed; gives their answers."""
+    def ask_leaders(self, topic: str, partitions: Iterable[int], request: Any, number_of: Any) -> dict[int, Any]:
+        """Ask each leader once about all its partitions, again about those that failed; gives their answers.
+
+        `request` makes the request about some of them, `number_of` says which one an answer is about.
+        """
         left, found = set(partitions), dict[int, Any]()
 
         def attempt() -> None:
@@ -178,3 +181,13 @@ class BrokerClient:
 
         patiently(self.options, attempt, topic=topic, partitions=tuple(sorted(left)))
         return found
+
+    def ask_every_broker(self, request: Any) -> list[Any]:
+        """The answers of all brokers that give one, each asked once."""
+        answers: list[Any] = []
+        for node in self._cluster.nodes():
+            try:
+                answers.append(self._cluster.ask(request, node))
+            except kafka.KafkaError:
+                continue
+        return answers

@@ -54,6 +54,10 @@ class Cluster:
         broker = self._manager.cluster.broker_metadata(node)
         return f"{broker.host}:{broker.port}" if broker is not None else f"broker {node}"
 
+    def nodes(self) -> tuple[int, ...]:
+        """The brokers, as last described."""
+        return tuple(sorted(broker.node_id for broker in self._manager.cluster.brokers()))
+
     def ask(self, request: Any, node: int | str) -> Any:
         """Send a request to a broker, give its response. Raises the protocol library's errors, noting the address."""
         try:

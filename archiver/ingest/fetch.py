@@ -34,11 +34,14 @@ _NO_TOPIC_ID: Final = UUID(int=0)
 class PartitionFetcher:
     """Fetches from one partition. With `topic_id`, a topic that was created anew under the name is refused.
 
+    `options` have librdkafka's names; a client in their place is used, and closed with this.
     Raises as `BrokerClient` does, and `DataLoss`.
     """
 
-    def __init__(self, options: Mapping[str, str], topic: str, topic_id: UUID | None, partition: int) -> None:
-        self._broker = BrokerClient(options)
+    def __init__(
+        self, options: Mapping[str, str] | BrokerClient, topic: str, topic_id: UUID | None, partition: int
+    ) -> None:
+        self._broker = options if isinstance(options, BrokerClient) else BrokerClient(options)
         self._options = self._broker.options
         self._topic = topic
         self._topic_id = topic_id

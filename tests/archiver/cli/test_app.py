@@ -35,7 +35,7 @@ def config(tmp_path: Path) -> Path:
 def test_the_commands_are_those_that_work() -> None:
     listed = RUNNER.invoke(app, ["--help"])
     assert listed.exit_code == 0
-    for command in ("archive", "demo", "local", "replay", "schema"):
+    for command in ("archive", "demo", "local", "replay", "schema", "status"):
         assert command in listed.output
 
 

@@ -1,0 +1,196 @@
+"""How far a topic is archived, and what keeps it: a look at table, registry and brokers that changes nothing."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from archiver.config import TopicConfig
+from archiver.errors import ArchiverError, LeaderUnavailable, SourceError
+from archiver.ingest.broker import BrokerClient, TopicDescription
+from archiver.ingest.fetch import PartitionFetcher
+from archiver.ingest.open_transactions import OpenTransaction, open_transactions
+from archiver.ingest.plan import PartitionView, check_continuity, check_topic_id, furthest
+from catalog.model import FileState, PartitionOffset, StateCount
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+
+_MAGIC: Final = 16
+_ATTRIBUTES: Final = 21
+_TIMES: Final = struct.Struct(">qq")
+_TIMES_AT: Final = 27
+_LOG_APPEND: Final = 0x08
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """One partition. Offsets are those that come next: `archived_to` in the table, `staged_to` with uploaded files.
+
+    Both are None where it never was archived. `lag_records` are offsets, so at most so many records; `lag_seconds` is
+    the age of the oldest of them by its timestamp, None where nothing waits or it has none. `open_transactions` hold
+    the last stable offset back. `problem` is why the job could not go on with it.
+    """
+
+    partition: int
+    archived_to: int | None = None
+    staged_to: int | None = None
+    staged_files: int = 0
+    log_start: int | None = None
+    last_stable: int | None = None
+    high_watermark: int | None = None
+    lag_records: int = 0
+    lag_seconds: float | None = None
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    problem: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStatus:
+    """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole."""
+
+    topic: str
+    table: str
+    partitions: tuple[PartitionStatus, ...] = ()
+    files: Mapping[FileState, StateCount] = field(default_factory=dict)
+    lost_offsets: int = 0
+    problem: ContextError | None = None
+
+    @property
+    def lag_records(self) -> int:
+        """Offsets that wait."""
+        return sum(each.lag_records for each in self.partitions)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """The age of the oldest record that waits."""
+        return max((each.lag_seconds for each in self.partitions if each.lag_seconds is not None), default=None)
+
+    @property
+    def problems(self) -> tuple[ContextError, ...]:
+        """Everything that keeps the job from going on."""
+        whole = (self.problem,) if self.problem else ()
+        return whole + tuple(each.problem for each in self.partitions if each.problem)
+
+
+class StatusReader:
+    """Looks at topics of one cluster."""
+
+    def __init__(self, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog) -> None:
+        self._brokers = brokers
+        self._registry = registry
+        self._catalog = catalog
+        self._cluster_id = brokers.cluster_id()
+
+    def topic(self, config: TopicConfig) -> TopicStatus:
+        """The topic as it is now; what keeps from looking is its problem."""
+        try:
+            return self._look(config)
+        except ContextError as error:
+            return TopicStatus(topic=config.name, table=config.table, problem=error)
+
+    def _look(self, config: TopicConfig) -> TopicStatus:
+        row = self._registry.find(cluster_id=self._cluster_id, topic=config.name)
+        staged = self._registry.staged_ends(row) if row else {}
+        waiting = Counter(one.partition for one in self._registry.pending(row)) if row else Counter[int]()
+        table = self._catalog.load(row) if row else None
+        archived = table.offsets if table else {}
+        described = self._brokers.describe([config.name])[config.name]
+        if row is not None:
+            check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
+        seen = self._partitions(config.name, described, archived=archived, staged=staged)
+        return TopicStatus(
+            topic=config.name,
+            table=config.table,
+            partitions=tuple(_with_staged(each, staged, waiting) for each in seen),
+            files=self._registry.counts(row) if row else {},
+            lost_offsets=self._registry.lost_offsets(row) if row else 0,
+        )
+
+    def _partitions(
+        self,
+        topic: str,
+        described: TopicDescription,
+        *,
+        archived: Mapping[int, PartitionOffset],
+        staged: Mapping[int, PartitionOffset],
+    ) -> list[PartitionStatus]:
+        led = sorted(number for number, each in described.partitions.items() if each.leader is not None)
+        starts, stable, ends = (
+            self._brokers.list_offsets(topic, led, at) for at in ("earliest", "latest_stable", "high_watermark")
+        )
+        known = furthest(archived, staged)
+        epochs = {each: known[each].leader_epoch for each in led if each in known and known[each].leader_epoch >= 0}
+        epoch_ends = self._brokers.end_of_epoch(topic, epochs) if epochs else {}
+        held_back = [each for each in led if stable[each] < ends[each]]
+        transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
+        found: list[PartitionStatus] = []
+        for partition in sorted(described.partitions):
+            place = archived[partition].next_offset if partition in archived else None
+            if partition not in stable:
+                away = LeaderUnavailable("The partition has no leader now", topic=topic, partition=partition)
+                found.append(PartitionStatus(partition=partition, archived_to=place, problem=away))
+                continue
+            view = PartitionView(
+                partition=partition,
+                log_start=starts[partition],
+                last_stable=stable[partition],
+                known=known.get(partition),
+                epoch_end=epoch_ends[partition].end_offset if partition in epoch_ends else None,
+            )
+            oldest = max(starts[partition] if place is None else place, starts[partition])
+            lag = max(0, stable[partition] - oldest)
+            found.append(
+                PartitionStatus(
+                    partition=partition,
+                    archived_to=place,
+                    log_start=starts[partition],
+                    last_stable=stable[partition],
+                    high_watermark=ends[partition],
+                    lag_records=lag,
+                    lag_seconds=self._age(topic, partition, oldest) if lag else None,
+                    open_transactions=transactions.get(partition, ()),
+                    problem=_problem(topic, view),
+                )
+            )
+        return found
+
+    def _age(self, topic: str, partition: int, offset: int) -> float | None:
+        """Seconds since the time of the first batch from `offset` on, None where the brokers don't give one."""
+        try:
+            first = PartitionFetcher(self._brokers, topic, None, partition).fetch(offset, max_bytes=1, committed=False)
+        except SourceError:
+            return None
+        time_ms = batch_time(first.data)
+        return None if time_ms is None else max(0.0, time.time() - time_ms / 1000)
+
+
+def batch_time(data: bytes) -> int | None:
+    """The time (ms) of a batch's first record as a consumer sees it, by the header; None where there is none."""
+    if len(data) < _TIMES_AT + _TIMES.size or data[_MAGIC] != 2:  # noqa: PLR2004 - record batches, not messages
+        return None
+    (attributes,) = struct.unpack_from(">h", data, _ATTRIBUTES)
+    first, last = _TIMES.unpack_from(data, _TIMES_AT)
+    found = last if attributes & _LOG_APPEND else first
+    return None if found < 0 else int(found)
+
+
+def _problem(topic: str, view: PartitionView) -> ArchiverError | None:
+    if view.known is None:
+        return None
+    try:
+        check_continuity(topic, view, view.known)
+    except ArchiverError as error:
+        return error
+    return None
+
+
+def _with_staged(
+    each: PartitionStatus, staged: Mapping[int, PartitionOffset], waiting: Mapping[int, int]
+) -> PartitionStatus:
+    reached = staged[each.partition].next_offset if each.partition in staged else each.archived_to
+    return replace(each, staged_to=reached, staged_files=waiting.get(each.partition, 0))

@@ -1,0 +1,130 @@
+"""`archiver status` beside what librdkafka says of the same partitions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+
+
+def invoke(config: Path, *arguments: str) -> Any:
+    return CliRunner().invoke(app, ["status", "--config", str(config), *arguments], terminal_width=200)
+
+
+def as_json(config: Path, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    done = invoke(config, "--json", *arguments)
+    assert done.exit_code == exit_code, done.output
+    return {topic["topic"]: topic for topic in json.loads(done.stdout)["topics"]}
+
+
+def ends(stack: Stack, topic: str, isolation: str) -> list[int]:
+    consumer = stack.consumer(isolation_level=isolation)
+    try:
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        return [consumer.get_watermark_offsets(place, 10)[1] for place in places]
+    finally:
+        consumer.close()
+
+
+@contextmanager
+def open_transaction(stack: Stack, topic: str, name: str) -> Iterator[None]:
+    producer = stack.producer(transactional_id=name)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(5):
+        producer.produce(topic, value=b"%d" % number, partition=1)
+    producer.flush(30)
+    yield
+    producer.abort_transaction(30)
+
+
+def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
+    topic, other = stack.topic(PARTITIONS), stack.topic()
+    config = stack.config({topic: {}, other: {}})
+    stack.produce(topic, *({"value": b"x", "partition": number % 2} for number in range(20)))
+    archive_once(config, topic, engine=InlineEngine())
+    old = int((time.time() - 3_600) * 1000)
+    stack.produce(topic, *({"value": b"late", "partition": 0, "timestamp": old} for _ in range(7)))
+    name = unique("writer")
+    with open_transaction(stack, topic, name):
+        stack.produce(topic, {"value": b"behind the transaction", "partition": 1})
+        found = as_json(config)[topic]
+        text = invoke(config, topic)
+        assert text.exit_code == 0
+        stable, ending = ends(stack, topic, "read_committed"), ends(stack, topic, "read_uncommitted")
+
+    partitions = found["partitions"]
+    assert [each["archived_to"] for each in partitions] == [10, 10]
+    assert [each["last_stable"] for each in partitions] == stable == [17, 10]
+    assert [each["high_watermark"] for each in partitions] == ending == [17, 16]
+    assert [each["lag_records"] for each in partitions] == [7, 0]
+    assert 3_590 < partitions[0]["lag_seconds"] < 3_900
+    assert partitions[1]["lag_seconds"] is None
+    assert partitions[0]["open_transactions"] == []
+    ((holder),) = partitions[1]["open_transactions"]
+    assert (holder["transactional_id"], holder["first_offset"]) == (name, 10)
+    assert found["files"]["committed"] == {
+        "ranges": 2,
+        "rows": 20,
+        "size_bytes": found["files"]["committed"]["size_bytes"],
+    }
+    assert (found["lag_records"], found["lost_offsets"], found["problem"]) == (7, 0, None)
+    assert name in text.stdout
+    assert "7 behind" in text.stdout
+    assert other not in text.stdout, "one topic was asked for"
+
+
+def test_what_never_was_archived_is_all_behind(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    partitions = as_json(config)[topic]["partitions"]
+    assert [(each["archived_to"], each["lag_records"]) for each in partitions] == [(None, 3), (None, 0)]
+    assert stack.catalog().table_exists(f"kafka.{topic}") is False
+
+
+def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
+    with pytest.raises(AssertionError):
+        archive_once(config, topic, engine=InlineEngine())
+    monkeypatch.delenv("ARCHIVER_FAULT")
+    found = as_json(config)[topic]
+    first = found["partitions"][0]
+    assert (first["archived_to"], first["staged_to"], first["staged_files"]) == (None, 3, 1)
+    assert found["files"]["uploaded"]["ranges"] == 1
+
+
+def test_a_loss_is_named_and_exits_with_1(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}, "no_such_topic": {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(10)))
+    archive_once(config, topic, engine=InlineEngine())
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(10)))
+    place = TopicPartition(topic, 0, 15)
+    stack.admin.delete_records([place])[place].result(30)
+    found = as_json(config, exit_code=1)
+    problem = found[topic]["partitions"][0]["problem"]
+    assert (problem["kind"], problem["context"]["lost"]) == ("DataLoss", "[10, 15)")
+    assert found["no_such_topic"]["problem"]["kind"] == "UnknownTopic"
+    text = invoke(config, topic)
+    assert text.exit_code == 1
+    assert "[10, 15)" in text.stdout
