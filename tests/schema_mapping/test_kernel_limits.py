@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from schema_mapping import compile_mapping
+from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.decode import decode
 from schema_mapping.mapping import Mapping
 from tests.schema_mapping.proto_text import descriptor_of
@@ -65,9 +65,62 @@ def mapping() -> Mapping:
     return compile_mapping(descriptor_of(TEXT))
 
 
+def entries(count: int) -> bytes:
+    return field(1, b"".join(field(1, field(1, b"key%d" % i) + b"\x12\x02\x20\x01") for i in range(count)))
+
+
+def deep(count: int) -> bytes:
+    content = b"\x08\x00"
+    for _ in range(40):
+        content = field(6, field(1, content))
+    return b"".join(field(3, field(1, content)) for _ in range(count // 40))
+
+
+WELL_KNOWN = """
+syntax = "proto3"; package t; import "google/protobuf/struct.proto"; import "google/protobuf/timestamp.proto";
+message M {
+  google.protobuf.Struct s = 1; google.protobuf.Value v = 2; repeated google.protobuf.ListValue l = 3;
+  repeated google.protobuf.Timestamp t = 4; oneof o { google.protobuf.Value a = 5; google.protobuf.Timestamp b = 6; }
+}
+"""
+
+WELL_KNOWN_SHAPES: dict[str, Callable[[int], bytes]] = {
+    "entries of a struct": entries,
+    "one key again and again": lambda n: field(1, field(1, b"\x0a\x01k\x12\x02\x20\x01") * n),
+    "a struct merged again and again": lambda n: field(1, field(1, b"\x0a\x01k\x12\x02\x20\x01")) * n,
+    "a value merged again and again": lambda n: field(2, field(6, b"\x0a\x00") * n),
+    "kinds back and forth": lambda n: field(2, (field(5, b"") + field(6, b"\x0a\x00")) * n),
+    "a long list": lambda n: field(2, field(6, b"\x0a\x02\x08\x00" * n)),
+    "many lists": lambda n: field(3, b"\x0a\x02\x08\x00") * n,
+    "texts to be escaped": lambda n: field(2, field(3, b"\x01" * n)),
+    "numbers": lambda n: field(2, field(6, b"\x0a\x09\x11\x9a\x99\x99\x99\x99\x99\xb9\x3f" * n)),
+    "deep lists": deep,
+    "times that do not fit": lambda n: field(4, b"\x10\x01") * n,
+    "a oneof back and forth": lambda n: (field(5, b"\x20\x01") + field(6, b"\x08\x01")) * n,
+}
+
+
+@pytest.mark.parametrize("shape", WELL_KNOWN_SHAPES.values(), ids=WELL_KNOWN_SHAPES)
+def test_time_of_well_known_types_grows_with_size(shape: Callable[[int], bytes]) -> None:
+    options = MappingOptions(well_known_types="native")
+    check_growth(compile_mapping(descriptor_of(WELL_KNOWN), options=options), shape)
+
+
+def test_entries_beyond_what_memory_should_hold_are_refused() -> None:
+    kernel = compile_mapping(descriptor_of(WELL_KNOWN), options=MappingOptions(well_known_types="native"))
+    hostile = entries(100_000)
+    program = replace(kernel.program, value_memory=1 << 20)
+    rows = decode(pa.array([hostile]), program)
+    assert rows.field("__err__").to_pylist() == ["too_large@0"]
+    assert rows.field("__raw__").to_pylist() == [hostile]
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_time_grows_with_size(shape: Callable[[int], bytes]) -> None:
-    kernel = mapping()
+    check_growth(mapping(), shape)
+
+
+def check_growth(kernel: Mapping, shape: Callable[[int], bytes]) -> None:
     small, large = pa.array([shape(5_000)]), pa.array([shape(50_000)])
     kernel.decode(small)
     assert spent(lambda: kernel.decode(large)) < 40 * spent(lambda: kernel.decode(small)) + 0.05
