@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from archiver.wire.columns import HEADER_TYPE
 
+_POOL = pa.system_memory_pool()
+
 
 cdef class Column:
     """A growing Arrow buffer."""
 
     def __cinit__(self):
-        self.buffer = pa.allocate_buffer(0, resizable=True)
+        # Arrow's own pool gives large pages back at once, and fresh ones cost as much as the parsing
+        self.buffer = pa.allocate_buffer(0, memory_pool=_POOL, resizable=True)
 
     cdef uint8_t* reserve(self, int64_t size) except NULL:
         if size > self.size or self.size == 0:
