@@ -9,11 +9,14 @@ import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from google.protobuf import __version__ as protobuf_version
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schema_mapping.column_options import OPTIONS_FILE, options_file
 from schema_mapping.errors import DescriptorError
@@ -158,6 +161,7 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted
         for dependency in sorted(file.dependency):
             add(dependency, name, (*trail, name))
         added.add(name)
+        _check_edition(file)
         try:
             pool.Add(file)
         except TypeError as error:
@@ -165,6 +169,20 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted
 
     for name in wanted:
         add(name, "", ())
+
+
+def _check_edition(file: FileDescriptorProto) -> None:
+    # An edition that isn't in the enum is an unknown field.
+    if file.syntax != "editions" or file.HasField("edition"):
+        return
+    unknown: Any = UnknownFieldSet(file)
+    numbers = (each.data for each in unknown if each.field_number == file.EDITION_FIELD_NUMBER)
+    raise DescriptorError(
+        "a file of the schema uses an edition that the protobuf library here doesn't know: upgrade `protobuf`",
+        file=file.name,
+        edition=next(numbers, None),
+        protobuf=protobuf_version,
+    )
 
 
 def _built_in(name: str) -> FileDescriptorProto | None:

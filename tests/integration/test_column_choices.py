@@ -29,20 +29,31 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
 ]
 
+WORDS = ("select", "class", "_under", "Upper", "table")
 PLAIN = """
   optional int32 id = 1;
   optional string secret = 2;
   repeated Line lines = 3;
   optional string going = 4;
+  optional int32 select = 5;
+  optional int32 class = 6;
+  optional int32 _under = 7;
+  optional int32 Upper = 8;
+  optional int32 table = 9;
 """
 CHOSEN = """
   optional int32 id = 1 [(archiver.column).name = "number"];
   optional string secret = 2 [(archiver.column).exclude = true];
   repeated Line lines = 3;
   optional string going = 4;
+  optional int32 select = 5;
+  optional int32 class = 6;
+  optional int32 _under = 7;
+  optional int32 Upper = 8;
+  optional int32 table = 9;
 """
 REMOVED = CHOSEN.replace("optional string going = 4;", "")
-SENT: dict[str, Any] = {"id": 7, "secret": "s", "lines": [{"price": 1}, {}], "going": "g"}
+SENT: dict[str, Any] = {"id": 7, "secret": "s", "lines": [{"price": 1}, {}], "going": "g", **dict.fromkeys(WORDS, 1)}
 
 
 def text(fields: str) -> str:
@@ -79,13 +90,15 @@ def test_columns_that_were_chosen(stack: Stack, engine: SparkEngine, tmp_path: P
         columns.append([field.name for field in kind.fields if not field.name.startswith("__")])
         assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
     assert columns == [
-        ["id", "secret", "lines", "going"],
-        ["number", "lines", "going", "note"],
-        ["number", "lines", "note"],
+        ["id", "secret", "lines", "going", *WORDS],
+        ["number", "lines", "going", *WORDS, "note"],
+        ["number", "lines", *WORDS, "note"],
     ]
 
     rows = rows_of_pyiceberg(stack, table)
     assert rows_of_spark(engine, table) == rows_of_duckdb(stack, table) == rows
+    where = "val.class = 1 AND val._under = 1 AND val.Upper = 1"
+    assert rows_of_spark(engine, table, where) == rows_of_pyiceberg(stack, table, where) == rows[::4]
     seen = [json.loads(row)["val"] for row in rows]
     assert [(row["number"], row["note"], row["__raw__"]) for row in seen[::4]] == [
         (7, None, None),
