@@ -19,6 +19,8 @@ cdef struct Sources:
     Source* fields              # a field's column; for a list, its offsets
     Source* elements            # what a list of scalars holds
     Source* unknown             # of each node; for a well-known type, its one column
+    int32_t* live               # for each node from its first field on: the fields with something in some row
+    int32_t* live_counts        # of each node
     Source prefix
     Source raw
     Source root

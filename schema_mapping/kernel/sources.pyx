@@ -48,21 +48,39 @@ cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int
     cdef int count = 0 if node.flags & NODE_CUT else column_count(sources, node)
     if node.flags & NODE_NATIVE:
         bind(&sources.fields[node.first_field] if node.flags & NODE_WRAPPER else &sources.unknown[index], array, shift)
+        if node.flags & NODE_WRAPPER:
+            add_live(sources, index, node.first_field)
         return array.n_children == 0
     if array.n_children < count + (0 if node.flags & NODE_ENTRY else 1):
         return False
-    for i in range(node.first_field, node.first_field + node.field_count):
-        if child == count:
-            break
+    for i in range(node.first_field, node.first_field + (0 if node.flags & NODE_CUT else node.field_count)):
         if sources.tables_fields[i].op == OP_ASIDE:
+            add_live(sources, index, i)
             continue
         if not bind_field(sources, i, array.children[child], shift):
             return False
+        if not is_empty(&sources.tables_fields[i], array.children[child]):
+            add_live(sources, index, i)
         child += 1
     if not node.flags & NODE_ENTRY:
         last = array.children[array.n_children - 1]
-        bind(&sources.unknown[index], last, shift + last.offset)
+        if last.null_count != last.length:
+            bind(&sources.unknown[index], last, shift + last.offset)
     return True
+
+
+cdef inline void add_live(Sources* sources, int index, int field) noexcept nogil:
+    sources.live[sources.tables_nodes[index].first_field + sources.live_counts[index]] = field
+    sources.live_counts[index] += 1
+
+
+cdef inline bint is_empty(const Field* field, const ArrowArray* array) noexcept nogil:
+    # Whether no row has anything in it: lists without elements, or nulls alone.
+    cdef const int32_t* offsets
+    if not field.flags & FIELD_LIST or array.length == 0:
+        return array.null_count == array.length
+    offsets = <const int32_t*>array.buffers[1] + array.offset
+    return offsets[0] == offsets[array.length]
 
 
 cdef bint bind_field(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long) noexcept nogil
+    int __builtin_clzll(unsigned long long) noexcept nogil
 
 
 cdef inline const uint8_t* read_varint(
@@ -80,11 +81,28 @@ cdef inline bint is_cut_short(const uint8_t* p, const uint8_t* end, int most) no
 
 
 cdef inline int varint_size(uint64_t value) noexcept nogil:
-    cdef int size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
+    return (9 * (64 - __builtin_clzll(value | 1)) + 64) >> 6
+
+
+# Before `p`, where there is room for ten bytes, of which eight are written at once; the answer is where it starts.
+cdef inline uint8_t* put_varint(uint8_t* p, uint64_t value) noexcept nogil:
+    cdef int unused
+    if value < 0x80:
+        p -= 1
+        p[0] = <uint8_t>value
+        return p
+    if value >> 56:
+        p -= varint_size(value)
+        write_varint(p, value)
+        return p
+    unused = 64 - 8 * varint_size(value)
+    value = (value & <uint64_t>0x000000000FFFFFFF) | ((value & <uint64_t>0x00FFFFFFF0000000) << 4)
+    value = (value & <uint64_t>0x00003FFF00003FFF) | ((value & <uint64_t>0x0FFFC0000FFFC000) << 2)
+    value = (value & <uint64_t>0x007F007F007F007F) | ((value & <uint64_t>0x3F803F803F803F80) << 1)
+    value |= <uint64_t>0x0080808080808080 >> unused
+    value <<= unused
+    memcpy(p - 8, &value, 8)
+    return p - 8 + (unused >> 3)
 
 
 cdef inline uint8_t* write_varint(uint8_t* p, uint64_t value) noexcept nogil:
