@@ -10,22 +10,21 @@ import json
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
-from google.protobuf.descriptor import Descriptor
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
 from schema_mapping.comments import document, read_comments
-from schema_mapping.descriptors import SourceSchema, find_descriptor
+from schema_mapping.descriptors import SourceSchema
 from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
 from schema_mapping.fixed_columns import FIXED_LEAVES
 from schema_mapping.iceberg_types import ledger_field
 from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
 from schema_mapping.ledger_tree import ROOTS, Ledger
-from schema_mapping.mapping import Mapping, RawMapping, compile_mapping
+from schema_mapping.mapping import Mapping, RawMapping, compile_source
 from schema_mapping.options import MappingOptions
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json, table_schema
 from schema_mapping.shape import raw_shape, root_shape
-from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.type_graph import TypeGraph, source_graph
 from schema_mapping.well_known import with_native_columns
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
@@ -63,8 +62,7 @@ def assign(
     options = options or MappingOptions()
     schemas: dict[Root, SourceSchema | None] = {"key": key, "val": value}
     sources = {root: source for root, source in schemas.items() if source is not None}
-    descriptors = {root: find_descriptor(source) for root, source in sources.items()}
-    graphs = {root: type_graph(descriptors[root], source.extensions) for root, source in sources.items()}
+    graphs = {root: source_graph(source) for root, source in sources.items()}
     fingerprint = row_fingerprint(graphs, options, partition_source)
     seen = state.version_of(fingerprint)
     if seen is not None:
@@ -83,8 +81,8 @@ def assign(
     for root, graph in graphs.items():
         document(ledger.roots[root], graph, comments[root])
     row = RowMapping(
-        key=_mapping(ledger, "key", key, descriptors, options),
-        value=_mapping(ledger, "val", value, descriptors, options),
+        key=_mapping(ledger, "key", key, options),
+        value=_mapping(ledger, "val", value, options),
         schema_version=version,
         partition_source=partition_source,
     )
@@ -132,16 +130,8 @@ def _evolve(
     return evolution.changes()
 
 
-def _mapping(
-    ledger: Ledger,
-    root: Root,
-    source: SourceSchema | None,
-    descriptors: MappingOf[Root, Descriptor],
-    options: MappingOptions,
-) -> Mapping | RawMapping:
+def _mapping(ledger: Ledger, root: Root, source: SourceSchema | None, options: MappingOptions) -> Mapping | RawMapping:
     ids = assigned_ids(ledger, root)
     if source is None:
         return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)
-    return compile_mapping(
-        descriptors[root], ids=ids, keep_raw=root == names.KEY, options=options, extensions=source.extensions
-    )
+    return compile_source(source, ids, root == names.KEY, options)

@@ -125,7 +125,7 @@ class Mapping:
         return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
 
     def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
-        return _rebuild, (self.source, self.ids, self.keep_raw, self.options)
+        return compile_source, (self.source, self.ids, self.keep_raw, self.options)
 
     @property
     def _identity(self) -> tuple[object, ...]:
@@ -218,13 +218,14 @@ def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
         message=data["message"],
         extensions=tuple(data.get("extensions", ())),
     )
-    return _rebuild(
+    return compile_source(
         source, IdAssignment.from_json(data["columns"]), data["keep_raw"], MappingOptions.from_json(data["options"])
     )
 
 
 @lru_cache(maxsize=64)
-def _rebuild(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
+def compile_source(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
+    """The mapping of a schema with the ids that a ledger gave. Raises what `compile_mapping` does."""
     return compile_mapping(
         find_descriptor(source), ids=ids, keep_raw=keep_raw, options=options, extensions=source.extensions
     )

@@ -114,9 +114,9 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
     return TypeGraph(root=descriptor.full_name, types=types)
 
 
-def check_source(source: SourceSchema) -> None:
-    """Raises DescriptorError where a schema doesn't hold its message, its extensions and all they need."""
-    type_graph(find_descriptor(source), source.extensions)
+def source_graph(source: SourceSchema) -> TypeGraph:
+    """The types of a schema. Raises DescriptorError where it lacks its message, an extension or what they need."""
+    return type_graph(find_descriptor(source), source.extensions)
 
 
 def _referenced(field: FieldDescriptor) -> Descriptor | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from archiver.errors import ConfigError
 from schema_mapping.descriptors import SourceSchema
 from schema_mapping.errors import DescriptorError
-from schema_mapping.type_graph import check_source
+from schema_mapping.type_graph import source_graph
 
 
 def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
@@ -34,7 +34,7 @@ def read_schema_file(path: Path) -> bytes:
 def checked(source: SourceSchema, path: Path) -> SourceSchema:
     """The same schema, known to hold its message and all it needs; else ConfigError naming the file."""
     try:
-        check_source(source)
+        source_graph(source)
     except DescriptorError as error:
         context = {name: value for name, value in error.context.items() if name != "file"}
         inner = {"schema_file": error.context["file"]} if "file" in error.context else {}

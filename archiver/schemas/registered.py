@@ -20,7 +20,7 @@ from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.protoc import compile_files
 from schema_mapping.descriptors import SourceSchema
 from schema_mapping.errors import DescriptorError
-from schema_mapping.type_graph import check_source
+from schema_mapping.type_graph import source_graph
 
 Indexes: TypeAlias = tuple[int, ...]
 
@@ -58,7 +58,7 @@ class CompiledSchema:
             descriptor_set=self.files.SerializeToString(deterministic=True), message=message, extensions=extensions
         )
         try:
-            check_source(source)
+            source_graph(source)
         except DescriptorError as error:
             raise BadSchema(error.message, schema_id=self.id, **error.context) from error
         return source
