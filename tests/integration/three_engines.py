@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -97,5 +98,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
             return value.timestamp()
         case float():
             return value.hex()
+        case Decimal():
+            return str(value)
         case _:
             return value

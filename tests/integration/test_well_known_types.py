@@ -1,0 +1,241 @@
+"""Well-known types and unsigned longs as one column each, on the real stack: three engines, row filters, replay.
+
+A topic is archived as structs and longs first, then as scalar columns: odd values, and two files whose bounds don't
+overlap. Then Spark rewrites all files into one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from pyiceberg.table import Table
+
+from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.integration.readers import from_archive, from_kafka
+from tests.integration.three_engines import duckdb_on, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.random_messages import random_message
+from tests.schema_mapping.proto_text import descriptor_of
+from tests.stack import Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+]
+
+PROTO = """
+syntax = "proto3"; package t;
+import "google/protobuf/duration.proto"; import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto";
+message M {
+  google.protobuf.Timestamp at = 1; uint64 number = 2; google.protobuf.Struct attributes = 3;
+  google.protobuf.Duration took = 4; google.protobuf.UInt64Value maybe = 5; google.protobuf.Value any = 6;
+  repeated google.protobuf.Timestamp times = 7; map<uint64, google.protobuf.Timestamp> by_number = 8;
+  google.protobuf.StringValue name = 9; N below = 10;
+}
+message N { google.protobuf.Timestamp at = 1; fixed64 number = 2; repeated google.protobuf.ListValue lists = 3; }
+"""
+NATIVE = '\n[defaults]\nwell_known_types = "native"\nuint64 = "decimal"\n'
+YEAR = 31_556_952
+YEAR_9972 = datetime(9972, 1, 1, tzinfo=UTC).timestamp()
+RUNS = ("structs", "odd", "seventies", "far")
+APART = ("seventies", "far")
+BASES: Mapping[str, int] = {"structs": 0, "seventies": 0, "far": 2**63}
+STARTS: Mapping[str, int] = {"structs": 0, "seventies": 0, "far": 8_000 * YEAR}
+RECORDS = 40
+
+FILTERS = {
+    "a time in one file": (
+        "val.at >= '1971-01-01T00:00:00+00:00' and val.at < '1971-02-01T00:00:00+00:00'",
+        "val.at >= TIMESTAMP '1971-01-01T00:00:00Z' AND val.at < TIMESTAMP '1971-02-01T00:00:00Z'",
+        "val.at >= TIMESTAMPTZ '1971-01-01 00:00:00+00' AND val.at < TIMESTAMPTZ '1971-02-01 00:00:00+00'",
+    ),
+    "a time below": (
+        "val.below.at > '9972-01-01T00:00:00+00:00'",
+        "val.below.at > TIMESTAMP '9972-01-01T00:00:00Z'",
+        "val.below.at > TIMESTAMPTZ '9972-01-01 00:00:00+00'",
+    ),
+    "a decimal": ("val.number = 9223372036854775813",) * 3,
+    "small decimals": ("val.number < 3",) * 3,
+    "a decimal below": ("val.below.number >= 9223372036854775840",) * 3,
+    "a wrapped decimal": ("val.maybe = 18446744073709551615",) * 3,
+    "a duration": ("val.took = 5000001",) * 3,
+    "a name": ("val.name = ''",) * 3,
+}
+IN_ONE_FILE = ("a time in one file", "a time below", "a decimal", "small decimals", "a decimal below")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """The topic after its runs."""
+
+    config: Path
+    topic: str
+    name: str
+
+    def table(self, stack: Stack) -> Table:
+        return stack.catalog().load_table(self.name)
+
+
+@pytest.fixture(scope="module")
+def archive(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    proto = tmp_path_factory.mktemp("well_known") / "m.proto"
+    proto.write_text(PROTO)
+    topic = stack.topic(1)
+    config = stack.config({topic: {"value": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
+    for run in RUNS:
+        if run == "odd":
+            config.write_text(config.read_text() + NATIVE)
+        stack.produce(topic, *({"key": run, "value": value} for value in values(run)))
+        archive_once(config, topic, engine=InlineEngine())
+    return Archive(config=config, topic=topic, name=load_config(config).topic(topic).table)
+
+
+def values(run: str) -> list[bytes | None]:
+    """Messages with times and numbers from where the run begins; "odd" are random ones, and what is no message."""
+    descriptor = descriptor_of(PROTO)
+    if run == "odd":
+        random = (random_message(seed, descriptor, 100) for seed in range(RECORDS))
+        return [None, b"", b"\xff", b"\x0a\x02\x10\x01", *(each.SerializeToString() for each in random)]
+    made = GetMessageClass(descriptor)
+    found: list[bytes | None] = []
+    for index in range(RECORDS):
+        at = {"seconds": STARTS[run] + index * YEAR // 10, "nanos": 1_000 * index}
+        number = BASES[run] + index
+        message = made(
+            at=at,
+            number=number,
+            attributes={"n": index, "run": run, "deep": {"list": [None, 0.1, "x\n"]}},
+            took={"seconds": index, "nanos": 1_000},
+            maybe={"value": 2**64 - 1 if index == 7 else index} if index % 2 else None,
+            any={"number_value": index / 7},
+            times=[at, {}],
+            by_number={number: at},
+            name={"value": "" if index == 3 else "n"} if index else None,
+            below={"at": at, "number": number, "lists": [[True, {"a": []}]]},
+        )
+        found.append(message.SerializeToString())
+    return found
+
+
+@pytest.fixture(params=["as written", "rewritten"], scope="module")
+def rewritten(request: pytest.FixtureRequest, stack: Stack, engine: SparkEngine, archive: Archive) -> bool:
+    """The tests below run before and after Spark has rewritten the files."""
+    if request.param == "rewritten":
+        engine.session.sql(
+            f"CALL lake.system.rewrite_data_files(table => '{archive.name}', options => map('rewrite-all', 'true'))"
+        ).collect()
+    return bool(request.param == "rewritten")
+
+
+def test_columns(stack: Stack, archive: Archive) -> None:
+    struct = archive.table(stack).schema().find_type("val")
+    types = {field.name: str(field.field_type) for field in struct.fields if "deleted" not in field.name}
+    assert types["at"] == "timestamptz"
+    assert types["number"] == types["maybe"] == "decimal(20, 0)"
+    assert types["attributes"] == types["any"] == types["name"] == "string"
+    assert types["took"] == "long"
+    assert types["times"] == "list<timestamptz>"
+    assert types["by_number"] == "map<decimal(20, 0), timestamptz>"
+    retired = {field.name.partition("_deleted_")[0] for field in struct.fields if "_deleted_" in field.name}
+    assert retired == {"at", "number", "attributes", "took", "maybe", "any", "times", "by_number", "name"}
+
+
+def test_engines_read_equal_rows(stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool) -> None:
+    rows = rows_of_pyiceberg(stack, archive.name)
+    for found in (rows_of_spark(engine, archive.name), rows_of_duckdb(stack, archive.name)):
+        for one, other in zip(rows, found, strict=True):
+            assert without_empty(json.loads(one)) == without_empty(json.loads(other))
+    shown = [json.loads(row) for row in rows]
+    native = [row["val"] for row in shown if bytes.fromhex(row["key"]["__raw__"]).decode() in APART]
+    assert len(native) == 2 * RECORDS
+    assert [value["__raw__"] for value in native] == [None] * len(native)
+    assert native[-1]["number"] == str(2**63 + RECORDS - 1)
+    assert json.loads(native[5]["attributes"]) == {
+        "n": 5,
+        "run": "seventies",
+        "deep": {"list": [None, 0.1, "x\n"]},
+    }
+    assert native[5]["by_number"] == [["5", native[5]["at"]]]
+
+
+def without_empty(value: Any) -> Any:
+    # pyiceberg 0.12 shows a null list or map as an empty one once a file holds it.
+    if isinstance(value, dict):
+        return {name: without_empty(each) for name, each in value.items()}
+    return None if value == [] else value
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_engines_find_rows_by_a_filter(
+    stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool, name: str
+) -> None:
+    by_pyiceberg, by_spark, by_duckdb = FILTERS[name]
+    expected = [row for row in rows_of_pyiceberg(stack, archive.name) if wanted(name, json.loads(row)["val"])]
+    assert 0 < len(expected) < RECORDS
+    found = (
+        rows_of_pyiceberg(stack, archive.name, by_pyiceberg),
+        rows_of_spark(engine, archive.name, by_spark),
+        rows_of_duckdb(stack, archive.name, by_duckdb),
+    )
+    for rows in found:
+        assert [json.loads(row)["kafka"] for row in rows] == [json.loads(row)["kafka"] for row in expected]
+
+
+def wanted(name: str, value: dict[str, Any] | None) -> bool:  # noqa: PLR0911 - one return for each filter
+    if value is None or value["__err__"] is not None:
+        return False
+    at, number, below = value["at"], value["number"], value["below"] or {}
+    match name:
+        case "a time in one file":
+            return at is not None and 365 * 86_400 <= at < 396 * 86_400
+        case "a time below":
+            return below.get("at") is not None and below["at"] > YEAR_9972
+        case "a decimal":
+            return number is not None and Decimal(number) == 2**63 + 5
+        case "small decimals":
+            return number is not None and Decimal(number) < 3
+        case "a decimal below":
+            return below.get("number") is not None and Decimal(below["number"]) >= 2**63 + 32
+        case "a wrapped decimal":
+            return value["maybe"] is not None and Decimal(value["maybe"]) == 2**64 - 1
+        case "a duration":
+            return bool(value["took"] == 5_000_001)
+    return bool(value["name"] == "")
+
+
+@pytest.mark.parametrize("name", IN_ONE_FILE)
+def test_bounds_leave_one_of_two_files_to_read(stack: Stack, archive: Archive, name: str) -> None:
+    first, second = (planned(archive.table(stack), run) for run in APART)
+    found = planned(archive.table(stack), "far", FILTERS[name][0])
+    assert len(first) + 1 == len(second) == len(RUNS)
+    assert len(found & (second - planned(archive.table(stack), "odd"))) == 1
+
+
+def planned(table: Table, run: str, where: str = "true") -> set[str]:
+    """The files that pyiceberg would read for a filter, as of the end of a run."""
+    snapshot = table.snapshots()[RUNS.index(run)].snapshot_id
+    return {each.file.file_path for each in table.scan(row_filter=where, snapshot_id=snapshot).plan_files()}
+
+
+def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool) -> None:
+    query = f"SELECT count(*) AS found FROM lake.{archive.name} WHERE "
+    by_spark = engine.session.sql(f"{query} get_json_object(val.attributes, '$.deep.list[1]') = '0.1'").toArrow()
+    assert by_spark["found"].to_pylist() == [2 * RECORDS]
+    with duckdb_on(stack) as connection:
+        found = connection.sql(f"{query} val.attributes->>'$.deep.list[1]' = '0.1'").fetchall()
+    assert found == [(2 * RECORDS,)]
+
+
+def test_every_byte_comes_back(stack: Stack, archive: Archive, rewritten: bool) -> None:
+    assert from_archive(archive.config, archive.topic, 1) == from_kafka(stack, archive.topic, 1)
