@@ -27,7 +27,10 @@ def archive(
     as_json: AsJson = False,
 ) -> None:
     """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
-    from archiver.cli.archive_view import JsonObserver, PeopleObserver
+    from archiver.cli.archive_events import JsonObserver
+    from archiver.cli.archive_view import PeopleObserver
+    from archiver.cli.logs import log_to_stderr
+    from archiver.cli.operating import watched
     from archiver.config import load_config
     from archiver.ingest.job import ArchiveJob
     from archiver.ingest.stopping import stop_on_signals
@@ -35,7 +38,8 @@ def archive(
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
-        with JsonObserver() if as_json else PeopleObserver(Console()) as observer:
+        log_to_stderr(as_json=as_json)
+        with JsonObserver() if as_json else PeopleObserver(Console()) as view, watched(loaded, view) as observer:
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded:

@@ -1,25 +1,42 @@
-"""How an archive job looks: bars and a table on a terminal, plain lines elsewhere, or one JSON object an event."""
+"""How an archive job looks to people: bars and a table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any, Self, TextIO
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.observer import Step
+from archiver.ingest.plan import PartitionView, PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
 from archiver.ingest.task_values import TaskResult
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
 
 MEGABYTE = 1_000_000
+
+
+class RateColumn(ProgressColumn):
+    """Offsets a second."""
+
+    def render(self, task: Task) -> Text:
+        """The rate of late, nothing before there is one."""
+        return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 class PeopleObserver:
@@ -33,12 +50,16 @@ class PeopleObserver:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("offsets"),
+            RateColumn(),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
+        self._ahead: dict[tuple[str, int], int] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -52,15 +73,23 @@ class PeopleObserver:
         for topic, table in sorted(tables.items()):
             self._console.print(f"{topic} [dim]into[/] {table}", highlight=False)
 
+    def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
+        """Have the bar count what the run finds to archive."""
+        for each in partitions:
+            start = each.log_start if each.known is None else each.known.next_offset
+            self._ahead.setdefault((topic, each.partition), max(0, each.last_stable - max(start, each.start or 0)))
+        if self._task is not None:
+            self._bars.update(self._task, total=sum(self._ahead.values()))
+
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        """Begin a bar over all offsets of the wave."""
+        """Name the wave on a bar over all offsets of the run."""
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
         partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
         title = f"Wave {wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
-        if self._task is not None:
-            self._bars.remove_task(self._task)
-        self._task = self._bars.add_task(title, total=offsets)
+        if self._task is None:
+            self._task = self._bars.add_task(title, total=sum(self._ahead.values()))
+        self._bars.update(self._task, description=title)
         if not self._console.is_terminal:
             self._console.print(f"{title}, {offsets:,} offsets", highlight=False)
 
@@ -69,6 +98,9 @@ class PeopleObserver:
         del topic, planned
         if self._task is not None:
             self._bars.advance(self._task, sum(each.end_offset - each.start_offset for each in result.ranges))
+
+    def step_finished(self, topic: str, step: Step, seconds: float) -> None:
+        """Say nothing: `committed` does."""
 
     def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
         """Say what a commit brought."""
@@ -88,63 +120,13 @@ class PeopleObserver:
         if self._task is not None:
             self._bars.remove_task(self._task)
             self._task = None
+        self._ahead.clear()
         if self._console.is_terminal:
             self._console.print(report_table(report))
             return
         for topic in report.topics:
             self._console.print(report_line(topic), highlight=False, soft_wrap=True)
         self._console.print(report_title(report), highlight=False)
-
-
-class JsonObserver:
-    """Tells a machine: one JSON object a line, each with `time` and `event`."""
-
-    def __init__(self, out: TextIO = sys.stdout) -> None:
-        self._out = out
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._out.flush()
-
-    def topics_opened(self, tables: Mapping[str, str]) -> None:
-        """Write `topics_opened`."""
-        self._write("topics_opened", tables=dict(tables))
-
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        """Write `wave_planned`, with the offsets of each partition."""
-        planned = {topic: [_range(each) for each in those] for topic, those in ranges.items()}
-        self._write("wave_planned", wave=wave, ranges=planned)
-
-    def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
-        """Write `task_finished`, with the task's own measures."""
-        covered = [_range(each) for each in result.ranges]
-        self._write("task_finished", topic=topic, planned=_range(planned), covered=covered, **asdict(result.metrics))
-
-    def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Write `committed`, with the offsets that are in the table now."""
-        self._write("committed", topic=topic, ranges=[_range(each) | {"lost": each.lost} for each in ranges])
-
-    def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
-        """Write `failed`."""
-        self._write("failed", topic=topic, partition=partition, error=_error(error))
-
-    def finished(self, report: JobReport) -> None:
-        """Write `finished`, with the whole report."""
-        self._write(
-            "finished",
-            succeeded=report.succeeded,
-            stopped=report.stopped,
-            seconds=round(report.seconds, 3),
-            waves=report.waves,
-            topics=[_topic(each) for each in report.topics],
-        )
-
-    def _write(self, event: str, **values: Any) -> None:
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
-        self._out.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._out.flush()
 
 
 def report_title(report: JobReport) -> str:
@@ -182,42 +164,3 @@ def report_table(report: JobReport) -> Table:
             str(len(topic.failures)) if topic.failures else "-",
         )
     return table
-
-
-def _range(each: PlannedRange | TranslatedRange) -> dict[str, int]:
-    return {"partition": each.partition, "start_offset": each.start_offset, "end_offset": each.end_offset}
-
-
-def _error(error: ContextError) -> dict[str, Any]:
-    context = {name: str(value) for name, value in error.context.items()}
-    return {
-        "kind": type(error).__name__,
-        "message": error.message,
-        "context": context,
-        "retryable": error.retryable,
-    }
-
-
-def _topic(topic: TopicReport) -> dict[str, Any]:
-    return {
-        "topic": topic.topic,
-        "table": topic.table,
-        "records": topic.records,
-        "files": topic.files,
-        "file_bytes": topic.file_bytes,
-        "source_bytes": topic.metrics.source_bytes,
-        "raw_share": topic.raw_share,
-        "commits": topic.commits,
-        "partitions": [
-            {
-                "partition": each.partition,
-                "from_offset": each.from_offset,
-                "to_offset": each.to_offset,
-                "records": each.records,
-                "lost_offsets": each.lost_offsets,
-                "error": _error(each.error) if each.error else None,
-            }
-            for each in topic.partitions
-        ],
-        "error": _error(topic.error) if topic.error else None,
-    }

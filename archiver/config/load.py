@@ -14,11 +14,13 @@ from pydantic import BaseModel, ValidationError
 from archiver.config.model import (
     ArchiveSection,
     ConfigFile,
+    MetricsSection,
     ProtobufFormat,
     RegistrySection,
     SchemaRegistrySection,
     TopicConfig,
     TopicSection,
+    TracesSection,
 )
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
 from archiver.config.topics import default_table, is_pattern, refuse_shared_tables, section_for
@@ -64,6 +66,16 @@ class Config:
     def spark(self) -> Mapping[str, str]:
         """Spark's options, and `master` or `remote`."""
         return self._file.spark
+
+    @property
+    def metrics(self) -> MetricsSection | None:
+        """Where operators reach metrics and health, if anywhere."""
+        return self._file.metrics
+
+    @property
+    def traces(self) -> TracesSection | None:
+        """Where spans go, if anywhere."""
+        return self._file.traces
 
     @property
     def archive(self) -> ArchiveSection:

@@ -15,6 +15,7 @@ from archiver.config.quantities import Bytes, Seconds
 MAX_DEPTH = 28
 MAX_COLUMNS = 10_000
 MIN_FILE_SIZE = 1 << 20
+LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
 
 
@@ -165,6 +166,34 @@ class ArchiveSection(Section):
     tasks_per_partition: int = Field(default=16, ge=1, le=1024)
 
 
+class MetricsSection(Section):
+    """Where operators reach metrics and health."""
+
+    listen: str = Field(pattern=LISTEN)
+
+    @property
+    def host(self) -> str:
+        """The address to bind, `::1` without its brackets."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port; 0 for any that is free."""
+        return int(self.listen.rpartition(":")[2])
+
+
+class TracesSection(Section):
+    """Where OpenTelemetry spans go: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
+
+    endpoint: str = Field(pattern=r"^https?://\S+$")
+    headers: str = Field(default="", pattern=r"^([^=,\s]+=[^,]*(,[^=,\s]+=[^,]*)*)?$", repr=False)
+
+    @property
+    def named_headers(self) -> dict[str, str]:
+        """`name=value,name=value` by name."""
+        return dict(pair.split("=", 1) for pair in self.headers.split(",") if pair)
+
+
 class ConfigFile(Section):
     """Everything an `archiver.toml` may hold, before topics are resolved."""
 
@@ -174,6 +203,8 @@ class ConfigFile(Section):
     spark: Mapping[str, str] = Field(default_factory=dict, repr=False)
     archive: ArchiveSection = ArchiveSection()
     schema_registry: SchemaRegistrySection | None = None
+    metrics: MetricsSection | None = None
+    traces: TracesSection | None = None
     defaults: Mapping[str, object] = Field(default_factory=dict)
     topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from archiver.errors import ConfigError
 
 PREFIX = "ARCHIVER__"
 _BORROWED = ("kafka", "catalog", "spark")
-_REFERENCES = ("kafka", "catalog", "registry", "schema_registry")
+_REFERENCES = ("kafka", "catalog", "registry", "schema_registry", "traces")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.plan import PartitionView, PlannedRange
 from archiver.ingest.report import JobReport
 from archiver.ingest.task_values import TaskResult
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
+
+Step: TypeAlias = Literal["stage", "commit"]
 
 
 class JobObserver(Protocol):
@@ -18,11 +20,17 @@ class JobObserver(Protocol):
     def topics_opened(self, tables: Mapping[str, str]) -> None:
         """These topics, by table, are checked and will be archived."""
 
+    def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
+        """This is how the topic's partitions stand, before a wave is planned."""
+
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
         """A wave begins: a task for each range of each topic."""
 
     def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
         """A task came back; its error, if any, is told by `failed` too."""
+
+    def step_finished(self, topic: str, step: Step, seconds: float) -> None:
+        """The driver took a step for the topic; a commit only where there was something to commit."""
 
     def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
         """These ranges are in the topic's table now."""
@@ -40,10 +48,16 @@ class SilentObserver:
     def topics_opened(self, tables: Mapping[str, str]) -> None:
         """Do nothing."""
 
+    def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
+        """Do nothing."""
+
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
         """Do nothing."""
 
     def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
+        """Do nothing."""
+
+    def step_finished(self, topic: str, step: Step, seconds: float) -> None:
         """Do nothing."""
 
     def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:

@@ -21,6 +21,7 @@ from schema_mapping.errors import ContextError
 
 def translate_range(task: TranslateTask) -> TaskResult:
     """Fetch, decode, translate, rotate and upload; return the ranges that are in the object store, in order."""
+    started_ns = time.time_ns()
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
         writer = RangeWriter(task, spool, uploader)
         reader = _Reader(task)
@@ -42,7 +43,13 @@ def translate_range(task: TranslateTask) -> TaskResult:
         write_seconds=writer.write_seconds,
         upload_seconds=uploader.seconds,
     )
-    return TaskResult(ranges=ranges, metrics=metrics, error=error or ended or uploaded)
+    return TaskResult(
+        ranges=ranges,
+        metrics=metrics,
+        error=error or ended or uploaded,
+        started_ns=started_ns,
+        finished_ns=time.time_ns(),
+    )
 
 
 def _attempt(step: Callable[[], None]) -> ContextError | None:

@@ -86,6 +86,16 @@ class TaskMetrics:
     write_seconds: float = 0.0
     upload_seconds: float = 0.0
 
+    @property
+    def steps(self) -> dict[str, float]:
+        """How long each step was at work, in seconds, in their order."""
+        return {
+            "fetch": self.fetch_seconds,
+            "decode": self.translate_seconds,
+            "write": self.write_seconds,
+            "upload": self.upload_seconds,
+        }
+
     def __add__(self, other: Self) -> Self:
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
         return type(self)(**sums)
@@ -93,8 +103,13 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What a task covered: ranges that follow each other from the planned start; fewer where `error` ended it early."""
+    """What a task covered: ranges that follow each other from the planned start; fewer where `error` ended it early.
+
+    `started_ns` and `finished_ns` are by the worker's clock, since 1970; 0 where it never came to say.
+    """
 
     ranges: tuple[TranslatedRange, ...]
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     error: ContextError | None = None
+    started_ns: int = 0
+    finished_ns: int = 0

@@ -5,6 +5,7 @@ Errors stay with the partition or topic they happened to; a partition that faile
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -103,6 +104,7 @@ class TopicRun:
             without=given_up,
         )
         self._table = view.table
+        self._observer.looked(self.name, view.partitions)
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.leaderless, **plan.failed}.items():
             self._give_up(partition, error)
@@ -144,8 +146,10 @@ class TopicRun:
 
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
+        started = time.perf_counter()
         if commit_pending(self.opened, self._registry, self._catalog, self._landed):
             self._commits += 1
+            self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
 
     def finish(self) -> None:
@@ -218,7 +222,9 @@ class TopicRun:
         if not ranges:
             return
         pass_point(FaultPoint.BEFORE_STAGE)
+        started = time.perf_counter()
         self._registry.stage(self.opened.topic, ranges, table_offsets=self._fence)
+        self._observer.step_finished(self.name, "stage", time.perf_counter() - started)
         pass_point(FaultPoint.AFTER_STAGE)
 
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:

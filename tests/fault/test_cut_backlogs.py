@@ -110,6 +110,7 @@ def test_a_kill_while_pieces_are_uploaded_loses_nothing(stack: Stack, passage: i
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
+@pytest.mark.slow
 def test_workers_that_die_over_every_second_piece_only_cost_time(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}}, archive=SMALL_TASKS)

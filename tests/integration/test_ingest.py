@@ -236,16 +236,19 @@ def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> Non
     assert run_well(config).waves == 0
 
 
+TURNS = 12
+
+
 def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
     settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "200"}
     topic = stack.topic(1, settings | {"max.compaction.lag.ms": "300", "delete.retention.ms": "86400000"})
     config = stack.config({topic: {}})
-    for turn in range(30):
+    for turn in range(TURNS):
         messages = [{"key": b"k%d" % (number % 7), "value": b"%d/%d" % (turn, number)} for number in range(20)]
         stack.produce(topic, *messages, {"key": b"gone", "value": None})
         time.sleep(0.25)
     expected = _after_compaction(stack, topic)
-    assert len(expected) < 30 * 21, "nothing was compacted"
+    assert len(expected) < TURNS * 21, "nothing was compacted"
     run_well(config)
     rows = [(row["kafka"]["offset"], row["key"], row["val"]) for row in read(stack, config, topic).to_pylist()]
     assert sorted(offset for offset, _, _ in rows) == expected
@@ -258,7 +261,7 @@ def _after_compaction(stack: Stack, topic: str) -> list[int]:
     end = time.monotonic() + 90
     while time.monotonic() < end:
         seen.append([record.offset for record in from_kafka(stack, topic, 1)])
-        if len(seen) > 2 and len(seen[-1]) < 30 * 21 and seen[-1] == seen[-2] == seen[-3]:
+        if len(seen) > 2 and len(seen[-1]) < TURNS * 21 and seen[-1] == seen[-2] == seen[-3]:
             break
         time.sleep(1)
     return seen[-1]

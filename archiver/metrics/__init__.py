@@ -1,0 +1,1 @@
+"""What operators watch: Prometheus metrics, health, and where traces go. Knows nothing of jobs."""

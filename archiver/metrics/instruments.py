@@ -1,0 +1,59 @@
+"""Every Prometheus metric of an archiver, by name (docs/operations.md lists them)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+COMMIT_BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Instruments:
+    """The metrics of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry: Final = CollectorRegistry()
+        ProcessCollector(namespace="archiver", registry=self.registry)
+        self.records: Final = self._counter("records", "Records committed to the table", "topic")
+        self.source_bytes: Final = self._counter(
+            "source_bytes", "Bytes of record batches read, as on the wire", "topic"
+        )
+        self.file_bytes: Final = self._counter("file_bytes", "Bytes of data files committed", "topic")
+        self.files: Final = self._counter("files", "Data files committed", "topic")
+        self.raw_values: Final = self._counter("raw_values", "Committed values that are kept whole in __raw__", "topic")
+        self.lost_offsets: Final = self._counter("lost_offsets", "Offsets recorded as lost (--accept-gap)", "topic")
+        self.commits: Final = self._counter("commits", "Commits that brought something", "topic")
+        self.step_seconds: Final = self._counter(
+            "step_seconds", "Seconds of work: fetch, decode, write, upload in tasks; stage, commit", "topic", "step"
+        )
+        self.tasks: Final = self._counter(
+            "tasks", "Tasks that came back: done, failed or interrupted", "topic", "outcome"
+        )
+        self.failures: Final = self._counter("failures", "Topics and partitions given up for a run", "topic", "error")
+        self.waves: Final = self._counter("waves", "Waves planned")
+        self.runs: Final = self._counter("runs", "Runs that ended: succeeded, failed or stopped", "outcome")
+        self.commit_seconds: Final = Histogram(
+            "archiver_commit_seconds",
+            "Time from staged files to a confirmed commit",
+            ("topic",),
+            registry=self.registry,
+            buckets=COMMIT_BUCKETS,
+        )
+        self.next_offset: Final = self._gauge("next_offset", "The offset to archive next", "topic", "partition")
+        self.lag_offsets: Final = self._gauge(
+            "lag_offsets", "Offsets up to the last stable one that are not archived", "topic", "partition"
+        )
+        self.last_committed: Final = self._gauge(
+            "last_committed_timestamp_seconds", "When something of the topic was last committed", "topic"
+        )
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"archiver_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"archiver_{name}", text, labels, registry=self.registry)

@@ -1,0 +1,139 @@
+"""What a run becomes in Prometheus's own parser, in a health report, and in spans as the SDK gives them."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from prometheus_client.parser import text_string_to_metric_families
+
+from archiver.cli.archive_events import JsonObserver
+from archiver.ingest.metering import MeteringObserver
+from archiver.ingest.observer import SilentObserver
+from archiver.ingest.observers import Observers
+from archiver.ingest.spans import TracingObserver
+from archiver.metrics.health import Health
+from archiver.metrics.instruments import Instruments
+from archiver.metrics.tracing import tracer_to
+from tests.archiver.ingest.events import play
+
+
+@pytest.fixture
+def health() -> Health:
+    return Health(stalled_after=60)
+
+
+@pytest.fixture
+def samples(health: Health) -> dict[tuple[str, ...], float]:
+    instruments = Instruments()
+    play(Observers(SilentObserver(), MeteringObserver(instruments, health)))
+    return {
+        (sample.name.removeprefix("archiver_"), *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(instruments.text().decode())
+        for sample in family.samples
+    }
+
+
+@pytest.mark.parametrize(
+    ("sample", "value"),
+    [
+        (("records_total", "orders"), 90.0),
+        (("source_bytes_total", "orders"), 9_000.0),
+        (("file_bytes_total", "orders"), 5_000.0),
+        (("files_total", "orders"), 1.0),
+        (("raw_values_total", "orders"), 4.0),
+        (("lost_offsets_total", "orders"), 40.0),
+        (("commits_total", "orders"), 1.0),
+        (("commit_seconds_count", "orders"), 1.0),
+        (("tasks_total", "orders", "done"), 1.0),
+        (("tasks_total", "orders", "failed"), 1.0),
+        (("failures_total", "orders", "DataLoss"), 1.0),
+        (("waves_total",), 1.0),
+        (("runs_total", "failed"), 1.0),
+        (("step_seconds_total", "orders", "decode"), 1.0),
+        (("step_seconds_total", "orders", "upload"), 0.25),
+        (("step_seconds_total", "orders", "commit"), 0.4),
+        (("next_offset", "orders", "0"), 100.0),
+        (("lag_offsets", "orders", "0"), 100.0),
+        (("lag_offsets", "orders", "1"), 10.0),
+    ],
+)
+def test_a_run_is_counted(samples: dict[tuple[str, ...], float], sample: tuple[str, ...], value: float) -> None:
+    name, *labels = sample
+    assert samples[name, *sorted(labels)] == value
+
+
+def test_what_a_run_could_not_do_is_why_it_is_not_ready(samples: dict[tuple[str, ...], float], health: Health) -> None:
+    assert samples
+    report = health.report()
+    assert (report.live, report.ready) == (True, False)
+    assert report.reasons[0].startswith("orders-1: DataLoss: Records were deleted")
+
+
+@pytest.fixture
+def spans() -> dict[str, list[ReadableSpan]]:
+    exporter = InMemorySpanExporter()
+    with tracer_to("http://unused", {}, exporter) as tracer:
+        play(TracingObserver(tracer))
+    found: dict[str, list[ReadableSpan]] = {}
+    for span in exporter.get_finished_spans():
+        found.setdefault(span.name, []).append(span)
+    return found
+
+
+def test_spans_lie_in_their_wave_and_task(spans: dict[str, list[ReadableSpan]]) -> None:
+    (wave,) = spans["wave"]
+    assert wave.parent is None
+    for name in ("task", "stage", "commit"):
+        assert {span.parent and span.parent.span_id for span in spans[name]} == {wave.context.span_id}
+    tasks = {span.context.span_id for span in spans["task"]}
+    for name in ("fetch", "decode", "write", "upload"):
+        assert {span.parent and span.parent.span_id for span in spans[name]} == tasks
+    done = next(span for span in spans["task"] if span.status.status_code is StatusCode.UNSET)
+    assert done.attributes is not None
+    assert done.attributes["archiver.covered_to"] == 100
+    assert seconds(done) == pytest.approx(3.0)
+    busy = [seconds(span) for span in spans["decode"] if span.parent and span.parent.span_id == done.context.span_id]
+    assert busy == pytest.approx([1.0])
+
+
+def seconds(span: ReadableSpan) -> float:
+    assert span.end_time is not None
+    assert span.start_time is not None
+    return (span.end_time - span.start_time) / 1e9
+
+
+def test_errors_are_on_the_spans(spans: dict[str, list[ReadableSpan]]) -> None:
+    failed = [span for span in spans["task"] if span.status.status_code is StatusCode.ERROR]
+    assert [span.status.description for span in failed] == ["BrokerUnavailable: no broker answers"]
+
+
+def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
+    out = io.StringIO()
+    play(JsonObserver(out))
+    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [event["event"] for event in events] == [
+        "topics_opened",
+        "looked",
+        "failed",
+        "wave_planned",
+        "task_finished",
+        "step_finished",
+        "task_finished",
+        "committed",
+        "step_finished",
+        "finished",
+    ]
+    assert all("time" in event for event in events)
+    assert events[1]["behind"] == [
+        {"partition": 0, "next_offset": 10, "last_stable": 200},
+        {"partition": 1, "next_offset": 10, "last_stable": 60},
+    ]
+    done, failed = (event for event in events if event["event"] == "task_finished")
+    assert (done["source_bytes"], done["fetch_seconds"], done["upload_seconds"]) == (9_000, 0.5, 0.25)
+    assert (done["seconds"], done["error"]) == (3.0, None)
+    assert failed["error"]["kind"] == "BrokerUnavailable"
