@@ -42,7 +42,7 @@ RAW_FINGERPRINT = "raw"
 class Mapping:
     """The columns of a message type. Make one with `compile_mapping`.
 
-    `source` says the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the
+    `source` is the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the
     mapping tree, `cuts` what it leaves out, `graph` the types as declared. `fingerprint` is SHA-256 over the schema's
     facts and the options, not the ids.
     """

@@ -74,6 +74,31 @@ def test_named_they_are_columns_wherever_their_message_stands() -> None:
     assert mapping.encode(rows).to_pylist() == [value(), b""]
 
 
+def test_where_upb_writes_an_extension_behind_its_place_the_value_is_kept_raw() -> None:
+    text = """syntax = "proto2"; package t; message M { optional int32 last = 300; extensions 100 to 200;
+              extend M { optional int32 x = 100; } extend M { optional int32 y = 101; } }"""
+    descriptor = find_descriptor(compile_text(text, extensions=("t.M.x", "t.M.y")))
+    mapping = compile_mapping(descriptor, extensions=("t.M.x", "t.M.y"))
+    message = message_factory.GetMessageClass(descriptor)(last=1)
+    message.Extensions[descriptor.extensions_by_name["x"]] = 2
+    written = message.SerializeToString()
+    ascending = b"\xa0\x06\x02\xe0\x12\x01"
+    assert (written[:3], written[3:]) == (ascending[3:], ascending[:3])
+    rows = mapping.decode(pa.array([written, ascending]))
+    assert [(row["x"], row["last"], row["__raw__"]) for row in rows.to_pylist()] == [(2, 1, written), (2, 1, None)]
+    assert mapping.encode(rows).to_pylist() == [written, ascending]
+
+
+def test_an_extension_may_name_its_column_or_have_none() -> None:
+    text = """syntax = "proto2"; package t; import "archiver/options.proto"; message M { extensions 1 to 9; }
+              extend M { optional int32 x = 1 [(archiver.column).name = "other"];
+                         optional int32 y = 2 [(archiver.column).exclude = true]; }"""
+    source = compile_text(text, extensions=("t.x", "t.y"))
+    mapping = compile_mapping(find_descriptor(source), extensions=source.extensions)
+    assert mapping.arrow_type.names[:2] == ["other", "__prefix__"]
+    assert [field.number for field in mapping.root.excluded] == [2]
+
+
 def test_an_extension_brings_the_messages_it_holds() -> None:
     graph = mapped("t.elsewhere").graph
     assert set(graph.types) == {"t.M", "b.Line", "t.Nest"}

@@ -15,9 +15,11 @@ from schema_mapping.mapping import Mapping
 from tests.schema_mapping.proto_text import descriptor_of
 
 TEXT = """
+import "archiver/options.proto";
 message M {
   repeated int32 packed = 1; repeated int32 loose = 2 [packed = false]; map<uint32, N> by = 3; repeated N list = 4;
   oneof o { N a = 5; N b = 6; } N one = 7; repeated string text = 8; map<string, int32> named = 9; M inner = 10;
+  int32 aside = 11 [(archiver.column).exclude = true];
 }
 message N { int32 x = 1; repeated int32 y = 2; }
 """
@@ -55,6 +57,8 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "a oneof back and forth": lambda n: (field(5, b"\x10\x01") + field(6, b"\x10\x01")) * n,
     "unknown fields between known ones": lambda n: b"\xa0\x06\x01\x10\x01" * n,
     "unknown fields in two messages": lambda n: (field(7, b"\xa0\x06\x01") + b"\xa0\x06\x01") * n,
+    "excluded fields between known ones": lambda n: b"\x58\x01\x10\x01" * n,
+    "excluded fields of many messages": lambda n: field(10, b"\x58\x01") * n,
     "groups": lambda n: b"\xa3\x06\xa4\x06" * n,
     "empty texts": lambda n: b"\x42\x00" * n,
     "maps in a merged message": lambda n: field(10, field(3, b"\x08\x05\x12\x00")) * n,
