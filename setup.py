@@ -34,7 +34,7 @@ setup(
             Extension(
                 ".".join(path.with_suffix("").parts),
                 [str(path)],
-                extra_compile_args=["-O3", "-fno-strict-aliasing"],
+                extra_compile_args=[*os.environ.get("KERNEL_FLAGS", "-O3").split(), "-fno-strict-aliasing"],
             )
             for path in KERNELS
         ],

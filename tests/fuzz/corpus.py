@@ -1,0 +1,25 @@
+"""The inputs kept in tests/vectors/fuzz: few that reach every edge known, and each that once broke a promise."""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+from collections.abc import Iterable
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "vectors" / "fuzz"
+TARGETS = ("protobuf", "record_batch", "digest")
+
+
+def read_corpus(target: str) -> tuple[bytes, ...]:
+    """The inputs of a target: those that failed once, from `TARGET.failures`, then those that cover it."""
+    failed = (FOLDER / f"{target}.failures").read_text(encoding="ascii").split()
+    covering = json.loads(lzma.decompress((FOLDER / f"{target}.json.xz").read_bytes()))
+    return (*map(bytes.fromhex, failed), *map(base64.b64decode, covering))
+
+
+def write_corpus(target: str, inputs: Iterable[bytes]) -> None:
+    """Keep these inputs as those that cover a target."""
+    kept = [base64.b64encode(each).decode() for each in sorted(inputs)]
+    (FOLDER / f"{target}.json.xz").write_bytes(lzma.compress(json.dumps(kept).encode(), preset=9))

@@ -1,0 +1,88 @@
+"""Runs a fuzz target: guided by coverage, or over kept inputs and random changes of them.
+
+Usage, by scripts/fuzz: drive.py guided TARGET SECONDS FOLDER [libFuzzer options]; drive.py merge TARGET FOLDER LEAST;
+drive.py keep TARGET LEAST, which keeps those inputs; drive.py replay TARGET SECONDS.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.corpus import read_corpus, write_corpus
+from tests.random_messages import damaged
+
+OPTIONS = ("-max_len=4096", "-timeout=30", "-rss_limit_mb=6000", "-print_final_stats=1")
+
+
+def target(name: str) -> Any:
+    """The module of a target."""
+    return import_module(f"tests.fuzz.{name}_target")
+
+
+def guided(name: str, seconds: str, folder: str, *options: str) -> None:
+    """Search for inputs that reach new edges, until the time is over or one breaks a promise."""
+    import atheris  # type: ignore[import-not-found,unused-ignore]
+
+    corpus = Path(folder) / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    for octets in (*target(name).seeds(), *read_corpus(name)):
+        (corpus / sha256(octets).hexdigest()[:16]).write_bytes(octets)
+    limits = (f"-max_total_time={seconds}", f"-artifact_prefix={folder}/{name}-")
+    atheris.Setup([sys.argv[0], str(corpus), *OPTIONS, *limits, *options], target(name).check)
+    atheris.Fuzz()
+
+
+def merge(name: str, folder: str, least: str) -> None:
+    """Copy to a folder as few of the inputs found as reach everything that all of them reach."""
+    import atheris  # type: ignore[import-not-found,unused-ignore]
+
+    # libFuzzer starts the first argument again, in a shell, for each input that might end the process.
+    again = f"{sys.executable} {sys.argv[0]} inner {name}"
+    atheris.Setup([again, "-merge=1", *OPTIONS, least, f"{folder}/{name}"], target(name).check)
+    atheris.Fuzz()
+
+
+def inner(name: str, *options: str) -> None:
+    """What `merge` starts."""
+    import atheris  # type: ignore[import-not-found,unused-ignore]
+
+    atheris.Setup([sys.argv[0], *options], target(name).check)
+    atheris.Fuzz()
+
+
+def replay(name: str, seconds: str) -> None:
+    """Try every kept input once, then random changes of them until the time is over."""
+    check: Callable[[bytes], None] = target(name).check
+    inputs = [*target(name).seeds(), *read_corpus(name)]
+    started = time.monotonic()
+    for octets in inputs:
+        _try(check, octets)
+    tried = len(inputs)
+    while time.monotonic() - started < float(seconds):
+        _try(check, damaged(tried, damaged(tried // 2, inputs[tried % len(inputs)])))
+        tried += 1
+    print(f"{name}: {tried} inputs, {len(inputs)} of them kept, no failure")  # noqa: T201 - a command
+
+
+def _try(check: Callable[[bytes], None], octets: bytes) -> None:
+    try:
+        check(octets)
+    except BaseException:
+        print(f"failing input: {octets.hex()}", file=sys.stderr)  # noqa: T201
+        raise
+
+
+def keep(name: str, folder: str) -> None:
+    """Keep a folder's inputs, as `-merge=1` leaves them, with the repository."""
+    write_corpus(name, [path.read_bytes() for path in Path(folder).iterdir()])
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    {"guided": guided, "merge": merge, "inner": inner, "replay": replay, "keep": keep}[command](*arguments)

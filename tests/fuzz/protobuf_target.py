@@ -1,0 +1,157 @@
+"""Fuzz target: a schema of a family and bytes for it, decoded between two good values, against upb.
+
+The first two bytes of an input choose the schema and what is done; the rest is the payload, or makes the choices of
+one. For any bytes: refused exactly when upb refuses, every byte back, neighbours unharmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf import descriptor_pb2, struct_pb2
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from schema_mapping import Mapping, MappingOptions, compile_mapping
+from schema_mapping.decode import decode
+from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from tests.conformance import suite
+from tests.fuzz.choices import FuzzedChoices
+from tests.fuzz.exact import exact_binary
+from tests.property.kernel_check import names_field_zero
+from tests.property.random_payloads import random_payload
+from tests.property.random_schemas import random_schema
+from tests.property.upb_judge import columns_in, columns_of, parse
+from tests.property.wire_choices import SeededChoices
+
+GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS = 1, 2, 4, 8, 16, 32
+RANDOM_SCHEMAS = 56
+DEPTHS = (24, 1, 2, 3)
+PREFIX = b"\0\0\0\0\7"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A schema, its mapping, and two good values with the rows that they are alone."""
+
+    descriptor: Descriptor
+    mapping: Mapping
+    neighbours: tuple[bytes, bytes]
+    rows: tuple[pa.StructArray, pa.StructArray]
+    has_floats: bool
+
+
+def known(descriptor: Descriptor) -> Callable[[], Descriptor]:
+    """A message type in a pool without extensions, which are unknown fields to a mapping."""
+
+    def load() -> Descriptor:
+        source = closure(descriptor)
+        files = FileDescriptorSet.FromString(source.descriptor_set)
+        for file in files.file:
+            file.ClearField("extension")
+            pending = list(file.message_type)
+            while pending:
+                message = pending.pop()
+                message.ClearField("extension")
+                pending.extend(message.nested_type)
+        return find_descriptor(SourceSchema(descriptor_set=files.SerializeToString(), message=source.message))
+
+    return load
+
+
+SUITE = (
+    "protobuf_test_messages.proto2.TestAllTypesProto2",
+    "protobuf_test_messages.proto3.TestAllTypesProto3",
+    "protobuf_test_messages.editions.TestAllTypesEdition2023",
+    "protobuf_test_messages.editions.proto2.TestAllTypesProto2",
+    "protobuf_test_messages.editions.proto3.TestAllTypesProto3",
+)
+FAMILY: tuple[Callable[[], Descriptor], ...] = (
+    *(known(suite.descriptor(name)) for name in SUITE),
+    known(descriptor_pb2.FileDescriptorProto.DESCRIPTOR),
+    known(struct_pb2.Value.DESCRIPTOR),
+    *((lambda seed=seed: random_schema(SeededChoices(seed))) for seed in range(RANDOM_SCHEMAS)),
+)
+
+
+@cache
+def subject(index: int) -> Subject:
+    """The schema of that number, ready to be tried."""
+    descriptor = FAMILY[index]()
+    mapping = compile_mapping(descriptor, options=MappingOptions(max_depth=DEPTHS[index % len(DEPTHS)]))
+    good: list[bytes] = []
+    seed = 0
+    while len(good) < 2:
+        value = random_payload(SeededChoices(seed), descriptor)
+        row = mapping.decode(pa.array([value], pa.binary()))
+        if row.field("__err__")[0].as_py() is None and row.equals(row):
+            good.append(value)
+        seed += 1
+    alone = tuple(mapping.decode(pa.array([value], pa.binary())) for value in good)
+    text = str(mapping.arrow_type)
+    return Subject(descriptor, mapping, (good[0], good[1]), (alone[0], alone[1]), "float" in text or "double" in text)
+
+
+def check(octets: bytes) -> None:
+    """Try one input; raises AssertionError where a promise is broken."""
+    choices = FuzzedChoices(octets)
+    tried = subject(choices.integer(0, 255) % len(FAMILY))
+    how = choices.integer(0, 255)
+    payload = random_payload(choices, tried.descriptor) if how & GENERATED else choices.rest()
+    prefix = PREFIX if how & ENVELOPE else b""
+    value = prefix + payload
+    values = [tried.neighbours[0], value, *([value, None] if how & FORMS else []), tried.neighbours[1], value]
+    rows = decoded(tried.mapping, values, how)
+    rows.validate(full=True)
+    assert rows.slice(0, 1).equals(tried.rows[0]), "the value before is harmed"
+    assert rows.slice(len(rows) - 2, 1).equals(tried.rows[1]), "the value after is harmed"
+    assert tried.mapping.encode(rows).to_pylist() == values, "bytes are lost"
+    row = rows.slice(1, 1)
+    err, raw = (row.field(name)[0].as_py() for name in ("__err__", "__raw__"))
+    parsed = parse(tried.descriptor, payload)
+    if err is not None:
+        assert raw == value
+        assert parsed is None or names_field_zero(value, err), f"upb takes it, __err__ is {err}"
+        return
+    assert parsed is not None, "upb refuses it"
+    plain = tried.mapping.encode(without_raw(row))[0].as_py()
+    assert raw is not None or plain == value
+    assert raw is None or raw == value
+    assert raw is None or plain != value or tried.has_floats, "it needn't be kept raw"
+    if how & COLUMNS:
+        (cells,) = row.to_pylist()
+        assert columns_in(cells, tried.mapping.root, parsed) == columns_of(parsed, tried.mapping.root)
+
+
+def decoded(mapping: Mapping, values: list[bytes | None], how: int) -> pa.StructArray:
+    """The rows of the values, by the way that `how` says."""
+    column = exact_binary(values, large=bool(how & LARGE))
+    program = replace(mapping.program, chunk_rows=1) if how & TINY_CHUNKS else mapping.program
+    if not how & ENVELOPE:
+        return decode(column, program)
+    # The neighbours have no envelope, every other value has.
+    lengths = np.full(len(values), len(PREFIX), np.int32)
+    lengths[[0, -2]] = 0
+    return decode(column, program, prefix_lengths=lengths)
+
+
+def without_raw(row: pa.StructArray) -> pa.StructArray:
+    """The row as its columns alone tell it."""
+    fields = list(row.type)
+    columns = [pa.nulls(len(row), pa.binary()) if each.name == "__raw__" else row.field(each.name) for each in fields]
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def seeds() -> Iterator[bytes]:
+    """Inputs to begin with: what the conformance suite sends, and two values of each schema."""
+    names = {name: index for index, name in enumerate(SUITE)}
+    for message, data, _ in suite.read_payloads():
+        yield bytes([names[message], COLUMNS]) + data
+    for index in range(len(FAMILY)):
+        for how, value in enumerate(subject(index).neighbours):
+            yield bytes([index, COLUMNS | how * (TINY_CHUNKS | ENVELOPE | FORMS)]) + value
+        yield bytes([index, GENERATED | COLUMNS]) + SeededChoices(index).data(200)

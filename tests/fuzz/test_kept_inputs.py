@@ -1,0 +1,16 @@
+"""Inputs that reach every edge known, and those that once failed, on the kernels as they are shipped."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.corpus import TARGETS, read_corpus
+from tests.fuzz.drive import target
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_kept_inputs(name: str) -> None:
+    kept = read_corpus(name)
+    assert len(kept) > 10
+    for octets in kept:
+        target(name).check(octets)
