@@ -14,7 +14,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.errors import RegistryBehind, RegistryError
 from catalog.model import TopicRow
 from catalog.postgres import Connection
-from schema_mapping.descriptors import SourceSchema
+from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.ledger import LAST_FIXED_ID, ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
 from schema_mapping.options import MappingOptions
@@ -25,8 +25,8 @@ def assign_columns(
     connection: Connection,
     topic: TopicRow,
     *,
-    key: SourceSchema | None,
-    value: SourceSchema | None,
+    key: MessageSchema | None,
+    value: MessageSchema | None,
     options: MappingOptions | None,
     partition_source: PartitionSource,
     table: ArchiveTable | None,

@@ -11,14 +11,15 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, history, ledger, rewrites, starts, topics
+from catalog import files, history, ledger, registered, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.history import VersionRecord
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
+from catalog.registered import RememberedSchemas
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
-from schema_mapping.descriptors import SourceSchema
+from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment
 from schema_mapping.ledger import LedgerState
 from schema_mapping.options import MappingOptions
@@ -72,8 +73,8 @@ class Registry:
         self,
         topic: TopicRow,
         *,
-        key: SourceSchema | None,
-        value: SourceSchema | None,
+        key: MessageSchema | None,
+        value: MessageSchema | None,
         table: ArchiveTable | None,
         options: MappingOptions | None = None,
         partition_source: PartitionSource = "nested",
@@ -108,6 +109,16 @@ class Registry:
         """The mapping that wrote the rows of a schema version."""
         with self._postgres.transaction() as connection:
             return ledger.row_mapping(connection, topic, version)
+
+    def remembered_schemas(self, topic: TopicRow, registry: str) -> RememberedSchemas:
+        """What the schema registry of this name has said of the topic's schemas."""
+        with self._postgres.transaction() as connection:
+            return registered.load(connection, topic, registry)
+
+    def remember_schemas(self, topic: TopicRow, registry: str, news: RememberedSchemas) -> None:
+        """Keep what a schema registry said, for times when it is down."""
+        with self._postgres.transaction() as connection:
+            registered.remember(connection, topic, registry, news)
 
     def starts(self, topic: TopicRow, decided: Mapping[int, int] | None = None) -> dict[int, int]:
         """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet."""

@@ -9,7 +9,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from google.protobuf import __version__ as protobuf_version
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -30,11 +30,39 @@ class SourceSchema:
     """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports.
 
     `extensions` are the full names of those that become columns; the set holds the files that define them, too.
+    `envelope` is what a coerced replay puts before messages that were written without one.
     """
 
     descriptor_set: bytes
     message: str
     extensions: tuple[str, ...] = ()
+    envelope: bytes | None = None
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The full names of the message types that it may be."""
+        return (self.message,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionSchema:
+    """Several message types, each of which may be what a key or value holds; each has descriptors of its own."""
+
+    members: tuple[SourceSchema, ...]
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The full names of the message types that it may be."""
+        return tuple(member.message for member in self.members)
+
+    @property
+    def envelope(self) -> None:
+        """None: without an envelope nothing says which of the messages a value is, so none can be added."""
+        return None
+
+
+MessageSchema: TypeAlias = SourceSchema | UnionSchema
+"""What a topic's key or value may have as its schema."""
 
 
 def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:

@@ -15,7 +15,7 @@ from schema_mapping import names
 from schema_mapping.errors import DescriptorError
 from schema_mapping.ledger import Path, Root
 from schema_mapping.options import HARD_COLUMNS, HARD_DEPTH, MappingOptions
-from schema_mapping.type_graph import FieldType, TypeGraph
+from schema_mapping.type_graph import UNION_ROOT, FieldType, TypeGraph
 from schema_mapping.types import Cardinality
 
 Place: TypeAlias = tuple[Root, Path]
@@ -48,6 +48,11 @@ class Spot:
         """Messages from the root, which is 1."""
         return len(self.above) + 1
 
+    @property
+    def is_member(self) -> bool:
+        """Whether it is one of a root's several message types, which always have columns."""
+        return self.above == (UNION_ROOT,)
+
 
 def plan(
     roots: Mapping[Root, TypeGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
@@ -58,7 +63,7 @@ def plan(
     elsewhere. Raises DescriptorError when the fields that must have a column are more than 10,000.
     """
     needed = used + sum(ROOT_LEAVES + _inner_leaves(graph, graph.root) for graph in roots.values())
-    standing = dict(_expand(roots, HARD_DEPTH, lambda spot, _: decided.get(spot.place, False)))
+    standing = dict(_expand(roots, HARD_DEPTH, lambda spot, _: spot.is_member or decided.get(spot.place, False)))
     needed += sum(standing.values())
     if needed > HARD_COLUMNS:
         raise DescriptorError(

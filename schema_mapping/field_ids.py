@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
-from schema_mapping.comments import document, read_comments
-from schema_mapping.descriptors import SourceSchema
+from schema_mapping.comments import document
+from schema_mapping.descriptors import MessageSchema
 from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
 from schema_mapping.fixed_columns import FIXED_LEAVES
 from schema_mapping.iceberg_types import ledger_field
 from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
 from schema_mapping.ledger_tree import ROOTS, Ledger
-from schema_mapping.mapping import Mapping, RawMapping, compile_source
+from schema_mapping.mapping import RawMapping
 from schema_mapping.options import MappingOptions
-from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json, table_schema
+from schema_mapping.row import AnyMapping, PartitionSource, RowMapping, row_mapping_from_json, table_schema
 from schema_mapping.shape import raw_shape, root_shape
-from schema_mapping.type_graph import TypeGraph, source_graph
+from schema_mapping.sides import Side, read_side
+from schema_mapping.type_graph import TypeGraph
 from schema_mapping.well_known import with_native_columns
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
@@ -49,8 +50,8 @@ class Assignment:
 def assign(
     state: LedgerState,
     *,
-    key: SourceSchema | None = None,
-    value: SourceSchema | None = None,
+    key: MessageSchema | None = None,
+    value: MessageSchema | None = None,
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
 ) -> Assignment:
@@ -60,10 +61,11 @@ def assign(
     read or has more fields than a table takes.
     """
     options = options or MappingOptions()
-    schemas: dict[Root, SourceSchema | None] = {"key": key, "val": value}
-    sources = {root: source for root, source in schemas.items() if source is not None}
-    graphs = {root: source_graph(source) for root, source in sources.items()}
-    fingerprint = row_fingerprint(graphs, options, partition_source)
+    schemas: dict[Root, MessageSchema | None] = {"key": key, "val": value}
+    sides = {root: read_side(schema, state, root) for root, schema in schemas.items() if schema is not None}
+    graphs = {root: side.graph for root, side in sides.items()}
+    envelopes = {root: None if schema is None else schema.envelope for root, schema in schemas.items()}
+    fingerprint = row_fingerprint(graphs, options, partition_source, envelopes)
     seen = state.version_of(fingerprint)
     if seen is not None:
         return Assignment(
@@ -74,17 +76,18 @@ def assign(
             version=seen.version,
             fingerprint=fingerprint,
         )
-    comments = {root: read_comments(source) for root, source in sources.items()}
     version = 1 + max((each.version for each in state.versions), default=0)
     ledger = Ledger(state, version)
     changes = _evolve(ledger, graphs, options, kept_before=_keeps_removed(state))
-    for root, graph in graphs.items():
-        document(ledger.roots[root], graph, comments[root])
+    for root, side in sides.items():
+        document(ledger.roots[root], side.graph, side.comments())
     row = RowMapping(
-        key=_mapping(ledger, "key", key, options),
-        value=_mapping(ledger, "val", value, options),
+        key=_mapping(ledger, "key", sides, options),
+        value=_mapping(ledger, "val", sides, options),
         schema_version=version,
         partition_source=partition_source,
+        key_envelope=envelopes["key"],
+        value_envelope=envelopes["val"],
     )
     newest = SchemaVersion(version=version, fingerprint=fingerprint, mapping=json.dumps(row.to_json()))
     entries = ledger.entries()
@@ -99,11 +102,15 @@ def assign(
 
 
 def row_fingerprint(
-    graphs: MappingOf[Root, TypeGraph], options: MappingOptions, partition_source: PartitionSource
+    graphs: MappingOf[Root, TypeGraph],
+    options: MappingOptions,
+    partition_source: PartitionSource,
+    envelopes: MappingOf[Root, bytes | None],
 ) -> str:
-    """SHA-256, in hex, over the facts of both schemas and the options."""
+    """SHA-256, in hex, over the facts of both schemas, the options, and the envelopes that replay may add."""
     facts = {root: graph.fingerprint() for root, graph in graphs.items()}
-    text = json.dumps([facts, options.to_json(), partition_source], sort_keys=True)
+    added = {root: envelope.hex() for root, envelope in envelopes.items() if envelope is not None}
+    text = json.dumps([facts, options.to_json(), partition_source, *([added] if added else [])], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -130,8 +137,9 @@ def _evolve(
     return evolution.changes()
 
 
-def _mapping(ledger: Ledger, root: Root, source: SourceSchema | None, options: MappingOptions) -> Mapping | RawMapping:
+def _mapping(ledger: Ledger, root: Root, sides: MappingOf[Root, Side], options: MappingOptions) -> AnyMapping:
     ids = assigned_ids(ledger, root)
-    if source is None:
+    side = sides.get(root)
+    if side is None:
         return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)
-    return compile_source(source, ids, root == names.KEY, options)
+    return side.compile(ids, options, keep_raw=root == names.KEY)

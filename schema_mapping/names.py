@@ -51,6 +51,9 @@ PREFIX_STEP: Final = -5
 ERR_STEP: Final = -6
 UNRECOGNIZED_STEP: Final = -7
 
+MEMBER_STEP: Final = 1 << 29
+"""Steps above this one are message types of a key or value that has several; no Protobuf field number is so large."""
+
 STEP_NAMES: Final = {
     ELEMENT_STEP: ELEMENT_NAME,
     MAP_KEY_STEP: MAP_KEY_NAME,

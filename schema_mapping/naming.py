@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from schema_mapping import names
 from schema_mapping.ledger_tree import STRUCTS, Node
+from schema_mapping.union import member_column
 
 
 def name_columns(struct: Node) -> None:
@@ -34,13 +35,13 @@ def _name_fields(fields: Iterable[Node]) -> None:
     for node in live:
         if node.keeps_name:
             continue
-        if node.source_name.lower() in taken:
+        if _plain_name(node).lower() in taken:
             yielding.append(node)
         else:
-            node.name = node.source_name
+            node.name = _plain_name(node)
             taken.add(node.name.lower())
     for node in yielding:
-        _take(node, f"{node.source_name}_{node.step}", taken)
+        _take(node, _with_number(node, _plain_name(node)), taken)
     steps = {node.step for node in live}
     for node in ordered:
         if not node.live:
@@ -52,9 +53,17 @@ def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
     if superseded and not node.name.endswith(mark):
         _take(node, f"{node.name}{mark}", taken)
     elif node.name.lower() in taken:
-        _take(node, f"{node.name}_{node.step}", taken)
+        _take(node, _with_number(node, node.name), taken)
     else:
         taken.add(node.name.lower())
+
+
+def _plain_name(node: Node) -> str:
+    return member_column(node.source_name) if node.step > names.MEMBER_STEP else node.source_name
+
+
+def _with_number(node: Node, name: str) -> str:
+    return f"{name}_{node.step if node.step < names.MEMBER_STEP else node.step - names.MEMBER_STEP}"
 
 
 def _take(node: Node, name: str, taken: set[str]) -> None:

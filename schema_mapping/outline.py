@@ -15,9 +15,11 @@ from typing import Any
 from schema_mapping.iceberg_types import column_order
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, Path, Root
 from schema_mapping.ledger_tree import ROOT_IDS, ROOTS
-from schema_mapping.mapping import Mapping, RawMapping
+from schema_mapping.mapping import RawMapping
+from schema_mapping.names import MEMBER_STEP
 from schema_mapping.protobuf_names import DeclaredFields, declared, field_name
-from schema_mapping.row import row_mapping_from_json
+from schema_mapping.row import AnyMapping, row_mapping_from_json
+from schema_mapping.union_mapping import UnionMapping
 
 ICEBERG_NAMES = {ColumnType.UINT: "int", ColumnType.CUT: "struct"}
 
@@ -35,9 +37,10 @@ class ExcludedOutline:
 class ColumnOutline:
     """One column. `number`, `source_name` and `protobuf` describe its field and are None for a column of ours.
 
-    An extension's `source_name` is its full name in brackets. `since` and `removed` are schema versions; `dropped`
-    tells that a removed column has left the table. `cut` is the reason why a message is kept whole in
-    `__unrecognized__`, `excluded` are fields of a message without a column.
+    An extension's `source_name` is its full name in brackets; one of several message types of a key or value has no
+    number, and the message's name. `since` and `removed` are schema versions; `dropped` tells that a removed column has
+    left the table. `cut` is the reason why a message is kept whole in `__unrecognized__`, `excluded` are fields of a
+    message without a column.
     """
 
     name: str
@@ -57,7 +60,7 @@ class ColumnOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootOutline:
-    """The columns of a key or value: its message (None without a schema), and everything below it."""
+    """The columns of a key or value: its message (None without a schema, several with | between), and all below it."""
 
     name: Root
     field_id: int
@@ -82,7 +85,7 @@ def outline(state: LedgerState) -> Outline:
     """The tree of a ledger that has at least one schema version."""
     newest = state.versions[-1]
     row = row_mapping_from_json(json.loads(newest.mapping))
-    mappings: dict[Root, Mapping | RawMapping] = {"key": row.key, "val": row.value}
+    mappings: dict[Root, AnyMapping] = {"key": row.key, "val": row.value}
     keep = row.options.keep_removed
     roots = (_root(root, mappings[root], state.entries, keep_removed=keep) for root in ROOTS)
     return Outline(version=newest.version, roots=tuple(roots))
@@ -93,24 +96,35 @@ def type_name(kind: ColumnType | str) -> str:
     return ICEBERG_NAMES.get(ColumnType(kind), str(kind))
 
 
-def _root(
-    root: Root, mapping: Mapping | RawMapping, entries: tuple[LedgerEntry, ...], *, keep_removed: bool
-) -> RootOutline:
+def _root(root: Root, mapping: AnyMapping, entries: tuple[LedgerEntry, ...], *, keep_removed: bool) -> RootOutline:
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in sorted(entries, key=column_order):
         if entry.root == root:
             below[entry.parent_id].append(entry)
-    message = mapping.message if isinstance(mapping, Mapping) else None
     top = ROOT_IDS[root]
     columns = _Columns(mapping, below, keep_removed=keep_removed)
-    return RootOutline(name=root, field_id=top, message=message, columns=columns.of(top), excluded=columns.excluded(()))
+    return RootOutline(
+        name=root,
+        field_id=top,
+        message=_messages(mapping),
+        columns=columns.of(top),
+        excluded=columns.excluded(()),
+    )
+
+
+def _messages(mapping: AnyMapping) -> str | None:
+    match mapping:
+        case RawMapping():
+            return None
+        case UnionMapping():
+            return " | ".join(mapping.messages)
+        case _:
+            return mapping.message
 
 
 class _Columns:
-    def __init__(
-        self, mapping: Mapping | RawMapping, below: MappingOf[int, list[LedgerEntry]], *, keep_removed: bool
-    ) -> None:
-        mapped = mapping if isinstance(mapping, Mapping) else None
+    def __init__(self, mapping: AnyMapping, below: MappingOf[int, list[LedgerEntry]], *, keep_removed: bool) -> None:
+        mapped = None if isinstance(mapping, RawMapping) else mapping
         self._below = below
         self._keep_removed = keep_removed
         self._declared = DeclaredFields(mapped.graph) if mapped else None
@@ -135,7 +149,7 @@ class _Columns:
             name=entry.name,
             field_id=entry.field_id,
             type=type_name(entry.type),
-            number=entry.path[-1] if is_field else None,
+            number=entry.path[-1] if 0 < entry.path[-1] < MEMBER_STEP else None,
             source_name=named if is_field else None,
             protobuf=None if field is None else declared(field),
             since=entry.since_version,

@@ -18,23 +18,30 @@ from schema_mapping.fixed_columns import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA
 from schema_mapping.iceberg_types import iceberg_field
 from schema_mapping.mapping import Mapping, RawMapping, mapping_from_json
 from schema_mapping.options import MappingOptions
+from schema_mapping.union_mapping import UNION_FORMAT, UnionMapping, union_from_json
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]
+AnyMapping: TypeAlias = Mapping | UnionMapping | RawMapping
 
 FORMAT: Final = 1
+
+_ENVELOPES: Final = ("key_envelope", "value_envelope")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowMapping:
     """How a record becomes a row: the mappings of key and value, and the schema version they make up.
 
-    `partition_source` is "flat" where the table has a top-level copy of `kafka.ingest_timestamp`.
+    `partition_source` is "flat" where the table has a top-level copy of `kafka.ingest_timestamp`. `key_envelope` and
+    `value_envelope` are what a coerced replay puts before messages that came without; None where none may.
     """
 
-    key: Mapping | RawMapping
-    value: Mapping | RawMapping
+    key: AnyMapping
+    value: AnyMapping
     schema_version: int
     partition_source: PartitionSource = "nested"
+    key_envelope: bytes | None = None
+    value_envelope: bytes | None = None
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -50,17 +57,19 @@ class RowMapping:
     @property
     def options(self) -> MappingOptions:
         """The options that key and value were mapped with."""
-        mapped = (each.options for each in (self.value, self.key) if isinstance(each, Mapping))
+        mapped = (each.options for each in (self.value, self.key) if not isinstance(each, RawMapping))
         return next(mapped, MappingOptions())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of all that makes the mapping: descriptors, ids, options, version."""
+        """A JSON object of all that makes the mapping: descriptors, ids, options, version, envelopes if any."""
+        envelopes = {name: getattr(self, name) for name in _ENVELOPES if getattr(self, name) is not None}
         return {
             "format": FORMAT,
             "schema_version": self.schema_version,
             "partition_source": self.partition_source,
             "key": self.key.to_json(),
             "value": self.value.to_json(),
+            **{name: envelope.hex() for name, envelope in envelopes.items()},
         }
 
 
@@ -69,11 +78,16 @@ def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
     if data.get("format") != FORMAT:
         raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
     return RowMapping(
-        key=mapping_from_json(data["key"]),
-        value=mapping_from_json(data["value"]),
+        key=_mapping(data["key"]),
+        value=_mapping(data["value"]),
         schema_version=data["schema_version"],
         partition_source=data["partition_source"],
+        **{name: bytes.fromhex(data[name]) for name in _ENVELOPES if name in data},
     )
+
+
+def _mapping(data: dict[str, Any]) -> AnyMapping:
+    return union_from_json(data) if data["format"] == UNION_FORMAT else mapping_from_json(data)
 
 
 def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:

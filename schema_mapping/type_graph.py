@@ -24,6 +24,9 @@ from schema_mapping.types import Cardinality, EnumType, WellKnown, WireKind
 # What is chosen counts as an option, and an excluded field is as good as not there.
 UNCOUNTED: Final = frozenset({"native", "decimal", "excluded"})
 SELDOM: Final = frozenset({"column", "extension"})
+UNION_ROOT: Final = "(one of)"
+"""The root of a graph of several message types, its fields; no Protobuf type has such a name."""
+
 UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
 
 

@@ -14,7 +14,7 @@ from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping.options import MappingOptions
-from schema_mapping.type_graph import FieldType, MessageType, TypeGraph, type_graph
+from schema_mapping.type_graph import UNION_ROOT, FieldType, MessageType, TypeGraph, type_graph
 from schema_mapping.types import Cardinality, WellKnown, WireKind
 
 UNSIGNED_LONGS: Final = (WireKind.UINT64, WireKind.FIXED64)
@@ -34,7 +34,9 @@ def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
     known = _known_in(graph) if options.well_known_types == "native" else {}
     decimal = options.uint64 == "decimal"
     types = {
-        name: replace(kind, fields=tuple(_native(field, known, decimal=decimal) for field in kind.fields))
+        name: kind
+        if name == UNION_ROOT
+        else replace(kind, fields=tuple(_native(field, known, decimal=decimal) for field in kind.fields))
         for name, kind in graph.types.items()
     }
     return replace(graph, types=types)

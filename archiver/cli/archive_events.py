@@ -33,6 +33,10 @@ class JsonObserver:
         """Write `topics_opened`."""
         self._write("topics_opened", tables=dict(tables))
 
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
+        """Write `schema_registry_down`."""
+        self._write("schema_registry_down", topic=topic, error=_error(error))
+
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Write `looked`, with the partitions that have something to archive."""
         behind = [

@@ -81,6 +81,12 @@ class PeopleObserver:
         if self._task is not None:
             self._bars.update(self._task, total=sum(self._ahead.values()))
 
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
+        """Say that the topic goes on with what is remembered."""
+        self._console.print(
+            f"[yellow]{topic}[/]: going on with the schemas last known: {error}", highlight=False, soft_wrap=True
+        )
+
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
         """Name the wave on a bar over all offsets of the run."""
         planned = [each for topic in ranges.values() for each in topic]

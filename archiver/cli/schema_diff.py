@@ -9,15 +9,18 @@ from typing import Any
 
 from archiver.config.model import ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError
-from archiver.schemas import (
-    SchemaPlace,
-    SourceSchema,
-    compile_proto,
-    mapping_options,
-    read_descriptor_set,
-    source_schema,
+from archiver.schemas import compile_proto, mapping_options, read_descriptor_set
+from archiver.schemas.topic import TopicSchemas
+from schema_mapping import (
+    AnyMapping,
+    LedgerState,
+    Mapping,
+    MessageSchema,
+    RawMapping,
+    UnionMapping,
+    UnionSchema,
+    assign,
 )
-from schema_mapping import LedgerState, Mapping, RawMapping, assign
 from schema_mapping.evolution import Change
 from schema_mapping.row import RowMapping, row_mapping_from_json
 
@@ -26,8 +29,8 @@ from schema_mapping.row import RowMapping, row_mapping_from_json
 class Schemas:
     """The schemas of key and value; None is a format without one."""
 
-    key: SourceSchema | None
-    value: SourceSchema | None
+    key: MessageSchema | None
+    value: MessageSchema | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +71,12 @@ def proposed_schemas(
     Raises ConfigError where the file can't be read or its message isn't known.
     """
     if file is None:
-        topic = settings.name
-        return Schemas(
-            key=source_schema(settings.key, SchemaPlace(topic=topic, part="key", registry=registry)),
-            value=source_schema(settings.value, SchemaPlace(topic=topic, part="value", registry=registry)),
-        )
+        today = TopicSchemas.read(settings, registry)
+        return Schemas(key=today.key, value=today.value)
     newest = _newest(state)
     side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
-    today = now.message if isinstance(now, Mapping) else None
-    name = message or (side.message if isinstance(side, ProtobufFormat) else None) or today
+    newest_message = now.message if isinstance(now, Mapping) else None
+    name = message or (side.message if isinstance(side, ProtobufFormat) else None) or newest_message
     if name is None:
         raise ConfigError("The topic has no schema yet: name the message with --message", topic=settings.name)
     extensions = side.extensions if isinstance(side, ProtobufFormat) else ()
@@ -109,16 +109,20 @@ def _newest(state: LedgerState) -> RowMapping:
     return row_mapping_from_json(json.loads(state.versions[-1].mapping))
 
 
-def _source(mapping: Mapping | RawMapping) -> SourceSchema | None:
-    if isinstance(mapping, RawMapping):
-        return None
-    return mapping.source
+def _source(mapping: AnyMapping) -> MessageSchema | None:
+    match mapping:
+        case RawMapping():
+            return None
+        case UnionMapping():
+            return UnionSchema(members=tuple(member.schema for member in mapping.members))
+        case _:
+            return mapping.source
 
 
 def _cuts(row: RowMapping) -> set[str]:
     return {
         f"{root}.{cut.column}  {cut.message}: {cut.reason.value}"
         for root, mapping in (("key", row.key), ("val", row.value))
-        if isinstance(mapping, Mapping)
+        if not isinstance(mapping, RawMapping)
         for cut in mapping.cuts
     }

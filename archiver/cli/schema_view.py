@@ -98,7 +98,8 @@ def _grow(tree: Tree, struct: RootOutline | ColumnOutline) -> None:
 def _line(column: ColumnOutline) -> Text:
     line = Text.assemble(column.name, (f"  #{column.field_id}", "cyan"), f"  {column.type}")
     if column.protobuf is not None:
-        line.append(f"  = {column.number} {column.source_name}: {column.protobuf}", style="blue")
+        field = "" if column.number is None else f"{column.number} {column.source_name}: "
+        line.append(f"  = {field}{column.protobuf}", style="blue")
     line.append(f"  since {column.since}", style="dim")
     if column.removed is not None:
         line.append(f"  {'dropped' if column.dropped else 'removed'} in {column.removed}", style="red")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -55,10 +56,15 @@ class RawFormat(Section):
 
 
 class ProtobufFormat(Section):
-    """Keys or values that are Protobuf messages of one type, from a descriptor set, `.proto` files or a registry."""
+    """Keys or values that are Protobuf messages, from a descriptor set, `.proto` files or a registry.
+
+    They are of one type, `message`, or with a registry of any of `messages`.
+    """
 
     format: Literal["protobuf"]
     message: str | None = Field(default=None, min_length=1)
+    messages: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    coerce: bool = False
     descriptors: Path | None = None
     proto: Paths = ()
     imports: tuple[Path, ...] = ()
@@ -73,6 +79,13 @@ class ProtobufFormat(Section):
     def _one_source(self) -> Self:
         if self.wire_format == "confluent":
             return self._from_registry()
+        if self.messages:
+            raise ValueError(
+                '`messages` goes with wire_format = "confluent": without the envelope of a schema registry nothing in'
+                " a record says which of them it is. Give one `message`"
+            )
+        if self.coerce:
+            raise ValueError('`coerce` goes with wire_format = "confluent": without a registry there is no envelope')
         if self.message is None:
             raise ValueError("give `message`, the full name of the message type")
         if self.subject is not None or self.subject_strategy != "topic_name":
@@ -89,9 +102,19 @@ class ProtobufFormat(Section):
     def _from_registry(self) -> Self:
         if self.descriptors is not None or self.proto or self.imports:
             raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
-        if self.message is None and self.subject is None and self.subject_strategy != "topic_name":
+        if self.messages:
+            self._check_messages()
+        elif self.message is None and self.subject is None and self.subject_strategy != "topic_name":
             raise ValueError("a subject named after the record needs `message`, the record's full name")
         return self
+
+    def _check_messages(self) -> None:
+        if self.message is not None:
+            raise ValueError("give either `message` or `messages`")
+        if len(set(self.messages)) < len(self.messages):
+            raise ValueError("`messages` names a message twice")
+        if self.coerce:
+            raise ValueError("`coerce` needs one `message`: without an envelope nothing says which of `messages` it is")
 
 
 FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
@@ -133,7 +156,7 @@ class RegistrySection(Section):
 class SchemaRegistrySection(Section):
     """Where the schema registry is (Confluent's REST API), and who asks."""
 
-    url: str = Field(min_length=1)
+    url: str = Field(min_length=1, repr=False)
     username: str | None = None
     password: str | None = Field(default=None, repr=False)
     token: str | None = Field(default=None, repr=False)
@@ -141,6 +164,7 @@ class SchemaRegistrySection(Section):
     cert_file: Path | None = None
     key_file: Path | None = None
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300.0)
+    latest_ttl: Seconds = Field(default=0.0, ge=0.0, le=3600.0)
 
     @model_validator(mode="after")
     def _one_identity(self) -> Self:
@@ -152,7 +176,9 @@ class SchemaRegistrySection(Section):
             raise ValueError("`key_file` goes with `cert_file`")
         for url in self.url.split(","):
             if not url.strip().startswith(("http://", "https://")):
-                raise ValueError(f"{url.strip()!r} is no address: write http://HOST:PORT or https://HOST:PORT/PATH")
+                raise ValueError("`url` is no address: write http://HOST:PORT or https://HOST:PORT/PATH")
+            if "@" in urlsplit(url.strip()).netloc and (self.token is not None or self.username is not None):
+                raise ValueError("`url` names a user already: leave out `username`, `password` and `token`")
         return self
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 
 from archiver.config import Config, TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
-from archiver.errors import SchemaRegistryError, TopicBusy
+from archiver.errors import TopicBusy
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
@@ -24,7 +24,7 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import open_topic, target_of
 from archiver.ingest.waves import Waves, failing
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic import TopicSchemas, registry_name
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
@@ -101,8 +101,7 @@ class ArchiveJob:
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
             for topic in self._configured(brokers):
-                with suppress(SchemaRegistryError):  # keeps its own topic from starting, not the others
-                    TopicSchemas.read(topic, self._config.schema_registry)
+                TopicSchemas.check(topic, self._config.schema_registry)
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
@@ -119,8 +118,7 @@ class ArchiveJob:
             runs: list[TopicRun] = []
             for topic in self._configured(connected.brokers):
                 try:
-                    schemas = TopicSchemas.read(topic, self._config.schema_registry)
-                    runs.append(self._open(schemas, connected, leases, look_every))
+                    runs.append(self._open(self._schemas(topic, connected), connected, leases, look_every))
                 except ContextError as error:
                     refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
                     self._observer.failed(topic.name, None, error)
@@ -145,6 +143,15 @@ class ArchiveJob:
         self._observer.finished(report)
         return report
 
+    def _schemas(self, topic: TopicConfig, connected: _Connected) -> TopicSchemas:
+        """The topic's schemas, by what is remembered of the schema registry while that can't be asked."""
+        section = self._config.schema_registry
+        name = registry_name(topic, section)
+        known = connected.registry.find(cluster_id=connected.cluster_id, topic=topic.name) if name else None
+        if name is None or known is None:
+            return TopicSchemas.read(topic, section)
+        return TopicSchemas.read(topic, section, connected.registry.remembered_schemas(known, name))
+
     def _open(
         self, schemas: TopicSchemas, connected: _Connected, leases: ExitStack, look_every: float | None
     ) -> TopicRun:
@@ -156,6 +163,10 @@ class ArchiveJob:
             registry=connected.registry,
             catalog=connected.catalog,
         )
+        if schemas.registry is not None:
+            connected.registry.remember_schemas(opened.topic, schemas.registry, schemas.news)
+        if schemas.registry_down is not None:
+            self._observer.schema_registry_down(name, schemas.registry_down)
         _take_lease(connected.registry, opened.topic, leases)
         return TopicRun(
             schemas.config,

@@ -29,6 +29,9 @@ class MeteringObserver:
         del tables
         self._health.began()
 
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
+        """Do nothing: the topic goes on."""
+
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Note how far behind the partitions are."""
         self._health.progressed()

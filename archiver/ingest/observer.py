@@ -23,6 +23,9 @@ class JobObserver(Protocol):
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """This is how the topic's partitions stand, before a wave is planned."""
 
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
+        """The schema registry can't be asked; the topic goes on with what is remembered of it."""
+
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
         """A wave begins: a task for each range of each topic."""
 
@@ -49,6 +52,9 @@ class SilentObserver:
         """Do nothing."""
 
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
+        """Do nothing."""
+
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
         """Do nothing."""
 
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:

@@ -23,6 +23,11 @@ class Observers:
         for one in self._each:
             one.topics_opened(tables)
 
+    def schema_registry_down(self, topic: str, error: ContextError) -> None:
+        """Pass it on."""
+        for one in self._each:
+            one.schema_registry_down(topic, error)
+
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Pass it on."""
         for one in self._each:

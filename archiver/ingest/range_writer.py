@@ -7,9 +7,12 @@ last batch, and the last one where the task stopped. What a failed file held is 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from archiver.errors import SchemaRegistryError
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.rotation import EndReason, Rotation, Run, partition_folder
 from archiver.ingest.task_values import TranslateTask
@@ -68,16 +71,22 @@ class RangeWriter:
         self._start = self.written_until = offset
 
     def write(self, group: BatchGroup) -> None:
-        """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError."""
+        """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError.
+
+        Where an envelope's schema id can't be looked up, the batches before the record are appended, then the leaf of
+        SchemaRegistryError is raised that names it.
+        """
         for run in self._rotation.runs(group.times):
             if run.new_partition:
                 self._end_file(self.written_until, EndReason.TIME_PARTITION)
-            part = group.part(run.first, run.end)
-            self._append(part, run)
-            self.written_until = int(part.last_offset[-1]) + 1
-            self._leader_epoch = part.records.column("leader_epoch")[-1].as_py()
+            self._write_run(group.part(run.first, run.end), run)
             if self._open is not None and self._rotation.end_if_full(self._open.writer.size_bytes):
                 self._end_file(self.written_until, EndReason.TARGET_SIZE)
+
+    @property
+    def schema_ids(self) -> frozenset[int]:
+        """The ids of a schema registry that the records have named so far."""
+        return frozenset(self._translator.schema_ids)
 
     def cover(self, until: int) -> None:
         """Note that the offsets up to `until` hold no further records."""
@@ -95,6 +104,18 @@ class RangeWriter:
         if self._open is not None:
             self._open.writer.abort()
             self._open = None
+
+    def _write_run(self, part: BatchGroup, run: Run) -> None:
+        try:
+            self._append(part, run)
+        except SchemaRegistryError as error:
+            readable = int(np.searchsorted(part.last_offset, error.context.get("offset", -1)))
+            if readable:
+                shorter = replace(run, end=run.first + readable, times=run.times[:readable])
+                self._write_run(part.part(0, readable), shorter)
+            raise
+        self.written_until = int(part.last_offset[-1]) + 1
+        self._leader_epoch = part.records.column("leader_epoch")[-1].as_py()
 
     def _append(self, part: BatchGroup, run: Run) -> None:
         started = time.perf_counter()

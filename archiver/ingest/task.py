@@ -7,12 +7,12 @@ partition. Nothing is committed here, and running a task twice does no harm: the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 
 from archiver.ingest.grouping import Grouper
 from archiver.ingest.range_writer import RangeWriter
-from archiver.ingest.task_values import TaskMetrics, TaskResult, TranslateTask
+from archiver.ingest.task_values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.upload import Uploader
 from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
@@ -49,7 +49,13 @@ def translate_range(task: TranslateTask) -> TaskResult:
         error=error or ended or uploaded,
         started_ns=started_ns,
         finished_ns=time.time_ns(),
+        learned=_learned(task.target, writer.schema_ids),
     )
+
+
+def _learned(target: TopicTarget, schema_ids: frozenset[int]) -> Mapping[int, bytes]:
+    readers = [each for each in (target.key_envelope, target.value_envelope) if each is not None]
+    return readers[0].ids.learned(schema_ids) if readers else {}
 
 
 def _attempt(step: Callable[[], None]) -> ContextError | None:

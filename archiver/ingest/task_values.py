@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -106,6 +106,7 @@ class TaskResult:
     """What a task covered: ranges that follow each other from the planned start; fewer where `error` ended it early.
 
     `started_ns` and `finished_ns` are by the worker's clock, since 1970; 0 where it never came to say.
+    `learned` are schemas, by id, that the schema registry had to be asked for.
     """
 
     ranges: tuple[TranslatedRange, ...]
@@ -113,3 +114,4 @@ class TaskResult:
     error: ContextError | None = None
     started_ns: int = 0
     finished_ns: int = 0
+    learned: Mapping[int, bytes] = field(default_factory=dict)

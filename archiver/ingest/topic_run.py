@@ -29,6 +29,7 @@ from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
 from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
+from catalog.registered import RememberedSchemas
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -126,6 +127,7 @@ class TopicRun:
         """Stage what a task covered, and judge the error that ended it."""
         self._metrics += result.metrics
         self._observer.task_finished(self.name, planned, result)
+        self._remember(result.learned)
         chain = self._chains[planned.partition]
         is_head = planned.start_offset == chain.next
         if result.ranges:
@@ -211,6 +213,13 @@ class TopicRun:
         if asked:
             for partition, size in self._brokers.log_sizes(self.name, asked).items():
                 self._density.learn(partition, offsets=logs[partition], size=size)
+
+    def _remember(self, schemas: Mapping[int, bytes]) -> None:
+        """Keep what the schema registry told a task, for later tasks, and for times when it is down."""
+        if schemas and self.opened.schema_registry is not None:
+            news = RememberedSchemas(schemas=schemas)
+            self._registry.remember_schemas(self.opened.topic, self.opened.schema_registry, news)
+            self.opened = self.opened.knowing(schemas)
 
     def _learn(self, partition: int, result: TaskResult) -> None:
         if result.error is not None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
@@ -36,7 +37,8 @@ DATA_PATH = "write.data.path"
 class TopicTable:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
-    `change` is what the table's columns have to become; it goes with the next commit.
+    `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
+    that gives envelopes their meaning, if records have any.
     """
 
     topic: TopicRow
@@ -45,6 +47,12 @@ class TopicTable:
     change: SchemaChange
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
+    schema_registry: str | None = None
+
+    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+        """The topic with more of the schema registry's schemas known, by id."""
+        key, value = (each and each.knowing(schemas) for each in (self.key_envelope, self.value_envelope))
+        return replace(self, key_envelope=key, value_envelope=value)
 
 
 def open_topic(
@@ -95,6 +103,7 @@ def open_topic(
         change=change,
         key_envelope=schemas.key_envelope,
         value_envelope=schemas.value_envelope,
+        schema_registry=schemas.registry,
     )
 
 

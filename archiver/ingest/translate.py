@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.errors import ParseHalted
+from archiver.errors import ParseHalted, SchemaRegistryError
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.header_columns import translate_headers
 from archiver.schemas import EnvelopeReader
@@ -22,7 +22,7 @@ from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.fixed_columns import KAFKA_FIELD, TIMESTAMP
-from schema_mapping.row import RowMapping
+from schema_mapping.row import AnyMapping, RowMapping
 
 YEAR_1_MS: Final = -62_135_596_800_000
 YEAR_9999_END_MS: Final = 253_402_300_799_999
@@ -42,7 +42,7 @@ _AS_ON_THE_WIRE: Final = (
 
 
 class Translator:
-    """Translates the groups of one partition with one mapping."""
+    """Translates the groups of one partition with one mapping. `schema_ids` are those that its envelopes have named."""
 
     def __init__(
         self,
@@ -61,13 +61,14 @@ class Translator:
         self._key_envelope = key_envelope
         self._value_envelope = value_envelope
         self._halts = on_parse_error == "halt"
+        self.schema_ids: set[int] = set()
 
     def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
         """The group's rows in order; `ingest_times` (ms) has one element a batch.
 
         One batch of rows, or more where their columns would pass 2 GiB together. Raises ParseHalted, naming the first
-        record that can't be decoded, where the topic asks for it, and the leaves of SchemaRegistryError where an
-        envelope's id can't be looked up.
+        record that can't be decoded, where the topic asks for it, and the leaves of SchemaRegistryError, with the
+        `offset`, where an envelope's id can't be looked up.
         """
         return self._split(group.records, np.repeat(ingest_times, group.rows))
 
@@ -82,8 +83,8 @@ class Translator:
             return first + self._split(records.slice(middle), ingest_times[middle:])
 
     def _rows(self, records: pa.RecordBatch, ingest_times: Int64Array) -> pa.RecordBatch:
-        key = decode_values(self._row.key, records.column("key"), self._key_envelope)
-        value = decode_values(self._row.value, records.column("value"), self._value_envelope)
+        key = self._decode("key", self._row.key, records, self._key_envelope)
+        value = self._decode("value", self._row.value, records, self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
@@ -91,6 +92,18 @@ class Translator:
         if self._row.partition_source == "flat":
             columns.append(ingest)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _decode(
+        self, part: str, mapping: AnyMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
+    ) -> pa.StructArray:
+        try:
+            return decode_values(mapping, records.column(part), envelope, seen=self.schema_ids)
+        except SchemaRegistryError as error:
+            context = {name: value for name, value in error.context.items() if name != "row"}
+            offset = records.column("offset")[error.context["row"]].as_py()
+            raise type(error)(
+                error.message, topic=self._topic, partition=self._partition, offset=offset, **context
+            ) from error
 
     def _kafka(self, records: pa.RecordBatch, ingest: pa.Array) -> pa.StructArray:
         event, append, raw = translate_timestamps(records)

@@ -17,6 +17,8 @@ from archiver.errors import ObjectMissing
 from archiver.replay.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
 from archiver.replay.scan import PartitionScan
 from archiver.replay.tables import CatalogTables, TableSource
+from archiver.rows.assemble import NO_COERCION
+from archiver.rows.coercion import Coercion
 from archiver.rows.deletes import DeleteFiles
 from archiver.rows.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
 from archiver.rows.merge import offsets_of
@@ -41,11 +43,16 @@ class TopicArchive:
         *,
         registry: Callable[[str], MappingSource] | None = None,
         formats: Mapping[str, SegmentFormat] = FORMATS,
+        coercion: Coercion = NO_COERCION,
     ) -> None:
-        """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach."""
+        """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach.
+
+        `coercion` says where envelopes are added; without it records come back byte for byte.
+        """
         self.topic = topic
         self._tables = tables
         self._formats = formats
+        self._coercion = coercion
         self._manifests = ManifestReader()
         self._lock = Lock()
         table = tables.load(topic)
@@ -121,14 +128,19 @@ class TopicArchive:
                 objects=ObjectStore.of(table.io.properties),
                 formats=self._formats,
                 mappings=self._mappings,
+                coercion=self._coercion,
             ),
         )
 
 
 def open_archive(config: Config, topic: str, tables: TableSource | None = None) -> TopicArchive:
-    """Open a topic's archive: its table from the catalog, mappings from footers and, where needed, the registry."""
+    """Open a topic's archive: its table from the catalog, mappings from footers and, where needed, the registry.
+
+    Envelopes are added where the topic's settings say `coerce`.
+    """
 
     def registry(cluster_id: str) -> MappingSource:
         return RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
 
-    return TopicArchive(topic, tables or CatalogTables(config), registry=registry)
+    coercion = Coercion.of(config.topic(topic))
+    return TopicArchive(topic, tables or CatalogTables(config), registry=registry, coercion=coercion)

@@ -6,6 +6,7 @@ design: byte for byte, or an error that names the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
+from archiver.rows.coercion import WITNESSES, Coercion, with_envelopes
 from archiver.rows.projection import Projection, compile_projection
 from archiver.rows.records import ASSEMBLED, HEADER
 from archiver.storage.columns import column_by_id, field_id
@@ -53,6 +55,8 @@ KAFKA_IDS = frozenset(
 )
 """What records need of `kafka`."""
 
+NO_COERCION = Coercion()
+
 _KAFKA_TYPE = pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in KAFKA_IDS])
 _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
@@ -66,11 +70,15 @@ class Mappings(Protocol):
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles the rows of one file, read with always the same columns; `schema` is the file's own."""
+    """Assembles the rows of one file, read with always the same columns; `schema` is the file's own.
+
+    `coercion` says where envelopes are added to what came without; otherwise records come back byte for byte.
+    """
 
     path: str
     schema: pa.Schema
     mappings: Mappings
+    coercion: Coercion = NO_COERCION
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
@@ -80,7 +88,8 @@ class Assembler:
         raw_id = None if raw is None else field_id(raw)
         if raw_id is None:
             raise self._incomplete(f"{names.KEY}.{names.RAW}")
-        return KAFKA_IDS | {raw_id, VAL_ID, HEADERS_ID}
+        witnesses = [field for field in key.type if field.name in WITNESSES] if key and self.coercion.key else []
+        return KAFKA_IDS | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
         """Return `kafka` of rows with at least these columns, missing ones null, names and types ours."""
@@ -101,17 +110,32 @@ class Assembler:
             kafka.field(names.OFFSET),
             types,
             record_timestamps(kafka),
-            pc.struct_field(key, names.RAW).cast(pa.binary()),
+            self._keys(key, kafka.field(names.SCHEMA_VERSION)),
             self._values(column_by_id(rows, VAL_ID), kafka.field(names.SCHEMA_VERSION)),
             self._headers(column_by_id(rows, HEADERS_ID)),
             kafka.field(names.LEADER_EPOCH),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
 
+    def _keys(self, key: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+        if not (self.coercion.key and {*WITNESSES} <= {field.name for field in key.type}):
+            return pc.struct_field(key, names.RAW).cast(pa.binary())
+        return self._by_version(key, versions, self._coerced_key)
+
+    def _coerced_key(self, key: pa.StructArray, version: int | None) -> pa.BinaryArray:
+        values = pc.struct_field(key, names.RAW).cast(pa.binary())
+        envelope = None if version is None else self.mappings.row_mapping(version).key_envelope
+        return values if envelope is None else with_envelopes(values, key, envelope)
+
     def _values(self, val: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+        return self._by_version(val, versions, self._encode)
+
+    def _by_version(
+        self, column: pa.StructArray, versions: pa.Int32Array, convert: Callable[[pa.StructArray, int | None], pa.Array]
+    ) -> pa.BinaryArray:
         distinct = pc.unique(versions)
         if len(distinct) == 1:
-            return self._encode(val, distinct[0].as_py())
+            return convert(column, distinct[0].as_py())
         parts = []
         places = []
         for version in distinct.to_pylist():
@@ -119,7 +143,7 @@ class Assembler:
                 raise self._incomplete(f"{names.KAFKA}.{names.SCHEMA_VERSION}")
             place = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
             places.append(place)
-            parts.append(self._encode(val.take(pa.array(place)), version))
+            parts.append(convert(column.take(pa.array(place)), version))
         order = np.argsort(np.concatenate(places), kind="stable")
         return pa.concat_arrays(parts).take(pa.array(order))
 
@@ -128,7 +152,8 @@ class Assembler:
             raise ReplayError(
                 "rows have no schema version: restore the file from a snapshot before the rewrite", file=self.path
             )
-        mapping = self.mappings.row_mapping(version).value
+        row = self.mappings.row_mapping(version)
+        mapping = row.value
         projection = self._projection(val.type, mapping.arrow_type, names.VAL, version)
         rows = projection(val)
         if projection.missing and self._needs_columns(rows):
@@ -140,7 +165,7 @@ class Assembler:
                 schema_version=version,
             )
         try:
-            return mapping.encode(rows)
+            values = mapping.encode(rows)
         except KernelError as error:
             raise ReplayError(
                 "rows can't be encoded back: the file was changed since it was written",
@@ -148,6 +173,11 @@ class Assembler:
                 schema_version=version,
                 cause=str(error),
             ) from error
+        if not self.coercion.value or row.value_envelope is None:
+            return values
+        if lost := [name for name in projection.missing if name.rpartition(".")[2] in WITNESSES]:
+            raise self._incomplete(*lost)
+        return with_envelopes(values, rows, row.value_envelope)
 
     def _headers(self, headers: pa.ListArray | None) -> pa.ListArray:
         if headers is None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
-from archiver.rows.assemble import KAFKA_IDS, Assembler
+from archiver.rows.assemble import KAFKA_IDS, NO_COERCION, Assembler
+from archiver.rows.coercion import Coercion
 from archiver.rows.deletes import DeleteFiles, Deletes, Mask
 from archiver.rows.mappings import KnownMappings
 from archiver.rows.merge import sorted_by_offset
@@ -22,12 +23,16 @@ from schema_mapping import names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows."""
+    """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows.
+
+    `coercion` says where envelopes are added; without it records come back byte for byte.
+    """
 
     deletes: DeleteFiles
     objects: ObjectStore
     formats: Mapping[str, SegmentFormat]
     mappings: KnownMappings
+    coercion: Coercion = NO_COERCION
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class OpenFile:
         deletes = storage.deletes.of(file)
         reader = segment_format.open(storage.objects, file.path)
         storage.mappings.learn(reader.metadata)
-        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings))
+        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion))
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""

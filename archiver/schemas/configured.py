@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, SchemaRegistrySection, TopicSection
+from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import BadSchema
-from archiver.schemas.envelope import EnvelopeReader
+from archiver.schemas.envelope import EnvelopeReader, write_envelope
 from archiver.schemas.files import read_descriptor_set
 from archiver.schemas.protoc import compile_proto
-from archiver.schemas.registry import RegistrySettings, SchemaRegistry
-from archiver.schemas.schema_ids import RegistryIds
-from schema_mapping.descriptors import SourceSchema
+from archiver.schemas.registered import CompiledSchema, indexes_of
+from archiver.schemas.schema_ids import SchemaIds
+from archiver.schemas.subjects import Subjects
+from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
 from schema_mapping.options import MappingOptions
 
 Part: TypeAlias = Literal["key", "value"]
@@ -22,14 +23,14 @@ FIRST = (0,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPlace:
-    """Whose schema is wanted: a topic's key or value, with the schema registry if there is one."""
+    """Whose schema is wanted: a topic's key or value, with the subjects of the schema registry if there is one."""
 
     topic: str
     part: Part
-    registry: SchemaRegistrySection | None = None
+    subjects: Subjects | None = None
 
 
-def source_schema(settings: FormatConfig, place: SchemaPlace) -> SourceSchema | None:
+def source_schema(settings: FormatConfig, place: SchemaPlace) -> MessageSchema | None:
     """The schema that a key's or value's settings name; None for raw.
 
     Raises ConfigError where a file can't be read, the leaves of SchemaRegistryError where the registry has none.
@@ -45,45 +46,27 @@ def source_schema(settings: FormatConfig, place: SchemaPlace) -> SourceSchema | 
 
 
 def envelope_reader(
-    settings: FormatConfig, schema: SourceSchema | None, registry: SchemaRegistrySection | None
+    settings: FormatConfig, schema: MessageSchema | None, ids: SchemaIds | None
 ) -> EnvelopeReader | None:
     """How the envelopes of a key or value are read; None where it has none."""
     if not isinstance(settings, ProtobufFormat) or settings.wire_format == "plain":
         return None
     assert schema is not None
-    assert registry is not None
-    return EnvelopeReader(message=schema.message, ids=RegistryIds(settings=registry_settings(registry)))
+    assert ids is not None
+    return EnvelopeReader(messages=schema.messages, ids=ids, coerce=settings.coerce)
 
 
-def registry_settings(section: SchemaRegistrySection) -> RegistrySettings:
-    """The settings of a client."""
-    return RegistrySettings(
-        urls=tuple(url.strip() for url in section.url.split(",")),
-        username=section.username,
-        password=section.password,
-        token=section.token,
-        ca_file=_text(section.ca_file),
-        cert_file=_text(section.cert_file),
-        key_file=_text(section.key_file),
-        timeout=section.timeout,
-    )
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def subject_of(settings: ProtobufFormat, place: SchemaPlace) -> str:
-    """The subject under which the registry has the schema."""
+def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:
+    """The subject under which the registry has the schema of `message`."""
     if settings.subject is not None:
         return settings.subject
     match settings.subject_strategy:
         case "topic_name":
             return f"{place.topic}-{place.part}"
         case "record_name":
-            return str(settings.message)
+            return str(message)
         case "topic_record_name":
-            return f"{place.topic}-{settings.message}"
+            return f"{place.topic}-{message}"
 
 
 def mapping_options(topic: TopicSection) -> MappingOptions:
@@ -101,11 +84,50 @@ def mapping_options(topic: TopicSection) -> MappingOptions:
     )
 
 
-def _registered(settings: ProtobufFormat, place: SchemaPlace) -> SourceSchema:
-    assert place.registry is not None
-    subject = subject_of(settings, place)
-    latest = SchemaRegistry(registry_settings(place.registry)).latest(subject)
-    message = settings.message or min(latest.messages_at(FIRST), default=None)
-    if message is None:
+def _registered(settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
+    if settings.messages:
+        members = tuple(_latest(settings, place, each) for each in settings.messages)
+        taken = {name for member in members for name in member.extensions}
+        if unused := [name for name in settings.extensions if name not in taken]:
+            raise BadSchema(
+                "none of the `messages` has anything that this extends", topic=place.topic, extensions=unused
+            )
+        return UnionSchema(members=members)
+    return _latest(settings, place, settings.message)
+
+
+def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> SourceSchema:
+    """The newest schema of a message; of the first that its subject declares where none is named."""
+    assert place.subjects is not None
+    subject = subject_of(settings, place, message)
+    latest = place.subjects.latest(subject)
+    name = message or min(latest.messages_at(FIRST), default=None)
+    if name is None:
         raise BadSchema("the subject's schema declares no message", subject=subject, schema_id=latest.id)
-    return latest.source(message, settings.extensions)
+    source = latest.source(name, _extensions(settings, latest, name))
+    return source if not settings.coerce else replace(source, envelope=_envelope(latest, name, subject))
+
+
+def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) -> tuple[str, ...]:
+    """The extensions that become columns: all, or of several messages those that extend this one."""
+    if not settings.messages:
+        return settings.extensions
+    schema.source(message)
+    fitting: list[str] = []
+    for name in settings.extensions:
+        with suppress(BadSchema):
+            fitting += schema.source(message, (name,)).extensions
+    return tuple(fitting)
+
+
+def _envelope(schema: CompiledSchema, message: str, subject: str) -> bytes:
+    """What stands before a message of this schema; BadSchema where its file doesn't declare it."""
+    indexes = indexes_of(schema.main, message)
+    if indexes is None:
+        raise BadSchema(
+            "`coerce` needs the id under which the message is registered, and the subject's schema only imports it",
+            subject=subject,
+            schema_id=schema.id,
+            message=message,
+        )
+    return write_envelope(schema.id, indexes)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
@@ -45,23 +45,53 @@ class CompiledSchema:
     files: FileDescriptorSet
 
     def messages_at(self, indexes: Indexes) -> frozenset[str]:
-        """Full names of the messages that the indexes may mean.
-
-        Java counts declared messages only, other clients the entries of maps too: where they differ, both are meant.
-        """
-        found = (_at(self.main, indexes, with_entries=each) for each in (False, True))
-        return frozenset(name for name in found if name is not None)
+        """Full names of the messages that the indexes may mean; see the function of this name."""
+        return messages_at(self.main, indexes)
 
     def source(self, message: str, extensions: tuple[str, ...] = ()) -> SourceSchema:
         """The schema of one of its messages. Raises BadSchema, naming the id, where it or an extension isn't there."""
-        source = SourceSchema(
-            descriptor_set=self.files.SerializeToString(deterministic=True), message=message, extensions=extensions
-        )
+        source = SourceSchema(descriptor_set=self.to_bytes(), message=message, extensions=extensions)
         try:
             source_graph(source)
         except DescriptorError as error:
             raise BadSchema(error.message, schema_id=self.id, **error.context) from error
         return source
+
+    def to_bytes(self) -> bytes:
+        """A serialized descriptor set from which `from_bytes` makes an equal schema."""
+        return self.files.SerializeToString(deterministic=True)
+
+    @classmethod
+    def from_bytes(cls, schema_id: int, data: bytes) -> Self:
+        """The schema that `to_bytes` gave."""
+        files = FileDescriptorSet.FromString(data)
+        return cls(id=schema_id, main=_main(files), files=files)
+
+
+def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
+    """Full names of the messages that the indexes may mean.
+
+    Java counts declared messages only, other clients the entries of maps too: where they differ, both are meant.
+    """
+    found = (_at(main, indexes, with_entries=each) for each in (False, True))
+    return frozenset(name for name in found if name is not None)
+
+
+def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
+    """The indexes of a message as Java counts them; None where the file doesn't declare it."""
+    scope = f"{main.package}." if main.package else ""
+    if not message.startswith(scope):
+        return None
+    found: list[int] = []
+    declared: Iterable[DescriptorProto] = main.message_type
+    for name in message.removeprefix(scope).split("."):
+        counted = [each for each in declared if not each.options.map_entry]
+        at = next((place for place, each in enumerate(counted) if each.name == name), None)
+        if at is None:
+            return None
+        found.append(at)
+        declared = counted[at].nested_type
+    return tuple(found)
 
 
 def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
@@ -79,8 +109,11 @@ def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
         files = _compile(texts, ready)
     except ConfigError as error:
         raise BadSchema(error.message, schema_id=schema.id) from error
-    main = next(file for file in files.file if file.name == MAIN_FILE)
-    return CompiledSchema(id=schema.id, main=main, files=files)
+    return CompiledSchema(id=schema.id, main=_main(files), files=files)
+
+
+def _main(files: FileDescriptorSet) -> FileDescriptorProto:
+    return next(file for file in files.file if file.name == MAIN_FILE)
 
 
 def _compile(texts: Mapping[str, str], ready: Mapping[str, FileDescriptorProto]) -> FileDescriptorSet:

@@ -4,35 +4,84 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archiver.config.model import SchemaRegistrySection, TopicConfig
-from archiver.errors import ConfigError
-from archiver.schemas.configured import SchemaPlace, envelope_reader, source_schema
+from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
+from archiver.errors import ConfigError, SchemaRegistryError
+from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, source_schema
 from archiver.schemas.envelope import EnvelopeReader
-from schema_mapping.descriptors import SourceSchema
+from archiver.schemas.settings import registry_settings
+from archiver.schemas.subjects import NOTHING, Subjects
+from catalog.registered import RememberedSchemas
+from schema_mapping.descriptors import MessageSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings with the schemas they name, read, and how envelopes before its messages are."""
+    """A topic's settings with the schemas they name, read, and how envelopes before its messages are.
+
+    `registry` names the schema registry that was asked, if one was; `news` is what it said that wasn't remembered.
+    `registry_down` is why it couldn't be asked, where what is remembered stands in for it.
+    """
 
     config: TopicConfig
-    key: SourceSchema | None
-    value: SourceSchema | None
+    key: MessageSchema | None
+    value: MessageSchema | None
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
+    registry: str | None = None
+    news: RememberedSchemas = NOTHING
+    registry_down: SchemaRegistryError | None = None
+
+    @staticmethod
+    def check(config: TopicConfig, registry: SchemaRegistrySection | None = None) -> None:
+        """Read what can be read without asking a schema registry. Raises ConfigError, naming topic and file."""
+        for part, settings in _parts(config):
+            if not has_envelopes(settings):
+                _read(config, part, settings, None)
+            elif registry is not None:
+                registry_settings(registry)
 
     @classmethod
-    def read(cls, config: TopicConfig, registry: SchemaRegistrySection | None = None) -> TopicSchemas:
+    def read(
+        cls,
+        config: TopicConfig,
+        registry: SchemaRegistrySection | None = None,
+        remembered: RememberedSchemas = NOTHING,
+    ) -> TopicSchemas:
         """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
-        try:
-            key = source_schema(config.key, SchemaPlace(topic=config.name, part="key", registry=registry))
-            value = source_schema(config.value, SchemaPlace(topic=config.name, part="value", registry=registry))
-        except ConfigError as error:
-            raise ConfigError(error.message, topic=config.name, **error.context) from error
+        uses = registry is not None and any(map(has_envelopes, (config.key, config.value)))
+        subjects = Subjects(registry, remembered) if registry is not None and uses else None
+        key, value = (_read(config, part, settings, subjects) for part, settings in _parts(config))
+        ids = None if subjects is None else subjects.ids
         return cls(
             config=config,
             key=key,
             value=value,
-            key_envelope=envelope_reader(config.key, key, registry),
-            value_envelope=envelope_reader(config.value, value, registry),
+            key_envelope=envelope_reader(config.key, key, ids),
+            value_envelope=envelope_reader(config.value, value, ids),
+            registry=None if ids is None else ids.settings.name,
+            news=NOTHING if subjects is None else subjects.news,
+            registry_down=None if subjects is None else subjects.down,
         )
+
+
+def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatConfig], ...]:
+    return ("key", config.key), ("value", config.value)
+
+
+def _read(config: TopicConfig, part: Part, settings: FormatConfig, subjects: Subjects | None) -> MessageSchema | None:
+    try:
+        return source_schema(settings, SchemaPlace(topic=config.name, part=part, subjects=subjects))
+    except ConfigError as error:
+        raise ConfigError(error.message, topic=config.name, **error.context) from error
+
+
+def has_envelopes(settings: FormatConfig) -> bool:
+    """Whether keys or values stand behind a schema registry's envelope."""
+    return isinstance(settings, ProtobufFormat) and settings.wire_format == "confluent"
+
+
+def registry_name(config: TopicConfig, registry: SchemaRegistrySection | None) -> str | None:
+    """The name of the schema registry that the topic needs; None where it needs none."""
+    if registry is None or not any(map(has_envelopes, (config.key, config.value))):
+        return None
+    return registry_settings(registry).name

@@ -20,8 +20,8 @@ from archiver.schemas.enveloped import decode_values
 from archiver.upkeep.error_rows import ErrorFilter, ErrorKind, Mask, count_codes, error_codes
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
-from schema_mapping.mapping import Mapping, RawMapping
-from schema_mapping.row import RowMapping
+from schema_mapping.mapping import RawMapping
+from schema_mapping.row import AnyMapping, RowMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Decoding:
     value_envelope: EnvelopeReader | None = None
 
     @property
-    def parts(self) -> dict[str, tuple[Mapping | RawMapping, EnvelopeReader | None]]:
+    def parts(self) -> dict[str, tuple[AnyMapping, EnvelopeReader | None]]:
         """The mapping and envelope of key and value."""
         return {
             names.KEY: (self.row.key, self.key_envelope),

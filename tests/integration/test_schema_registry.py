@@ -10,8 +10,10 @@ import pytest
 from google.protobuf import message_factory
 
 from archiver.config import load_config
+from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.schemas.registry import client_of
 from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
 from tests.inline_engine import InlineEngine
 from tests.integration.readers import from_archive, from_kafka
@@ -32,18 +34,23 @@ def registry() -> Iterator[FakeRegistry]:
         yield registry
 
 
-def run(config: Path) -> JobReport:
-    return ArchiveJob(load_config(config), engine=InlineEngine()).run_once()
+def run(config: Path, engine: Engine | None = None) -> JobReport:
+    client_of.cache_clear()  # as another process would, knowing nothing
+    return ArchiveJob(load_config(config), engine=engine or InlineEngine()).run_once()
+
+
+def bare(text: str, **fields: object) -> bytes:
+    name = "t.M" if "message M" in text else "t.N"
+    return message_factory.GetMessageClass(descriptor_of(text, name))(**fields).SerializeToString()
 
 
 def enveloped(schema_id: int, text: str, **fields: object) -> bytes:
-    made = message_factory.GetMessageClass(descriptor_of(text, "t.M" if "message M" in text else "t.N"))(**fields)
-    return b"\0" + schema_id.to_bytes(4, "big") + b"\0" + made.SerializeToString()
+    return b"\0" + schema_id.to_bytes(4, "big") + b"\0" + bare(text, **fields)
 
 
 def read(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
     rows = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
-    return [row["val"] for row in sorted(rows, key=lambda row: row["kafka"]["offset"])]
+    return [row["val"] for row in sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))]
 
 
 def test_records_of_many_schemas_in_one_topic(stack: Stack, registry: FakeRegistry) -> None:
@@ -90,13 +97,164 @@ def test_a_registry_that_is_down_stops_only_its_topics(stack: Stack, registry: F
     config = stack.config(topics, schema_registry={"url": registry.url, "timeout": "100ms"})
     stack.produce(enveloped_topic, {"value": enveloped(number, FIRST, a=1)})
     stack.produce(plain, {"value": b"x"})
-    registry.faults[:] = [503] * 12
+    registry.down = True
     report = run(config)
-    failed = {topic.topic: type(topic.error) for topic in report.topics if topic.error}
-    assert failed == {enveloped_topic: SchemaRegistryUnavailable}
+    failed = {topic.topic: topic.error for topic in report.topics if topic.error}
+    assert failed.keys() == {enveloped_topic}
+    assert isinstance(failed[enveloped_topic], SchemaRegistryUnavailable)
+    assert "nothing is known yet of the topic's schema" in str(failed[enveloped_topic])
     assert len(read(stack, config, plain)) == 1
+    registry.down = False
     assert run(config).succeeded
     assert [row["a"] for row in read(stack, config, enveloped_topic)] == [1]
+
+
+def test_what_a_registry_that_is_down_has_said_before_counts(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic(2)
+    first = registry.register(f"{topic}-value", FIRST)
+    elsewhere = registry.register("elsewhere", SECOND)
+    config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url, "timeout": "100ms"})
+
+    def produce(partition: int, *ids: int) -> None:
+        for schema_id in ids:
+            value = enveloped(schema_id, SECOND, a=schema_id, b="new")
+            stack.produce(topic, {"value": value, "partition": partition})
+
+    produce(0, first, elsewhere)
+    assert run(config).succeeded
+    unseen = registry.register(f"{topic}-value", SECOND)
+    registry.down = True
+    asked = len(registry.asked)
+    produce(0, first, elsewhere, first, unseen, first)
+    produce(1, first, elsewhere)
+    report = run(config).topics[0]
+    assert report.error is None
+    ends = {each.partition: (each.to_offset, each.error) for each in report.partitions}
+    offset, error = ends[0]
+    assert offset == 5, "everything before the batch of the first record whose id was never seen"
+    assert isinstance(error, SchemaRegistryUnavailable)
+    assert {"partition": 0, "offset": 5, "schema_id": unseen}.items() <= error.context.items()
+    assert ends[1] == (2, None)
+    assert len(registry.asked) == asked
+    rows = read(stack, config, topic)
+    assert [row["__err__"] for row in rows] == [None] * 7
+    assert "b" not in rows[0]
+    registry.down = False
+    assert run(config).succeeded
+    rows = read(stack, config, topic)
+    assert [row["a"] for row in rows[:7]] == [first, elsewhere, first, elsewhere, first, unseen, first]
+    assert [row["__err__"] for row in rows] == [None] * 9
+    assert [row["b"] for row in rows[5:7]] == ["new", "new"]
+    assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
+
+
+def test_an_id_learned_from_a_record_is_remembered(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    registry.register(f"{topic}-value", FIRST)
+    elsewhere = registry.register("elsewhere", SECOND)
+    config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url, "timeout": "100ms"})
+    for _ in range(2):
+        stack.produce(topic, {"value": enveloped(elsewhere, SECOND, a=1)})
+        assert run(config).succeeded
+    assert registry.asked.count(f"/apis/ccompat/v7/schemas/ids/{elsewhere}") == 1
+
+
+@pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])
+def test_several_message_types_in_one_topic(stack: Stack, registry: FakeRegistry, strategy: str) -> None:
+    topic = stack.topic()
+    subjects = {
+        "topic_name": (f"{topic}-value", "one", "another"),
+        "record_name": ("whatever", "t.M", "t.N"),
+        "topic_record_name": ("whatever", f"{topic}-t.M", f"{topic}-t.N"),
+    }[strategy]
+    m_id, n_id = (registry.register(subject, text) for subject, text in zip(subjects[1:], (FIRST, OTHER), strict=True))
+    imports = 'syntax = "proto3"; package t; import "m.proto"; import "n.proto";'
+    both = f"{imports} message All {{ oneof one {{ M m = 1; N n = 2; }} }}"
+    all_id = registry.register(subjects[0], both, [("m.proto", subjects[1], 1), ("n.proto", subjects[2], 1)])
+    value = {**FORMAT, "messages": ["t.N", "t.M"], "subject_strategy": strategy}
+    config = stack.config({topic: {"value": value}}, schema_registry={"url": registry.url})
+    stack.produce(
+        topic,
+        {"value": enveloped(m_id, FIRST, a=1)},
+        {"value": enveloped(n_id, OTHER, a=2)},
+        {"value": None},
+        {"value": b"\0" + all_id.to_bytes(4, "big") + b"\0\x0a\x02\x08\x03"},
+        {"value": enveloped(m_id, FIRST, a=0) + b"\x08\0"},
+    )
+    assert run(config).succeeded
+    later = registry.register(subjects[1], SECOND)
+    if strategy == "topic_name":
+        registry.register(subjects[0], both, [("m.proto", subjects[1], 2), ("n.proto", subjects[2], 1)])
+    stack.produce(topic, {"value": enveloped(later, SECOND, a=5, b="new")})
+    assert run(config).succeeded
+    rows = read(stack, config, topic)
+    assert [row and row["m"] and row["m"]["a"] for row in rows] == [1, None, None, None, 0, 5]
+    assert [row and row["n"] and row["n"]["a"] for row in rows] == [None, 2, None, None, None, None]
+    assert rows[5]["m"]["b"] == "new"
+    assert (rows[3]["__err__"], rows[3]["__raw__"][:1]) == ("other_message@5", b"\0")
+    assert [row is not None and row["__raw__"] is not None for row in rows] == [False, False, False, True, True, False]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def test_keys_of_several_types(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    m_id, n_id = registry.register("t.M", FIRST), registry.register("t.N", OTHER)
+    key = {**FORMAT, "messages": ["t.M", "t.N"], "subject_strategy": "record_name"}
+    config = stack.config({topic: {"key": key}}, schema_registry={"url": registry.url})
+    stack.produce(topic, {"key": enveloped(m_id, FIRST, a=1)}, {"key": enveloped(n_id, OTHER, a=2)}, {"value": b"x"})
+    assert run(config).succeeded
+    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    keys = [row["key"] for row in sorted(found, key=lambda row: row["kafka"]["offset"])]
+    assert [key and (key["m"] and key["m"]["a"], key["n"] and key["n"]["a"]) for key in keys] == [
+        *((1, None), (None, 2), None)
+    ]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def test_a_coerced_replay_adds_envelopes(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    first = registry.register(f"{topic}-value", FIRST)
+    format_ = {**FORMAT, "coerce": True}
+    config = stack.config({topic: {"value": format_, "key": format_}}, schema_registry={"url": registry.url})
+    registry.register(f"{topic}-key", FIRST)
+    damage = b"\0\0\0"
+    stack.produce(
+        topic,
+        {"key": bare(FIRST, a=7), "value": bare(FIRST, a=1)},
+        {"key": enveloped(first, FIRST, a=8), "value": enveloped(first, FIRST, a=2)},
+        {"value": None},
+        {"value": b""},
+        {"value": damage},
+        {"value": b"\x08\0"},
+        {"value": b"\xff\xff"},
+    )
+    assert run(config).succeeded
+    second = registry.register(f"{topic}-value", SECOND)
+    stack.produce(topic, {"value": bare(SECOND, a=3, b="new")})
+    assert run(config).succeeded
+    rows = read(stack, config, topic)
+    assert [row and row["a"] for row in rows] == [1, 2, None, 0, None, 0, None, 3]
+    assert [row and row["__prefix__"] is not None for row in rows] == [False, True, None, *[False] * 5]
+    assert [row and row["__err__"] for row in rows] == [
+        *(None, None, None, None, "bad_envelope@0", None, "bad_envelope@0", None)
+    ]
+    produced = from_kafka(stack, topic, 1)
+    coerced = from_archive(config, topic, 1)
+    assert [seen.value for seen in coerced] == [
+        enveloped(first, FIRST, a=1),
+        produced[1].value,
+        None,
+        enveloped(first, FIRST),
+        damage,
+        enveloped(first, FIRST) + b"\x08\0",
+        b"\xff\xff",
+        enveloped(second, SECOND, a=3, b="new"),
+    ]
+    key_id = first + 1
+    assert [seen.key for seen in coerced] == [enveloped(key_id, FIRST, a=7), produced[1].key, *[None] * 6]
+    plain = config.read_text().replace('"coerce" = true', '"coerce" = false')
+    config.write_text(plain)
+    assert from_archive(config, topic, 1) == produced
 
 
 def test_a_subject_that_is_not_there_is_named(stack: Stack, registry: FakeRegistry) -> None:

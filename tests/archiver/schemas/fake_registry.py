@@ -15,10 +15,14 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 
 
 class FakeRegistry:
-    """What the server knows and does. `faults` are statuses to answer with before answers come."""
+    """What the server knows and does. `faults` are statuses to answer with before answers come.
+
+    While it is `down`, connections end without an answer, as behind a proxy; `asked` has what reached it otherwise.
+    """
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.url = f"http://{address[0]}:{address[1]}/apis/ccompat/v7"
+        self.down = False
         self.faults: list[int] = []
         self.asked: list[str] = []
         self.authorization: str | None = None
@@ -66,6 +70,9 @@ def fake_registry() -> Iterator[FakeRegistry]:
         registry: ClassVar[FakeRegistry]
 
         def do_GET(self) -> None:
+            if self.registry.down:
+                self.close_connection = True
+                return
             status, body = self.registry.answer(self.path, dict(self.headers))
             content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)

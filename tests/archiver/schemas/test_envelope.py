@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.schemas.envelope import BAD_ENVELOPE, OTHER_MESSAGE, UNKNOWN_SCHEMA_ID, EnvelopeReader, parse_indexes
+from archiver.schemas.envelope import (
+    BAD_ENVELOPE,
+    OTHER_MESSAGE,
+    UNKNOWN_SCHEMA_ID,
+    EnvelopeReader,
+    parse_indexes,
+    write_envelope,
+)
 from archiver.schemas.registered import Indexes
 
 
@@ -23,6 +31,13 @@ class Ids:
         if not 1 <= schema_id <= 9:
             return None
         return frozenset({"m.M"} if indexes in {(0,), (1, 2)} else {"m.Other"})
+
+    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+        return dict.fromkeys(schema_ids, b"")
+
+    def knowing(self, schemas: Mapping[int, bytes]) -> Ids:
+        del schemas
+        return self
 
 
 def zigzag(number: int) -> bytes:
@@ -41,7 +56,7 @@ def envelope(schema_id: int, *indexes: int) -> bytes:
 
 def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
     column = pa.array([b"padding", *values, b"padding"], kind or pa.binary()).slice(1, len(values))
-    found = EnvelopeReader(message="m.M", ids=Ids()).read(column)
+    found = EnvelopeReader(messages=("m.M",), ids=Ids()).read(column)
     codes: list[str | None] = [None] * len(values)
     for code, places in found.errors.items():
         for at in np.flatnonzero(places):
@@ -84,13 +99,13 @@ def test_every_fate(kind: pa.DataType) -> None:
 def test_nothing_to_read() -> None:
     assert read([]) == []
     assert read([None, None]) == [(0, None)] * 2
-    assert EnvelopeReader(message="m.M", ids=Ids()).read(pa.nulls(3, pa.binary())).lengths.tolist() == [0, 0, 0]
+    assert EnvelopeReader(messages=("m.M",), ids=Ids()).read(pa.nulls(3, pa.binary())).lengths.tolist() == [0, 0, 0]
 
 
 def test_a_column_asks_once_for_each_envelope() -> None:
     ids = Ids()
     values = pa.array([envelope(3) + bytes([at % 7]) for at in range(10_000)] + [envelope(99)] * 500)
-    found = EnvelopeReader(message="m.M", ids=ids).read(values)
+    found = EnvelopeReader(messages=("m.M",), ids=ids).read(values)
     assert ids.asked == 2
     assert int((found.lengths == 6).sum()) == 10_000
 
@@ -120,3 +135,10 @@ def test_against_reading_one_by_one(seed: int) -> None:
             assert code == BAD_ENVELOPE
         else:
             assert (length, code) == ((parsed[1], None) if "m.M" in names else (0, OTHER_MESSAGE))
+
+
+@pytest.mark.parametrize("indexes", [(0,), (1,), (0, 0), (3, 2, 1), (200, 0)])
+def test_writing_envelopes(indexes: Indexes) -> None:
+    written = write_envelope(70_000, indexes)
+    assert written == envelope(70_000, *indexes)
+    assert parse_indexes(written + b"more") == (indexes, len(written))

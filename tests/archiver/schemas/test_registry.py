@@ -21,6 +21,7 @@ from archiver.errors import (
 from archiver.schemas import SchemaPlace, source_schema
 from archiver.schemas.registry import RegistrySettings, SchemaRegistry
 from archiver.schemas.schema_ids import RegistryIds
+from archiver.schemas.subjects import Subjects
 from schema_mapping import compile_mapping
 from schema_mapping.descriptors import find_descriptor
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
@@ -204,7 +205,7 @@ def test_subjects_by_strategy(registry: FakeRegistry, keys: dict[str, str], subj
     registry.register(subject, ORDER, [("shop/unit.proto", "unit", 1)])
     settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
     section = SchemaRegistrySection(url=registry.url)
-    found = source_schema(settings, SchemaPlace(topic="orders", part="value", registry=section))
+    found = source_schema(settings, SchemaPlace(topic="orders", part="value", subjects=Subjects(section)))
     assert found is not None
     assert found.message == message
 

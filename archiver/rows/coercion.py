@@ -1,0 +1,48 @@
+"""Envelopes for messages that were written without one, put before them on replay where the topic says `coerce`.
+
+A row tells by itself: it was decoded, and `__prefix__` is null. The table and its digests never hold the added bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.config.model import FormatConfig, ProtobufFormat, TopicConfig
+from schema_mapping import names
+
+WITNESSES: Final = (names.PREFIX, names.ERR)
+"""The columns that tell whether a row's value came without an envelope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coercion:
+    """Which of a topic's keys and values get an envelope on replay where they came without one."""
+
+    key: bool = False
+    value: bool = False
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> Coercion:
+        """What a topic's settings say."""
+        return cls(key=_coerced(config.key), value=_coerced(config.value))
+
+
+def with_envelopes(values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes) -> pa.BinaryArray:
+    """The values, with `envelope` before those whose rows say that they came without one.
+
+    `rows` are structs with WITNESSES among their columns.
+    """
+    prefix, error = (pc.struct_field(rows, name) for name in WITNESSES)
+    bare = pc.and_(pc.and_(rows.is_valid(), prefix.is_null()), error.is_null())
+    if not pc.any(bare).as_py():
+        return values
+    first, nothing = (pa.scalar(each, values.type) for each in (envelope, b""))
+    return pc.if_else(bare, pc.binary_join_element_wise(first, values, nothing), values)
+
+
+def _coerced(settings: FormatConfig) -> bool:
+    return isinstance(settings, ProtobufFormat) and settings.coerce

@@ -1,0 +1,285 @@
+"""The mapping of a key or value that is one of several message types: a struct for each, at most one of them set.
+
+A value's type isn't in its bytes: who decodes says it, from the envelope. Otherwise as `mapping`: what a message's
+columns can't give back bit for bit is in `__raw__`. DESIGN sections 2 to 5.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.descriptor import Descriptor
+
+from schema_mapping import names
+from schema_mapping.arrow_types import root_type
+from schema_mapping.cuts import Cut, find_cuts
+from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from schema_mapping.errors import KernelError
+from schema_mapping.ids import IdAssignment
+from schema_mapping.mapping import mapping_fingerprint
+from schema_mapping.options import MappingOptions
+from schema_mapping.tree import build_tree
+from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.types import MappedMessage, RootIds
+from schema_mapping.union import unite
+from schema_mapping.well_known import with_native_columns
+
+if TYPE_CHECKING:
+    from pyiceberg.types import StructType
+
+    from schema_mapping.program import Program
+
+UNION_FORMAT = "protobuf_messages"
+NOT_ONE = -1
+"""In `which`: a value that is none of the messages."""
+
+Members = npt.NDArray[np.int16]
+_SPECIALS = (names.PREFIX, names.RAW, names.ERR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One of the message types: its step in column paths, and its schema."""
+
+    step: int
+    schema: SourceSchema
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class UnionMapping:
+    """The columns of several message types. Make one with `compile_union`.
+
+    `members` ascend by step, as their structs do in the rows; the other attributes are those of `Mapping`.
+    """
+
+    members: tuple[Member, ...]
+    ids: IdAssignment
+    keep_raw: bool
+    options: MappingOptions
+    fingerprint: str
+    root: MappedMessage
+    root_ids: RootIds
+    cuts: tuple[Cut, ...]
+    graph: TypeGraph
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The full names of the message types; places in it are what `decode` wants to know of each value."""
+        return tuple(member.schema.message for member in self.members)
+
+    @cached_property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow struct of decoded rows, with field ids."""
+        return root_type(self.root, self.root_ids)
+
+    @cached_property
+    def iceberg_type(self) -> StructType:
+        """The Iceberg struct of the column, with field ids."""
+        from schema_mapping.iceberg_types import iceberg_struct
+
+        return iceberg_struct(self.arrow_type)
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The kernel's tables of each member, compiled once in a process."""
+        from schema_mapping.program import compile_program
+
+        roots = [field.message for field in self.root.fields if field.message is not None]
+        assert len(roots) == len(self.members)
+        return tuple(compile_program(root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph) for root in roots)
+
+    def decode(
+        self, values: pa.BinaryArray, *, which: Members, prefix_lengths: npt.NDArray[np.int32] | None = None
+    ) -> pa.StructArray:
+        """Values as rows of `arrow_type`; a null value, or one that is NOT_ONE of the messages, is a null row.
+
+        `which` says for each value its message's place in `messages`. Otherwise as `Mapping.decode`.
+        """
+        from schema_mapping.decode import decode
+
+        found: dict[int, pa.StructArray] = {}
+        for place in np.unique(which[which != NOT_ONE]).tolist():
+            mine = which == place
+            own = values if mine.all() else pc.if_else(pa.array(mine), values, pa.scalar(None, values.type))
+            lengths = None if prefix_lengths is None else np.where(mine, prefix_lengths, 0).astype(np.int32)
+            found[place] = decode(own, self.programs[place], prefix_lengths=lengths)
+        return self._join(found, len(values))
+
+    def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
+        """The values that `rows` were decoded from, byte for byte.
+
+        Raises KernelError for rows of another type, and where a row without `__raw__` has not exactly one message.
+        """
+        from schema_mapping.encode import encode
+
+        if [field.name for field in rows.type] != [field.name for field in self.arrow_type]:
+            raise KernelError(
+                "rows to encode don't have the mapping's type", found=str(rows.type), wanted=str(self.arrow_type)
+            )
+        raw = rows.field(names.RAW)
+        result = pc.if_else(rows.is_valid(), raw, pa.scalar(None, raw.type))
+        waiting = rows.is_valid().to_numpy(zero_copy_only=False) & ~raw.is_valid().to_numpy(zero_copy_only=False)
+        messages = np.zeros(len(rows), dtype=np.int16)
+        for place, program in enumerate(self.programs):
+            struct = rows.field(place)
+            mine = waiting & struct.is_valid().to_numpy(zero_copy_only=False)
+            if mine.any():
+                messages += mine
+                result = _coalesced([result, encode(_of_member(rows, struct, mine, program), program)])
+        if (waiting & (messages != 1)).any():
+            row = int(np.argmax(waiting & (messages != 1)))
+            raise KernelError("a row has not exactly one of the messages", row=row, messages=self.messages)
+        return result
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `union_from_json` makes an equal mapping."""
+        return {
+            "format": UNION_FORMAT,
+            "messages": [
+                {
+                    "step": member.step,
+                    "message": member.schema.message,
+                    "extensions": list(member.schema.extensions),
+                    "descriptors": base64.b64encode(member.schema.descriptor_set).decode(),
+                }
+                for member in self.members
+            ],
+            "keep_raw": self.keep_raw,
+            "options": self.options.to_json(),
+            "columns": self.ids.to_json(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UnionMapping):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"UnionMapping({', '.join(self.messages)}, fingerprint={self.fingerprint[:12]})"
+
+    def __reduce__(self) -> tuple[Callable[..., UnionMapping], tuple[object, ...]]:
+        return _rebuild, (self.members, self.ids, self.keep_raw, self.options)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return self.fingerprint, self.keep_raw, self.ids
+
+    def _join(self, found: MappingOf[int, pa.StructArray], count: int) -> pa.StructArray:
+        fields = list(self.arrow_type)
+        columns = [
+            _message_column(found[place], fields[place].type) if place in found else pa.nulls(count, fields[place].type)
+            for place in range(len(self.members))
+        ]
+        for field in fields[len(columns) : -1]:
+            parts = [rows.field(field.name) for rows in found.values()]
+            columns.append(_coalesced(parts) if parts else pa.nulls(count, field.type))
+        columns.append(pa.nulls(count, fields[-1].type))
+        valid = np.zeros(count, dtype=bool)
+        for rows in found.values():
+            valid |= rows.is_valid().to_numpy(zero_copy_only=False)
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~valid))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberType:
+    """One of the message types while a mapping is compiled: its descriptor, the extensions wanted, its graph."""
+
+    descriptor: Descriptor
+    extensions: tuple[str, ...]
+    graph: TypeGraph
+
+    @classmethod
+    def of(cls, schema: SourceSchema) -> Self:
+        """The type that a schema declares. Raises DescriptorError for one that can't be read."""
+        descriptor = find_descriptor(schema)
+        graph = type_graph(descriptor, schema.extensions)
+        return cls(descriptor=descriptor, extensions=schema.extensions, graph=graph)
+
+    @property
+    def schema(self) -> SourceSchema:
+        """The schema, without what it doesn't need."""
+        return closure(self.descriptor, self.extensions)
+
+
+def compile_union(
+    members: MappingOf[int, MemberType], *, ids: IdAssignment, keep_raw: bool, options: MappingOptions
+) -> UnionMapping:
+    """The mapping of several message types, by step. Raises DescriptorError when the ids belong to others."""
+    graph = unite({step: member.graph for step, member in members.items()}).graph
+    columns = with_native_columns(graph, options)
+    root, root_ids = build_tree(columns, ids)
+    return UnionMapping(
+        members=tuple(Member(step=step, schema=member.schema) for step, member in sorted(members.items())),
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options,
+        fingerprint=mapping_fingerprint(graph, options),
+        root=root,
+        root_ids=root_ids,
+        cuts=find_cuts(columns, ids, options),
+        graph=graph,
+    )
+
+
+def union_from_json(data: MappingOf[str, Any]) -> UnionMapping:
+    """The mapping that `to_json` described."""
+    members = tuple(
+        Member(
+            step=each["step"],
+            schema=SourceSchema(
+                descriptor_set=base64.b64decode(each["descriptors"]),
+                message=each["message"],
+                extensions=tuple(each["extensions"]),
+            ),
+        )
+        for each in data["messages"]
+    )
+    return _rebuild(
+        members, IdAssignment.from_json(data["columns"]), data["keep_raw"], MappingOptions.from_json(data["options"])
+    )
+
+
+@lru_cache(maxsize=64)
+def _rebuild(members: tuple[Member, ...], ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> UnionMapping:
+    types = {member.step: MemberType.of(member.schema) for member in members}
+    return compile_union(types, ids=ids, keep_raw=keep_raw, options=options)
+
+
+def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """The message's own columns of decoded rows: null where there is none, or it couldn't be decoded."""
+    valid = rows.is_valid().to_numpy(zero_copy_only=False)
+    good = valid & ~rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
+    children = [rows.field(field.name) for field in kind]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=pa.array(~good))
+
+
+def _of_member(rows: pa.StructArray, struct: pa.StructArray, mine: npt.NDArray[np.bool_], program: Program) -> pa.Array:
+    """Rows of one member's own type, null where they aren't `mine`."""
+    fields = list(program.arrow_type)
+    specials = {name: rows.field(name) for name in _SPECIALS}
+    columns = [
+        specials[field.name] if field.name in specials else struct.field(struct.type.get_field_index(field.name))
+        for field in fields
+    ]
+    typed = [pa.field(field.name, column.type) for field, column in zip(fields, columns, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=typed, mask=pa.array(~mine))
+
+
+def _coalesced(parts: list[pa.Array]) -> pa.Array:
+    if len(parts) == 1:
+        return parts[0]
+    if any(pa.types.is_large_binary(part.type) for part in parts):
+        parts = [part.cast(pa.large_binary()) for part in parts]
+    return pc.coalesce(*parts)
