@@ -236,7 +236,7 @@ def check(package: str, seed: int, **options: object) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-@pytest.mark.parametrize("options", [{}])
+@pytest.mark.parametrize("options", [{}, {"well_known_types": "native", "uint64": "decimal"}])
 def test_several_messages_of_real_schemas(package: str, options: dict[str, object]) -> None:
     for seed in range(3):
         check(package, seed, **options)
