@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import names
 from schema_mapping.arrow_types import root_type
@@ -28,7 +27,7 @@ from schema_mapping.ids import IdAssignment
 from schema_mapping.mapping import mapping_fingerprint
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
-from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.type_graph import TypeGraph, source_graph
 from schema_mapping.types import MappedMessage, RootIds
 from schema_mapping.union import unite
 from schema_mapping.well_known import with_native_columns
@@ -194,23 +193,16 @@ class UnionMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberType:
-    """One of the message types while a mapping is compiled: its descriptor, the extensions wanted, its graph."""
+    """One of the message types while a mapping is compiled: its schema, without what it doesn't need, and its graph."""
 
-    descriptor: Descriptor
-    extensions: tuple[str, ...]
+    schema: SourceSchema
     graph: TypeGraph
 
     @classmethod
     def of(cls, schema: SourceSchema) -> Self:
         """The type that a schema declares. Raises DescriptorError for one that can't be read."""
-        descriptor = find_descriptor(schema)
-        graph = type_graph(descriptor, schema.extensions)
-        return cls(descriptor=descriptor, extensions=schema.extensions, graph=graph)
-
-    @property
-    def schema(self) -> SourceSchema:
-        """The schema, without what it doesn't need."""
-        return closure(self.descriptor, self.extensions)
+        graph = source_graph(schema)
+        return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
 
 
 def compile_union(
