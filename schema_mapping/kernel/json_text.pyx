@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 from schema_mapping.kernel.check cimport skip_field
 from schema_mapping.kernel.duplicates cimport mark_equal_keys
-from schema_mapping.kernel.json_numbers cimport NUMBER_ROOM, write_number
+from schema_mapping.kernel.json_numbers cimport NUMBER_ROOM, read_number, write_number
 from schema_mapping.kernel.scratch cimport (
     NO_MEMORY, Piece, TOO_LARGE, add_piece, bytes_slot, reserve_spill, spilled_slot,
 )
@@ -321,6 +321,7 @@ cdef bint bury_duplicates(Json* j, int64_t opened) noexcept nogil:
 
 cdef bint put_number(Json* j, uint64_t bits) noexcept nogil:
     cdef uint64_t size = bits & <uint64_t>0x7FFFFFFFFFFFFFFF
+    cdef uint64_t again = 0
     cdef uint8_t* out
     cdef int written
     if size >= <uint64_t>0x7FF0000000000000:
@@ -332,9 +333,8 @@ cdef bint put_number(Json* j, uint64_t bits) noexcept nogil:
     if out == NULL:
         return False
     written = write_number(out, bits)
-    if written == 0:
-        j.s.failure = NO_MEMORY
-        return False
+    if not read_number(out, written, &again) or again != bits:
+        j.exact = False
     j.s.spill_size += written
     return True
 
