@@ -5,12 +5,21 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from schema_mapping import LedgerState, MappingOptions, SourceSchema, assign, compile_mapping
+from schema_mapping import (
+    LedgerState,
+    MappingOptions,
+    SourceSchema,
+    UnionMapping,
+    UnionSchema,
+    assign,
+    compile_mapping,
+)
 from schema_mapping.column_options import COLUMN_NUMBER, OPTIONS_FILE, options_file
 from schema_mapping.descriptors import closure, find_descriptor, parse_descriptor_set
 from schema_mapping.errors import DescriptorError
@@ -18,6 +27,7 @@ from schema_mapping.evolution import ChangeKind
 from schema_mapping.field_ids import Assignment
 from schema_mapping.ledger import ColumnState
 from schema_mapping.mapping import Mapping
+from schema_mapping.outline import outline
 from schema_mapping.type_graph import type_graph
 from tests.schema_mapping.proto_text import compile_text
 
@@ -155,3 +165,28 @@ def test_comments_make_no_version_and_options_do() -> None:
     assert type_graph(find_descriptor(with_options(f"int32 a = 1 {named('a')};"))).fingerprint() != plain
     assert type_graph(find_descriptor(with_options(f"int32 a = 1 {named('b')};"))).fingerprint() != plain
     assert type_graph(find_descriptor(with_options(f"int32 a = 1 {EXCLUDE};"))).fingerprint() != plain
+
+
+def test_several_messages_have_options_and_extensions_each() -> None:
+    base = """syntax = "proto2"; package t; import "archiver/options.proto";
+              message M { optional int32 a = 1 [(archiver.column).exclude = true]; optional int32 b = 2; extensions 9; }
+              message N { optional M m = 1 [(archiver.column).name = "inner"]; }
+              extend M { optional int32 more = 9; }"""
+    members = (compile_text(base, "t.M", extensions=("t.more",)), compile_text(base, "t.N"))
+    first = assign(LedgerState(), value=UnionSchema(members=members))
+    mapping = first.row.value
+    assert isinstance(mapping, UnionMapping)
+    values = [b"\x08\x01\x10\x02\x48\x03", b"\x0a\x06\x08\x01\x10\x02\x48\x03"]
+    which = [mapping.messages.index(name) for name in ("t.M", "t.N")]
+    rows = mapping.decode(pa.array(values, pa.binary()), which=np.array(which, np.int16))
+    one, other = rows.to_pylist()
+    assert one["m"] == {"b": 2, "more": 3, "__unrecognized__": b"\x08\x01"}
+    assert other["n"] == {
+        "inner": {"b": 2, "__unrecognized__": b"\x08\x01\x48\x03"},
+        "__unrecognized__": None,
+    }
+    assert (one["__raw__"], other["__raw__"]) == (None, None)
+    assert mapping.encode(rows).to_pylist() == values
+    shown = outline(first.state).roots[1].columns
+    excluded = {column.name: [field.source_name for field in column.excluded] for column in shown}
+    assert (excluded["m"], excluded["n"]) == (["a"], [])
