@@ -18,6 +18,9 @@ from catalog.errors import NotOurTable
 from catalog.model import PartitionOffset, TopicRow
 from catalog.offsets import decode_offsets
 
+DATA_PATH: Final = "write.data.path"
+"""The table property by which an operator may put data files elsewhere."""
+
 PartitionBy = Literal["hour", "day", "month"]
 PartitionSource = Literal["nested", "flat"]
 
@@ -44,6 +47,11 @@ class ArchiveTable:
     def location(self) -> str:
         """Where the table lies; data files go below `<location>/data/`."""
         return self.iceberg.metadata.location.rstrip("/")
+
+    @property
+    def data_location(self) -> str:
+        """Where its data files go: `<location>/data`, unless an operator said otherwise."""
+        return self.properties.get(DATA_PATH, f"{self.location}/data").rstrip("/")
 
     @property
     def properties(self) -> dict[str, str]:

@@ -102,6 +102,14 @@ def insert_committed(
         )
 
 
+def restore_committed(connection: Connection, topic: TopicRow, one: TranslatedRange, *, commit_id: str | None) -> bool:
+    """Add a range that is in the table, unless the registry has it or others at its place; True if it was added."""
+    done = connection.execute(
+        _INSERT + " ON CONFLICT DO NOTHING", _row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id}
+    )
+    return done.rowcount == 1
+
+
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
     """Mark accepted ranges as committed; those that are already keep their first commit."""
     connection.execute(

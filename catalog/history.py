@@ -49,3 +49,12 @@ def record(connection: Connection, topic: TopicRow, version: int, changes: Seque
         "UPDATE schema_versions SET changes = %s WHERE topic_id = %s AND version = %s",
         (Json([change.to_json() for change in changes]), topic.id, version),
     )
+
+
+def restore(connection: Connection, topic: TopicRow, known: VersionRecord) -> None:
+    """Keep what is known from elsewhere of a version that was just stored."""
+    record(connection, topic, known.version, known.changes)
+    connection.execute(
+        "UPDATE schema_versions SET created_at = %s WHERE topic_id = %s AND version = %s",
+        (known.created, topic.id, known.version),
+    )

@@ -42,8 +42,8 @@ def assign_columns(
     newest = max((each.version for each in before.versions), default=0)
     if table is not None and table.ledger_version > newest:
         raise RegistryBehind(
-            "the table's columns are newer than the registry: it was restored from an old state. Restore"
-            " a newer backup of its database",
+            "the table's columns are newer than the registry: its database is new, or was restored from an old state."
+            " Run `archiver registry rebuild`, or restore a newer backup",
             topic=topic.topic,
             table=topic.table,
             table_version=table.ledger_version,
@@ -51,7 +51,7 @@ def assign_columns(
         )
     reserved = before.at_least(table.last_column_id) if table else before
     assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
-    _store(connection, topic, before, assignment.state)
+    store(connection, topic, before, assignment.state)
     if assignment.version > newest:
         history.record(connection, topic, assignment.version, assignment.changes)
     return assignment
@@ -86,8 +86,8 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
     ).fetchone()
     if found is None:
         raise RegistryError(
-            "the registry does not know a schema version that rows were written with. Restore a newer backup of its"
-            " database",
+            "the registry does not know a schema version that rows were written with. Run `archiver registry rebuild`,"
+            " or restore a newer backup of its database",
             topic=topic.topic,
             schema_version=version,
         )
@@ -105,7 +105,8 @@ SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded
 """
 
 
-def _store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
+def store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
+    """Bring what is stored from `before` to `after`."""
     known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
     changed = [entry for entry in after.entries if entry not in known_entries]
     added = [each for each in after.versions if each.version not in known_versions]

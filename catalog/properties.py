@@ -97,6 +97,20 @@ def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
     return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
 
 
+def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
+    """The topic that a table says it is the archive of, without a number in the registry; checked as `check_owner`."""
+    topic_id = properties.get(TOPIC_ID)
+    row = TopicRow(
+        id=0,
+        cluster_id=properties.get(CLUSTER_ID, ""),
+        topic=topic,
+        topic_id=UUID(topic_id) if topic_id else None,
+        table=table,
+    )
+    check_owner(row, properties)
+    return row
+
+
 def check_owner(topic: TopicRow, properties: Mapping[str, str]) -> None:
     """NotOurTable, NewerFormat or TopicRecreated where the table isn't this topic's, in a format we know."""
     where = {"table": topic.table, "topic": topic.topic}

@@ -11,12 +11,13 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, history, ledger, registered, rewrites, starts, topics
+from catalog import files, history, journaling, ledger, registered, restoring, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.history import VersionRecord
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
 from catalog.registered import RememberedSchemas
+from catalog.restoring import Restored
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
 from schema_mapping.descriptors import MessageSchema
@@ -164,6 +165,16 @@ class Registry:
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
 
+    def journaled(self, topic: TopicRow, journal: str) -> int:
+        """The newest schema version that the journal at this place has; 0 where it has none."""
+        with self._postgres.transaction() as connection:
+            return journaling.journaled(connection, topic, journal)
+
+    def note_journaled(self, topic: TopicRow, journal: str, version: int) -> None:
+        """Note that the journal has all schema versions up to this one."""
+        with self._postgres.transaction() as connection:
+            journaling.note(connection, topic, journal, version)
+
     def begin_rewrite(self, topic: TopicRow, rewrite: Rewrite) -> None:
         """Remember a rewrite before it is committed, so that its fate can be found out whatever happens."""
         with self._postgres.transaction() as connection:
@@ -188,6 +199,20 @@ class Registry:
         """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
         with self._postgres.transaction() as connection:
             return files.lost_offsets(connection, topic)
+
+    def restore(
+        self,
+        topic: TopicRow,
+        *,
+        table_uuid: UUID,
+        state: LedgerState,
+        records: Sequence[VersionRecord],
+        ranges: Sequence[tuple[TranslatedRange, str | None]],
+    ) -> Restored:
+        """Add what is missing of a topic whose table has this UUID; RegistryBehind where the registry knows another."""
+        with self._postgres.transaction() as connection:
+            topics.check_table(connection, topic, table_uuid)
+            return restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
 
     def counts(self, topic: TopicRow) -> dict[FileState, StateCount]:
         """Ranges, rows and bytes by state; every state is there."""

@@ -10,6 +10,7 @@ from typing import Self
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -26,7 +27,7 @@ from catalog.errors import CatalogUnreachable, TableError, TableMissing
 from catalog.expiry import Retention
 from catalog.housekeeping import housekeep
 from catalog.model import TopicRow, TranslatedRange
-from catalog.properties import DELETE_OLD_METADATA, check_owner, first_properties
+from catalog.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
 from catalog.rest import connect, in_our_words
 from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
 from catalog.settle import Settled, settle
@@ -63,6 +64,29 @@ class TableCatalog:
                 return None
         check_owner(topic, table.metadata.properties)
         return ArchiveTable(topic=topic, iceberg=table)
+
+    def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
+        """A topic's table known by its name alone, its row not in the registry (`id` 0); None where there is none.
+
+        NotOurTable and NewerFormat where it isn't this topic's archive.
+        """
+        with in_our_words(self._uri, name):
+            try:
+                table = self._rest.load_table(name)
+            except NoSuchTableError:
+                return None
+        row = owner(table.metadata.properties, topic=topic, table=name)
+        return ArchiveTable(topic=row, iceberg=table)
+
+    def archives(self, namespace: str) -> dict[str, str]:
+        """The archives in a namespace: table names and the topics they say they are of."""
+        with in_our_words(self._uri, namespace):
+            try:
+                found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
+            except NoSuchNamespaceError:
+                return {}
+            topics = {name: self._rest.load_table(name).properties.get(TOPIC) for name in found}
+        return {name: topic for name, topic in topics.items() if topic}
 
     def ensure(
         self,

@@ -87,7 +87,7 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
     elif known != table_uuid:
         raise RegistryBehind(
             "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
-            " Restore it, or archive into a fresh registry",
+            " Restore the table; or give the archiver an empty database and run `archiver registry rebuild`",
             topic=topic.topic,
             table=topic.table,
             known_uuid=str(known),

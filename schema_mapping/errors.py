@@ -54,6 +54,10 @@ class MappingOptionsError(SchemaMappingError):
     """Limits that no mapping can have."""
 
 
+class EvolutionError(SchemaMappingError):
+    """A schema change that the ledger cannot take, or a history of changes that contradicts itself."""
+
+
 class KernelError(SchemaMappingError):
     """Rows or values handed to the kernel do not fit the mapping."""
 

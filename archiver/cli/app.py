@@ -11,6 +11,7 @@ import typer
 from archiver.cli.archive import archive
 from archiver.cli.demo import demo
 from archiver.cli.failures import exit_code, print_error
+from archiver.cli.registry import registry_app
 from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
@@ -30,6 +31,7 @@ app.command()(replay)
 app.command()(reprocess)
 app.command()(status)
 app.add_typer(schema_app, name="schema")
+app.add_typer(registry_app, name="registry")
 app.add_typer(local_app, name="local")
 
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -16,6 +16,7 @@ from archiver.config.quantities import Bytes, Seconds
 MAX_DEPTH = 28
 MAX_COLUMNS = 10_000
 MIN_FILE_SIZE = 1 << 20
+_JOURNAL = "journal."
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
 
@@ -190,6 +191,18 @@ class ArchiveSection(Section):
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
     task_size: Bytes = Field(default=512 << 20, ge=1)
     tasks_per_partition: int = Field(default=16, ge=1, le=1024)
+    journal: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9+.-]*://[^/].*[^/]$|^file:///.*[^/]$")
+    journal_properties: Mapping[str, str] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_journal_properties(cls, values: Any) -> Any:
+        """Options named `journal.*` are FileIO properties of the journal's store."""
+        if not isinstance(values, Mapping):
+            return values
+        own = {key: str(value) for key, value in values.items() if key.startswith(_JOURNAL)}
+        rest = {key: value for key, value in values.items() if key not in own}
+        return rest | ({"journal_properties": {key[len(_JOURNAL) :]: own[key] for key in own}} if own else {})
 
 
 class MetricsSection(Section):

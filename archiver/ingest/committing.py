@@ -36,7 +36,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
     """
     topic = opened.topic
     for _ in range(ATTEMPTS):
-        waiting = _settle(topic, registry, catalog, landed)
+        waiting = _settle(opened, registry, catalog, landed)
         waiting = _check_objects(topic, waiting, store_of(opened.table), registry)
         if not waiting:
             return False
@@ -44,6 +44,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
         match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
             case Committed(commit_id=commit_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
+                opened.journal.keep_commit(commit_id, waiting)
                 registry.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
@@ -61,8 +62,11 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
     )
 
 
-def _settle(topic: TopicRow, registry: Registry, catalog: TableCatalog, landed: Landed) -> tuple[TranslatedRange, ...]:
+def _settle(
+    opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed
+) -> tuple[TranslatedRange, ...]:
     """Record the fate of what is pending; gives the ranges that still wait."""
+    topic = opened.topic
     pending = registry.pending(topic)
     if not pending:
         return ()
@@ -70,6 +74,7 @@ def _settle(topic: TopicRow, registry: Registry, catalog: TableCatalog, landed: 
     if table is None:
         return ()
     settled: Settled = catalog.settle(table, pending)
+    opened.journal.keep_settled(settled)
     registry.record(topic, settled)
     if settled.landed:
         landed([one.range for one in settled.landed])

@@ -25,6 +25,7 @@ from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import open_topic, target_of
 from archiver.ingest.waves import Waves, failing
 from archiver.schemas.topic import TopicSchemas, registry_name
+from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
@@ -162,6 +163,7 @@ class ArchiveJob:
             cluster_id=connected.cluster_id,
             registry=connected.registry,
             catalog=connected.catalog,
+            journal=Journal.of(self._config),
         )
         if schemas.registry is not None:
             connected.registry.remember_schemas(opened.topic, schemas.registry, schemas.news)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from archiver.config.model import TopicConfig
@@ -19,6 +19,7 @@ from archiver.ingest.plan import check_topic_id
 from archiver.ingest.task_values import TopicTarget
 from archiver.schemas import EnvelopeReader, mapping_options
 from archiver.schemas.topic import TopicSchemas
+from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.archive_table import ArchiveTable
@@ -29,22 +30,21 @@ from catalog.tables import TableCatalog
 from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.row import RowMapping
 
-DATA_PATH = "write.data.path"
-"""The table property by which an operator may put data files elsewhere."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTable:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
     `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
-    that gives envelopes their meaning, if records have any.
+    that gives envelopes their meaning, if records have any. `journal` has the
+    mapping.
     """
 
     topic: TopicRow
     table: ArchiveTable
     row: RowMapping
     change: SchemaChange
+    journal: TableJournal = field(default_factory=TableJournal)
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     schema_registry: str | None = None
@@ -62,6 +62,7 @@ def open_topic(
     cluster_id: str,
     registry: Registry,
     catalog: TableCatalog,
+    journal: Journal,
 ) -> TopicTable:
     """Register the topic, assign its columns, and load or make its table.
 
@@ -96,11 +97,14 @@ def open_topic(
         )
         pass_point(FaultPoint.AFTER_CREATE)
         row, change = assign(table)
+    kept = journal.of_table(table)
+    kept.keep_schemas(topic, registry)
     return TopicTable(
         topic=topic,
         table=table,
         row=row,
         change=change,
+        journal=kept,
         key_envelope=schemas.key_envelope,
         value_envelope=schemas.value_envelope,
         schema_registry=schemas.registry,
@@ -124,7 +128,7 @@ def target_of(
             table_properties=table.properties,
         ),
         on_parse_error=config.on_parse_error,
-        data_location=table.properties.get(DATA_PATH, f"{table.location}/data").rstrip("/"),
+        data_location=table.data_location,
         partition_name=table.partition_field.name,
         partition_by=table.partition_by,
         target_file_size=config.target_file_size,

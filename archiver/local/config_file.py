@@ -23,7 +23,11 @@ def render(endpoints: Endpoints) -> str:
         "catalog": endpoints.catalog_properties,
         "registry": {"dsn": endpoints.postgres_dsn},
         "spark": {"master": "local[2]"},
-        "archive": {"spool": str(endpoints.directory / "spool"), "spool_size": SPOOL_SIZE},
+        "archive": {
+            "spool": str(endpoints.directory / "spool"),
+            "spool_size": SPOOL_SIZE,
+            "journal": f"s3://{endpoints.bucket}/_archiver",
+        },
     }
     parts = ["# Written by `archiver local up`. Add [topics.NAME] sections; they are kept.\n"]
     for name, values in sections.items():

@@ -13,7 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io import FileIO, InputStream, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from archiver.errors import StorageError
@@ -22,6 +24,14 @@ from archiver.storage.failures import classified
 UPLOAD_CHUNK = 8 << 20
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedObject:
+    """An object's URI, and its size in bytes."""
+
+    path: str
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,29 @@ class ObjectStore:
     def size(self, path: str) -> int:
         """Return the object's size in bytes; raises ObjectMissing where there is none."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
+
+    def list(self, folder: str) -> tuple[ListedObject, ...]:
+        """Every object below a folder, at any depth; none where there is no such folder."""
+
+        def look() -> tuple[ListedObject, ...]:
+            io = self.file_io(folder)
+            if not isinstance(io, PyArrowFileIO):
+                raise StorageError(
+                    "objects can't be listed by this FileIO: remove `py-io-impl`, so that pyarrow is used",
+                    file=folder,
+                    io=type(io).__name__,
+                )
+            scheme, netloc, path = io.parse_location(folder, io.properties)
+            found = io.fs_by_scheme(scheme, netloc).get_file_info(
+                FileSelector(path, recursive=True, allow_not_found=True)
+            )
+            return tuple(
+                ListedObject(path=f"{folder}{each.path[len(path) :]}", size=each.size)
+                for each in found
+                if each.type == FileType.File
+            )
+
+        return self._attempt(look, "list", folder)
 
     def delete(self, path: str) -> None:
         """Remove the object; an object that isn't there is removed already."""

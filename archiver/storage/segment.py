@@ -194,3 +194,8 @@ class SegmentFormat(Protocol):
 
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:
         """Open a file of the object store; raises the leaves of StorageError, each naming the file."""
+
+    def describe(
+        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
+    ) -> DataFileInfo:
+        """Describe a finished file of the object store as `SegmentWriter.close` did, but for its records' times."""

@@ -19,6 +19,7 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.rows.table_files import ManifestReader
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
+from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
@@ -75,9 +76,13 @@ class Reprocess:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
-            settle_rewrites(archived.topic, registry, catalog, manifests)
+            journal = Journal.of(self._config).of_table(archived.table)
+            if not self._dry_run:
+                settle_rewrites(archived.topic, registry, catalog, manifests, journal)
             assignment = self._assign(schemas, archived, registry)
             pass_point(FaultPoint.AFTER_ASSIGN)
+            if not self._dry_run:
+                journal.keep_schemas(archived.topic, registry)
             clean_spool(self._config.archive.spool)
             target = _target(self._config, self._format, schemas, archived, assignment)
 
@@ -92,6 +97,7 @@ class Reprocess:
                 registry=registry,
                 catalog=catalog,
                 manifests=manifests,
+                journal=journal,
                 observer=self._observer,
                 dry_run=self._dry_run,
             )

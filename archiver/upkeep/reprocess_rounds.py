@@ -12,6 +12,7 @@ from pyiceberg.types import StructType
 from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
 from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.storage.journal import TableJournal
 from archiver.upkeep.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess_file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess_report import ReprocessObserver
@@ -44,6 +45,7 @@ class Rounds:
         registry: Registry,
         catalog: TableCatalog,
         manifests: ManifestReader,
+        journal: TableJournal,
         observer: ReprocessObserver,
         dry_run: bool,
     ) -> None:
@@ -53,6 +55,7 @@ class Rounds:
         self._registry = registry
         self._catalog = catalog
         self._manifests = manifests
+        self._journal = journal
         self._observer = observer
         self._dry_run = dry_run
         self._read: dict[str, TableFile] = {}
@@ -80,6 +83,7 @@ class Rounds:
                 registry=self._registry,
                 catalog=self._catalog,
                 manifests=self._manifests,
+                journal=self._journal,
             )
             if isinstance(done, Rewritten):
                 return done.commit_id

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.storage.journal import TableJournal
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.commit import Unresolved, find_commit
@@ -33,6 +34,7 @@ def put_in_place(
     registry: Registry,
     catalog: TableCatalog,
     manifests: ManifestReader,
+    journal: TableJournal,
 ) -> Rewritten | Displaced:
     """Commit a rewrite and record it. `known` are the files as they were read, their delete files included.
 
@@ -46,11 +48,12 @@ def put_in_place(
     match done:
         case Rewritten():
             pass_point(FaultPoint.AFTER_COMMIT)
+            journal.keep_rewrite(rewrite)
             registry.finish_rewrite(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             return done
         case Displaced():
-            settle_rewrites(table.topic, registry, catalog, manifests)
+            settle_rewrites(table.topic, registry, catalog, manifests, journal)
             return done
         case Unresolved(reason=reason):
             raise CatalogUnreachable(
@@ -60,7 +63,9 @@ def put_in_place(
             )
 
 
-def settle_rewrites(topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader) -> None:
+def settle_rewrites(
+    topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
+) -> None:
     """Record what became of rewrites that were begun; one that may still land stays as it is."""
     unfinished = registry.unfinished_rewrites(topic)
     table = catalog.load(topic) if unfinished else None
@@ -70,6 +75,7 @@ def settle_rewrites(topic: TopicRow, registry: Registry, catalog: TableCatalog, 
     for rewrite in unfinished:
         landed = find_commit(table, rewrite.commit_id) is not None
         if landed or any(one.file.path in files for one in rewrite.replacements):
+            journal.keep_rewrite(rewrite)
             registry.finish_rewrite(topic, rewrite)
         elif any(one.path not in files for one in rewrite.replacements):
             registry.abandon_rewrite(topic, rewrite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +11,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.reader import ParquetSegmentReader
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.storage.segment import SegmentLayout, SegmentReader, SegmentWriter
+from catalog.model import DataFileInfo
 
 __all__ = ["ParquetFormat"]
 
@@ -28,3 +30,10 @@ class ParquetFormat:
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:
         """Open a file of the object store."""
         return ParquetSegmentReader(objects, path)
+
+    def describe(
+        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
+    ) -> DataFileInfo:
+        """Describe a finished file of the object store, but for its records' times."""
+        with ParquetSegmentReader(objects, path) as reader:
+            return reader.describe(objects.size(path), partition_value, table_properties)

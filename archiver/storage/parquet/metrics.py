@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.columns import Leaf
+from schema_mapping.fixed_columns import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
 DEFAULT_MODE = "write.metadata.metrics.default"
 COLUMN_MODE = "write.metadata.metrics.column."
@@ -71,6 +72,15 @@ def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> di
         for leaf in leaves
         if leaf.field_id is not None
     }
+
+
+ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
+"""Whatever the table's modes: with `kafka.event_timestamp` they tell a replay which files can't hold a time."""
+
+
+def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+    """The modes of a file of ours."""
+    return metrics_modes(leaves, properties) | ALWAYS_MEASURED
 
 
 def column_metrics(

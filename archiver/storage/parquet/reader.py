@@ -6,7 +6,7 @@ holds no row asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -19,8 +19,11 @@ from archiver.storage.columns import leaves_of, parquet_paths
 from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.footer import read_footer
+from archiver.storage.parquet.metrics import column_metrics, measured_modes
 from archiver.storage.rows import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
+from catalog.model import DataFileInfo
+from schema_mapping import names
 from schema_mapping.fixed_columns import (
     APPEND_TIMESTAMP_ID,
     EVENT_TIMESTAMP_ID,
@@ -29,6 +32,7 @@ from schema_mapping.fixed_columns import (
     RAW_TIMESTAMP_ID,
 )
 
+RAW_VALUE = f"{names.VAL}.{names.RAW}"
 BATCH_ROWS = 16 << 10
 BATCH_BYTES = 16 << 20
 
@@ -78,6 +82,28 @@ class ParquetSegmentReader:
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
         with self._errors():
             yield from self._file.iter_batches(batch_size=size, row_groups=[block.index], columns=columns)
+
+    def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
+        """Describe the file as a data file of a table."""
+        leaves = leaves_of(self._schema)
+        metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
+        raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
+        groups = [self._footer.row_group(index) for index in range(self._footer.num_row_groups)]
+        chunks = [] if raw is None else [group.column(raw.index) for group in groups]
+        return DataFileInfo(
+            path=self._path,
+            size_bytes=size_bytes,
+            rows=self._footer.num_rows,
+            partition_value=partition_value,
+            raw_values=sum(chunk.num_values - chunk.statistics.null_count for chunk in chunks if chunk.statistics),
+            column_sizes=metrics.column_sizes,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
+            split_offsets=metrics.split_offsets,
+            digest=self._metadata.digest,
+        )
 
     def close(self) -> None:
         """Close the file."""

@@ -18,19 +18,15 @@ import pyarrow.parquet as pq
 from archiver.errors import StorageError
 from archiver.storage.columns import Leaf, leaves_of
 from archiver.storage.parquet.footer import footer_of
-from archiver.storage.parquet.metrics import column_metrics, metrics_mode, metrics_modes
+from archiver.storage.parquet.metrics import column_metrics, measured_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.rows import NO_TIMESTAMP, record_timestamps
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from catalog.model import DataFileInfo
 from schema_mapping import names
-from schema_mapping.fixed_columns import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
 GROUP_ROWS = 128 << 10
 GROUP_BYTES = 64 << 20
-ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
-"""Whatever the table's modes: with `kafka.event_timestamp` they tell a replay which files can't hold a time."""
-
 FIXED_WEIGHT = 0.25
 """What a byte of a fixed-width column counts towards a row group: wide messages are mostly zeros and nulls, which
 encode to next to nothing, and row groups of few rows would be all metadata."""
@@ -52,7 +48,7 @@ class ParquetSegmentWriter:
         self._path = spool_file
         self._layout = layout
         self._leaves = leaves_of(layout.schema)
-        self._modes = metrics_modes(self._leaves, layout.table_properties) | ALWAYS_MEASURED
+        self._modes = measured_modes(self._leaves, layout.table_properties)
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _create(spool_file)
         options = writer_options(self._leaves, compression_level, is_sorted=layout.is_sorted)

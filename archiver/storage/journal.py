@@ -1,0 +1,134 @@
+"""The journal in the object store: an object for each schema version and each commit of a table (DESIGN §4).
+
+Names are made from what they hold, so writing one again changes nothing. It lies outside every table's location, where
+orphan removal by others doesn't reach.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, TypeVar
+
+from archiver.config import Config
+from archiver.errors import BadSegment, ConfigError
+from archiver.storage.objects import ObjectStore
+from catalog.archive_table import ArchiveTable
+from catalog.journal import JournalContents, JournaledCommit, JournaledSchema, journaled_schemas
+from catalog.model import TopicRow, TranslatedRange
+from catalog.registry import Registry
+from catalog.rewrite import Rewrite
+from catalog.settle import Settled
+
+READERS: Final = 16
+_SCHEMA: Final = "schema-"
+_COMMIT: Final = "commit-"
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Where the journals of all tables are; no `root`: there is none, and nothing is kept."""
+
+    root: str | None = None
+    objects: ObjectStore = field(default_factory=ObjectStore)
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The configuration's journal; its FileIO properties are the catalog's, and `journal.*` where they differ."""
+        section = config.archive
+        if section.journal is None:
+            return cls()
+        return cls(root=section.journal, objects=ObjectStore.of({**config.catalog, **section.journal_properties}))
+
+    def of_table(self, table: ArchiveTable) -> TableJournal:
+        """The journal of one table. Raises ConfigError where it would lie among the table's own files."""
+        folder = None if self.root is None else f"{self.root}/{table.topic.table}/{table.uuid}"
+        for place in (table.location, table.data_location):
+            if folder is not None and f"{folder}/".startswith(f"{place}/"):
+                raise ConfigError(
+                    "The journal must lie outside every table's location: the table's upkeep by others would remove it",
+                    key="archive.journal",
+                    journal=self.root,
+                    table=table.topic.table,
+                    location=place,
+                )
+        return TableJournal(root=self.root, folder=folder, objects=self.objects)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableJournal:
+    """The journal of one table. Methods raise the leaves of StorageError, and do nothing where there is no journal."""
+
+    root: str | None = None
+    folder: str | None = None
+    objects: ObjectStore = field(default_factory=ObjectStore)
+
+    def keep_schemas(self, topic: TopicRow, registry: Registry) -> None:
+        """Write the schema versions that aren't there yet; to be called before anything is written by them."""
+        if self.root is None:
+            return
+        kept = registry.journaled(topic, self.root)
+        missing = journaled_schemas(registry.ledger(topic), registry.history(topic), above=kept)
+        for each in missing:
+            self._write(f"{_SCHEMA}{each.version.version:010d}", each.to_json())
+        if missing:
+            registry.note_journaled(topic, self.root, missing[-1].version.version)
+
+    def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
+        """Write a commit that is in the table; to be called before the registry confirms it."""
+        commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
+        self._write(f"{_COMMIT}{commit_id}", commit.to_json())
+
+    def keep_rewrite(self, rewrite: Rewrite) -> None:
+        """Write a rewrite that is in the table; to be called before the registry records it."""
+        commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
+        self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
+
+    def keep_settled(self, settled: Settled) -> None:
+        """Write commits whose fate was found out later; those whose snapshot has expired under their first range."""
+        found: dict[str | None, list[TranslatedRange]] = {}
+        for one in settled.landed:
+            found.setdefault(one.commit_id, []).append(one.range)
+        for commit_id, ranges in found.items():
+            if commit_id is not None:
+                self.keep_commit(commit_id, ranges)
+                continue
+            commit = JournaledCommit(commit_id=None, ranges=tuple(ranges))
+            self._write(f"{_COMMIT}{min(one.id for one in ranges)}", commit.to_json())
+
+    def read(self) -> JournalContents:
+        """All that is there."""
+        if self.folder is None:
+            return JournalContents()
+        paths = sorted(each.path for each in self.objects.list(self.folder))
+        with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
+            return JournalContents(
+                schemas=tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA))),
+                commits=tuple(pool.map(self._reader(JournaledCommit.from_json), _named(paths, _COMMIT))),
+            )
+
+    def _write(self, name: str, value: dict[str, Any]) -> None:
+        if self.folder is not None:
+            data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+            self.objects.write(f"{self.folder}/{name}.json", data)
+
+    def _reader(self, parse: Callable[[dict[str, Any]], Record]) -> Callable[[str], Record]:
+        def read(path: str) -> Record:
+            try:
+                return parse(json.loads(self.objects.read(path)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadSegment(
+                    "an object of the journal can't be read: restore it from a backup, or remove it",
+                    file=path,
+                    cause=repr(error),
+                ) from error
+
+        return read
+
+
+def _named(paths: Sequence[str], prefix: str) -> list[str]:
+    return [path for path in paths if path.rpartition("/")[2].startswith(prefix)]

@@ -1,0 +1,62 @@
+"""What data files say about themselves, for many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from archiver.rows.table_files import TableFile
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+
+READERS: Final = 16
+ULID_LENGTH: Final = 26
+NO_EPOCH: Final = -1
+
+
+def read_footers(paths: Iterable[str], objects: ObjectStore, format_: SegmentFormat) -> dict[str, SegmentMetadata]:
+    """The footer of each file, by path; raises the leaves of StorageError."""
+
+    def read(path: str) -> SegmentMetadata:
+        with format_.open(objects, path) as reader:
+            return reader.metadata
+
+    wanted = list(paths)
+    with ThreadPoolExecutor(READERS, thread_name_prefix="footers") as pool:
+        return dict(zip(wanted, pool.map(read, wanted), strict=True))
+
+
+def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
+    """The range that a file covers, None where it doesn't say; its leader epoch is in the rows only."""
+    if footer.origin is None or footer.schema_version is None:
+        return None
+    return TranslatedRange(
+        id=range_id(path),
+        topic=footer.origin.topic,
+        partition=footer.origin.partition,
+        start_offset=footer.origin.start_offset,
+        end_offset=footer.origin.end_offset,
+        schema_version=footer.schema_version,
+        leader_epoch=NO_EPOCH,
+        file=file,
+        created_ms=0,
+    )
+
+
+def range_id(path: str) -> str:
+    """The ULID at the end of a file's name, else a new one."""
+    found = path.rpartition("/")[2].rpartition(".")[0][-ULID_LENGTH:].upper()
+    return found if len(found) == ULID_LENGTH and found.isalnum() else new_id()
+
+
+def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
+    """A file of the table as its manifest and footer describe it."""
+    return DataFileInfo(
+        path=file.path,
+        size_bytes=file.entry.file_size_in_bytes,
+        rows=file.rows,
+        partition_value=int(file.entry.partition[0]),
+        digest=footer.digest,
+    )

@@ -1,0 +1,168 @@
+"""`archiver registry rebuild`: the registry made again from tables, journal and footers (DESIGN §8).
+
+Progress is the tables' own; field ids and schema versions come from the journal, or are derived from the mappings in
+footers and held against them. What the registry knows already stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from archiver.config import Config, TopicConfig
+from archiver.config.topics import default_table
+from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
+from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.schemas import mapping_options
+from archiver.schemas.topic import TopicSchemas
+from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from archiver.upkeep.footers import range_of, read_footers, table_info
+from archiver.upkeep.unreferenced import continuing_ranges
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange, merge
+from catalog.journal import JournalContents
+from catalog.model import TranslatedRange
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.field_ids import assign
+from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.ledger import LedgerState
+from schema_mapping.relearning import relearned
+from schema_mapping.row import row_mapping_from_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltTopic:
+    """What was brought back of a topic: schema versions, ranges of the table, and ranges that wait for a commit."""
+
+    topic: str
+    table: str
+    schema_versions: int
+    ranges: int
+    staged: int
+    from_journal: bool
+
+
+class Rebuild:
+    """Brings back the registry of `topics` (default: every topic the configuration speaks for that has a table)."""
+
+    def __init__(self, config: Config, topics: Sequence[str] = (), *, format_: SegmentFormat | None = None) -> None:
+        self._config = config
+        self._topics = tuple(topics)
+        self._format = format_ or ParquetFormat()
+        self._journal = Journal.of(config)
+
+    def run(self) -> tuple[RebuiltTopic, ...]:
+        """Rebuild, topic by topic. Raises what keeps one from being exact; those before it are done."""
+        with Registry(self._config.registry.dsn) as registry, TableCatalog(self._config.catalog) as catalog:
+            return tuple(self._rebuild(topic, registry, catalog) for topic in self._selected(catalog))
+
+    def _selected(self, catalog: TableCatalog) -> tuple[TopicConfig, ...]:
+        if self._topics:
+            return self._config.select((), self._topics)
+        try:
+            named = self._config.select(())
+        except ConfigError:  # patterns only
+            named = ()
+        namespaces = {table.rpartition(".")[0] for table in (default_table("any"), *(each.table for each in named))}
+        archives = {name: topic for space in sorted(namespaces) for name, topic in catalog.archives(space).items()}
+        return tuple(each for each in self._config.select(archives.values()) if archives.get(each.table) == each.name)
+
+    def _rebuild(self, settings: TopicConfig, registry: Registry, catalog: TableCatalog) -> RebuiltTopic:
+        table = catalog.adopt(settings.table, topic=settings.name)
+        if table is None:
+            raise NotArchived("The topic has no table to rebuild from", topic=settings.name, table=settings.table)
+        told = table.topic
+        topic = registry.register(
+            cluster_id=told.cluster_id, topic=told.topic, topic_id=told.topic_id, table=settings.table
+        )
+        with registry.lease(topic) as held:
+            if not held:
+                raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=topic.topic)
+            return self._restore(settings, ArchiveTable(topic=topic, iceberg=table.iceberg), registry)
+
+    def _restore(self, settings: TopicConfig, table: ArchiveTable, registry: Registry) -> RebuiltTopic:
+        topic, objects = table.topic, ObjectStore.of(table.io.properties)
+        journal = self._journal.of_table(table).read()
+        files = {file.path: file for file in ManifestReader().files(table.iceberg)}
+        journaled = {one.file.path for one, _ in journal.ranges if one.file}
+        is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
+        footers = read_footers(sorted(files.keys() - journaled if is_complete else files), objects, self._format)
+        state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
+        done = registry.restore(
+            topic,
+            table_uuid=table.uuid,
+            state=state,
+            records=[each.record for each in journal.schemas],
+            ranges=_ranges(journal, files, footers),
+        )
+        versions = frozenset(each.version for each in registry.ledger(topic).versions)
+        staged = registry.stage(
+            topic,
+            continuing_ranges(table, objects, self._format, versions=versions),
+            table_offsets=table.offsets,
+        )
+        return RebuiltTopic(
+            topic=topic.topic,
+            table=topic.table,
+            schema_versions=done.schema_versions,
+            ranges=done.ranges,
+            staged=len(staged.accepted),
+            from_journal=is_complete,
+        )
+
+    def _derived(
+        self,
+        settings: TopicConfig,
+        table: ArchiveTable,
+        journal: JournalContents,
+        footers: Iterable[SegmentMetadata],
+    ) -> LedgerState:
+        """The ledger by the mappings that journal and footers have. Raises EvolutionError and UpkeepError."""
+        texts = {each.version.version: each.version.mapping for each in journal.schemas}
+        for footer in footers:
+            texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
+        state = relearned(row_mapping_from_json(json.loads(text)) for text in texts.values())
+        newest = max((each.version for each in state.versions), default=0)
+        return state if newest >= table.ledger_version else self._configured(settings, table, state)
+
+    def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
+        """The ledger with the configured schema as its newest version, where that gives the table's very columns."""
+        schemas = TopicSchemas.read(settings, self._config.schema_registry)
+        flat = table.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID
+        assignment = assign(
+            state,
+            key=schemas.key,
+            value=schemas.value,
+            options=mapping_options(settings),
+            partition_source="flat" if flat else "nested",
+        )
+        schema = merge(SchemaChange.of(assignment), table.schema)
+        if assignment.version != table.ledger_version or schema != table.schema:
+            raise UpkeepError(
+                "no footer has the mapping of the table's newest columns, and the configured schema doesn't lead to "
+                "them: give the journal (`archive.journal`) or the schema of that time, or restore the database",
+                topic=settings.name,
+                table=settings.table,
+                schema_version=table.ledger_version,
+            )
+        return assignment.state
+
+
+def _ranges(
+    journal: JournalContents, files: Mapping[str, TableFile], footers: Mapping[str, SegmentMetadata]
+) -> list[tuple[TranslatedRange, str | None]]:
+    """The table's ranges: the journal's, and those of files it doesn't know, which take the place of what is gone."""
+    found = {(one.partition, one.start_offset): (one, commit_id) for one, commit_id in journal.ranges}
+    for path, footer in footers.items():
+        one = range_of(path, footer, table_info(files[path], footer))
+        if one is None:
+            continue
+        there = found.get((one.partition, one.start_offset))
+        if there is None or there[0].file is None or there[0].file.path not in files:
+            found[one.partition, one.start_offset] = (one, None)
+    return list(found.values())

@@ -1,0 +1,185 @@
+"""What the journal remembers of a table: each schema version and each commit, as JSON (DESIGN §4, §8).
+
+The journal lies outside every table, so that it outlives the registry, foreign rewrites and orphan removal. With it and
+the table the registry can be made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Self
+
+from catalog.errors import RegistryOutdated
+from catalog.history import VersionRecord
+from catalog.model import DataFileInfo, TranslatedRange
+from catalog.rewrite import Replacement, Rewrite
+from schema_mapping.evolution import Change
+from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournaledSchema:
+    """A schema version, and the whole ledger of field ids as it was when this was written."""
+
+    version: SchemaVersion
+    record: VersionRecord
+    entries: tuple[LedgerEntry, ...]
+    last_id: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "format": FORMAT,
+            "version": self.version.version,
+            "fingerprint": self.version.fingerprint,
+            "mapping": self.version.mapping,
+            "created": self.record.created.isoformat(),
+            "changes": [change.to_json() for change in self.record.changes],
+            "entries": [_entry_json(entry) for entry in self.entries],
+            "last_id": self.last_id,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        _check(value)
+        number, fingerprint = value["version"], value["fingerprint"]
+        return cls(
+            version=SchemaVersion(version=number, fingerprint=fingerprint, mapping=value["mapping"]),
+            record=VersionRecord(
+                version=number,
+                created=datetime.fromisoformat(value["created"]),
+                fingerprint=fingerprint,
+                changes=tuple(Change.from_json(each) for each in value["changes"]),
+            ),
+            entries=tuple(_entry(each) for each in value["entries"]),
+            last_id=value["last_id"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournaledCommit:
+    """A commit: the ranges it brought, or the files it rewrote. `commit_id` is None where its snapshot had expired."""
+
+    commit_id: str | None
+    ranges: tuple[TranslatedRange, ...] = ()
+    rewrite: Rewrite | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; what manifests say of columns is left to them."""
+        return {
+            "format": FORMAT,
+            "commit_id": self.commit_id,
+            "ranges": [replace(one, file=one.file and _slim(one.file)).to_json() for one in self.ranges],
+            "rewrite": _slim_rewrite(self.rewrite).to_json() if self.rewrite else None,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        _check(value)
+        return cls(
+            commit_id=value["commit_id"],
+            ranges=tuple(TranslatedRange.from_json(each) for each in value["ranges"]),
+            rewrite=Rewrite.from_json(value["rewrite"]) if value["rewrite"] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalContents:
+    """All that a journal knows of a table: schema versions ascending, commits in the order they were made."""
+
+    schemas: tuple[JournaledSchema, ...] = ()
+    commits: tuple[JournaledCommit, ...] = ()
+
+    @property
+    def ledger(self) -> LedgerState:
+        """The ledger as of the newest schema version."""
+        if not self.schemas:
+            return LedgerState()
+        newest = self.schemas[-1]
+        return LedgerState(
+            entries=newest.entries, versions=tuple(each.version for each in self.schemas), last_id=newest.last_id
+        )
+
+    @property
+    def ranges(self) -> tuple[tuple[TranslatedRange, str | None], ...]:
+        """The ranges as they are in the table now, files rewritten since replaced; each with the commit that did."""
+        found: dict[str, tuple[TranslatedRange, str | None]] = {}
+        for commit in self.commits:
+            found |= {one.file.path if one.file else one.id: (one, commit.commit_id) for one in commit.ranges}
+            for each in commit.rewrite.replacements if commit.rewrite else ():
+                if each.path in found:
+                    found[each.file.path] = _rewritten(found.pop(each.path)[0], each, commit.rewrite)
+        return tuple(found.values())
+
+
+def journaled_schemas(
+    state: LedgerState, records: Sequence[VersionRecord], *, above: int
+) -> tuple[JournaledSchema, ...]:
+    """What to keep of the schema versions above a number."""
+    known = {each.version: each for each in records}
+    return tuple(
+        JournaledSchema(version=each, record=known[each.version], entries=state.entries, last_id=state.last_id)
+        for each in state.versions
+        if each.version > above and each.version in known
+    )
+
+
+def _rewritten(one: TranslatedRange, each: Replacement, rewrite: Rewrite | None) -> tuple[TranslatedRange, str | None]:
+    assert rewrite is not None
+    made = one.succeeded_by(rewrite.commit_id, each.file, schema_version=rewrite.schema_version)
+    return replace(made, id=_id_of(each.file.path) or made.id, created_ms=one.created_ms), rewrite.commit_id
+
+
+def _id_of(path: str) -> str | None:
+    """The ULID that a file of ours has at the end of its name."""
+    stem = path.rpartition("/")[2].rpartition(".")[0]
+    name = stem[-_ULID:].upper()
+    return name if len(name) == _ULID and name.isalnum() else None
+
+
+_ULID = 26
+
+
+def _slim(file: DataFileInfo) -> DataFileInfo:
+    return replace(
+        file,
+        column_sizes={},
+        value_counts={},
+        null_value_counts={},
+        nan_value_counts={},
+        lower_bounds={},
+        upper_bounds={},
+        split_offsets=(),
+    )
+
+
+def _slim_rewrite(rewrite: Rewrite) -> Rewrite:
+    return replace(rewrite, replacements=tuple(replace(one, file=_slim(one.file)) for one in rewrite.replacements))
+
+
+def _entry_json(entry: LedgerEntry) -> dict[str, Any]:
+    return {**asdict(entry), "path": list(entry.path), "type": entry.type.value, "state": entry.state.value}
+
+
+def _entry(value: Mapping[str, Any]) -> LedgerEntry:
+    return LedgerEntry(
+        **{
+            **value,
+            "path": tuple(value["path"]),
+            "type": ColumnType(value["type"]),
+            "state": ColumnState(value["state"]),
+        }
+    )
+
+
+def _check(value: Mapping[str, Any]) -> None:
+    if value.get("format") != FORMAT:
+        raise RegistryOutdated(
+            "the journal was written by a newer archiver: upgrade this one", found=value.get("format")
+        )

@@ -1,0 +1,57 @@
+"""The registry made again from what table and journal tell; what it knows already stays (DESIGN §8).
+
+Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog import files, history, ledger, topics
+from catalog.errors import RegistryError
+from catalog.history import VersionRecord
+from catalog.model import TopicRow, TranslatedRange
+from catalog.postgres import Connection
+from schema_mapping.ledger import LedgerState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was not there: schema versions and ranges."""
+
+    schema_versions: int
+    ranges: int
+
+
+def restore(
+    connection: Connection,
+    topic: TopicRow,
+    *,
+    state: LedgerState,
+    records: Sequence[VersionRecord],
+    ranges: Sequence[tuple[TranslatedRange, str | None]],
+) -> Restored:
+    """Add what is missing: the ledger up to `state`, and ranges that are in the table, each with its commit's id.
+
+    RegistryError where a schema version is known as another one.
+    """
+    topics.lock(connection, topic)
+    before = ledger.load(connection, topic)
+    known = {each.version: each.fingerprint for each in before.versions}
+    for each in state.versions:
+        if known.get(each.version, each.fingerprint) != each.fingerprint:
+            raise RegistryError(
+                "the registry has another schema under this version: it belongs to another table. Rebuild into an empty"
+                " database",
+                topic=topic.topic,
+                schema_version=each.version,
+            )
+    missing = [each.version for each in state.versions if each.version not in known]
+    if missing:
+        ledger.store(connection, topic, before, state)
+        for record in records:
+            if record.version in missing:
+                history.restore(connection, topic, record)
+    added = sum(files.restore_committed(connection, topic, one, commit_id=commit_id) for one, commit_id in ranges)
+    return Restored(schema_versions=len(missing), ranges=added)

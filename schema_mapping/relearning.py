@@ -1,0 +1,76 @@
+"""The ledger of field ids made again from the mappings of its schema versions.
+
+Ids are given deterministically, so assigning the versions in their order gives the ledger that gave them; each step is
+held against the mapping that was kept. What can't be had from mappings, comments and renamings apart, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from schema_mapping.descriptors import SourceSchema
+from schema_mapping.errors import EvolutionError
+from schema_mapping.field_ids import assign
+from schema_mapping.ledger import LedgerState, SchemaVersion
+from schema_mapping.mapping import Mapping, RawMapping
+from schema_mapping.row import RowMapping
+
+
+def relearned(mappings: Iterable[RowMapping]) -> LedgerState:
+    """The ledger after these versions; EvolutionError, naming the version, where it doesn't lead to their ids.
+
+    Versions that are missing between them keep their numbers, and nothing else.
+    """
+    state = LedgerState()
+    for row in sorted(mappings, key=lambda each: each.schema_version):
+        state = _learn(_up_to(state, row), row)
+    return state
+
+
+def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
+    known = {entry.field_id for entry in state.entries}
+    fresh = _ids(row) - known
+    if fresh:
+        state = state.at_least(min(fresh) - 1)
+    found = assign(
+        state,
+        key=_source(row.key),
+        value=_source(row.value),
+        options=row.options,
+        partition_source=row.partition_source,
+    )
+    if found.row != row:
+        raise EvolutionError(
+            "the ids of a schema version can't be derived from those before it: give the journal, or a backup of the "
+            "registry",
+            schema_version=row.schema_version,
+        )
+    return found.state
+
+
+def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
+    """The same ledger, versions below `row`'s that nobody knows filled with its neighbours'."""
+    newest = max((each.version for each in state.versions), default=0)
+    lost = tuple(
+        SchemaVersion(version=number, fingerprint=f"lost-{number}", mapping=json.dumps(row.to_json()))
+        for number in range(newest + 1, row.schema_version)
+    )
+    return replace(state, versions=(*state.versions, *lost))
+
+
+def _ids(row: RowMapping) -> set[int]:
+    return {number for each in (row.key, row.value) for number in _own_ids(each)}
+
+
+def _own_ids(mapping: Mapping | RawMapping) -> set[int]:
+    if isinstance(mapping, RawMapping):
+        return {mapping.raw_id}
+    return {column.field_id for column in mapping.ids.columns}
+
+
+def _source(mapping: Mapping | RawMapping) -> SourceSchema | None:
+    if isinstance(mapping, RawMapping):
+        return None
+    return SourceSchema(descriptor_set=mapping.descriptor_set, message=mapping.message)
