@@ -24,6 +24,7 @@ from archiver.upkeep.footers import range_of, read_footers, table_info
 from archiver.upkeep.unreferenced import continuing_ranges
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange, merge
+from catalog.errors import SchemaConflict
 from catalog.journal import JournalContents
 from catalog.model import TranslatedRange
 from catalog.registry import Registry
@@ -141,8 +142,7 @@ class Rebuild:
             options=mapping_options(settings),
             partition_source="flat" if flat else "nested",
         )
-        schema = merge(SchemaChange.of(assignment), table.schema)
-        if assignment.version != table.ledger_version or schema != table.schema:
+        if assignment.version != table.ledger_version or not _has_columns(table, SchemaChange.of(assignment)):
             raise UpkeepError(
                 "no footer has the mapping of the table's newest columns, and the configured schema doesn't lead to "
                 "them: give the journal (`archive.journal`) or the schema of that time, or restore the database",
@@ -151,6 +151,14 @@ class Rebuild:
                 schema_version=table.ledger_version,
             )
         return assignment.state
+
+
+def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
+    """Whether the table's columns are these already."""
+    try:
+        return merge(change, table.schema) == table.schema
+    except SchemaConflict:
+        return False
 
 
 def _ranges(

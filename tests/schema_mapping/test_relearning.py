@@ -1,0 +1,68 @@
+"""The ledger derived from mappings equals the one that gave them, through every kind of change."""
+
+from __future__ import annotations
+
+import pytest
+
+from schema_mapping.errors import EvolutionError
+from schema_mapping.field_ids import assign
+from schema_mapping.ledger import LedgerState
+from schema_mapping.relearning import relearned
+from schema_mapping.row import RowMapping
+from tests.schema_mapping.proto_text import fields
+
+STEPS = (
+    "int32 a = 1; string b = 2;",
+    "int64 a = 1; string renamed = 2; repeated int32 more = 3;",
+    "string a = 1; map<string, int32> by = 4;",
+    "int64 a = 1; string b = 2;",
+    "int32 a = 1; string b = 2; bytes last = 9;",
+)
+
+
+def history(*, table_grows: int = 0) -> tuple[LedgerState, list[RowMapping]]:
+    """A ledger after all steps, and each version's mapping; others may add columns to the table in between."""
+    state, rows = LedgerState(), []
+    for body in STEPS:
+        found = assign(state.at_least(state.last_id + table_grows), key=fields("int32 k = 1;"), value=fields(body))
+        state = found.state
+        rows.append(found.row)
+    return state, rows
+
+
+@pytest.mark.parametrize("table_grows", [0, 7])
+def test_it_is_the_same_ledger(table_grows: int) -> None:
+    state, rows = history(table_grows=table_grows)
+    again = relearned(reversed(rows))
+    assert again.entries == state.entries
+    assert again.versions == state.versions
+    assert again.last_id == state.last_id
+
+
+def test_raw_topics_have_one_too() -> None:
+    found = assign(LedgerState())
+    assert relearned([found.row]) == found.state
+
+
+def test_a_version_that_changed_nothing_may_be_missing() -> None:
+    first = assign(LedgerState(), value=fields("int32 a = 1;"))
+    same = assign(first.state, value=fields("optional int32 a = 1;"))
+    last = assign(same.state, value=fields("int32 a = 1; int32 b = 2;"))
+    again = relearned([first.row, last.row])
+    assert again.entries == last.state.entries
+    assert [each.version for each in again.versions] == [1, 2, 3]
+
+
+def test_columns_of_a_version_that_is_missing_are_never_given_again() -> None:
+    state, rows = history()
+    again = relearned([rows[0], *rows[2:]])
+    assert again.last_id == state.last_id
+    assert {entry.field_id for entry in again.entries} < {entry.field_id for entry in state.entries}
+
+
+def test_mappings_of_different_ledgers_are_refused() -> None:
+    _, rows = history()
+    stranger = assign(LedgerState().at_least(500), value=fields(STEPS[0])).state
+    other = assign(stranger, key=fields("int32 k = 1;"), value=fields(STEPS[1])).row
+    with pytest.raises(EvolutionError, match="journal"):
+        relearned([rows[0], other])
