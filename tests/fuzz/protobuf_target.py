@@ -28,7 +28,7 @@ from tests.property.random_schemas import random_schema
 from tests.property.upb_judge import columns_in, columns_of, parse
 from tests.property.wire_choices import SeededChoices
 
-GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS = 1, 2, 4, 8, 16, 32
+GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS, SCALARS = 1, 2, 4, 8, 16, 32, 64
 RANDOM_SCHEMAS = 56
 DEPTHS = (24, 1, 2, 3)
 PREFIX = b"\0\0\0\0\7"
@@ -79,10 +79,12 @@ FAMILY: tuple[Callable[[], Descriptor], ...] = (
 
 
 @cache
-def subject(index: int) -> Subject:
-    """The schema of that number, ready to be tried."""
+def subject(index: int, *, scalars: bool) -> Subject:
+    """The schema of that number, ready to be tried; with `scalars`, well-known types and the like have one column."""
     descriptor = FAMILY[index]()
-    mapping = compile_mapping(descriptor, options=MappingOptions(max_depth=DEPTHS[index % len(DEPTHS)]))
+    limits = MappingOptions(max_depth=DEPTHS[index % len(DEPTHS)])
+    options = replace(limits, well_known_types="native", uint64="decimal") if scalars else limits
+    mapping = compile_mapping(descriptor, options=options)
     good: list[bytes] = []
     seed = 0
     while len(good) < 2:
@@ -99,8 +101,9 @@ def subject(index: int) -> Subject:
 def check(octets: bytes) -> None:
     """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
-    tried = subject(choices.integer(0, 255) % len(FAMILY))
+    index = choices.integer(0, 255) % len(FAMILY)
     how = choices.integer(0, 255)
+    tried = subject(index, scalars=bool(how & SCALARS))
     payload = random_payload(choices, tried.descriptor) if how & GENERATED else choices.rest()
     prefix = PREFIX if how & ENVELOPE else b""
     value = prefix + payload
@@ -151,7 +154,9 @@ def seeds() -> Iterator[bytes]:
     names = {name: index for index, name in enumerate(SUITE)}
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data
+        yield bytes([names[message], COLUMNS | SCALARS]) + data
     for index in range(len(FAMILY)):
-        for how, value in enumerate(subject(index).neighbours):
-            yield bytes([index, COLUMNS | how * (TINY_CHUNKS | ENVELOPE | FORMS)]) + value
-        yield bytes([index, GENERATED | COLUMNS]) + SeededChoices(index).data(200)
+        for kind in (0, SCALARS):
+            for how, value in enumerate(subject(index, scalars=kind > 0).neighbours):
+                yield bytes([index, kind | COLUMNS | how * (TINY_CHUNKS | ENVELOPE | FORMS)]) + value
+            yield bytes([index, kind | GENERATED | COLUMNS]) + SeededChoices(index + kind).data(200)
