@@ -11,6 +11,7 @@ from typing import Self
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
@@ -110,4 +111,6 @@ def _merge_types(ours: NestedField, current: NestedField, owned: frozenset[int])
 
 
 def _widens(narrow: IcebergType, wide: IcebergType) -> bool:
+    if isinstance(narrow, DecimalType) and isinstance(wide, DecimalType):
+        return narrow.scale == wide.scale and narrow.precision < wide.precision
     return (type(narrow), type(wide)) in {(IntegerType, LongType), (FloatType, DoubleType)}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
+    DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
@@ -73,6 +74,7 @@ def test_a_column_the_ledger_dropped_goes():
         (IntegerType(), LongType(), LongType()),
         (DoubleType(), FloatType(), DoubleType()),
         (FloatType(), DoubleType(), DoubleType()),
+        (DecimalType(20, 0), DecimalType(38, 0), DecimalType(38, 0)),
     ],
 )
 def test_the_wider_type_stands(ours: IcebergType, theirs: IcebergType, merged: IcebergType):

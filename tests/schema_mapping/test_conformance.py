@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from schema_mapping import compile_mapping
 from tests.conformance.suite import Payload, descriptor, read_payloads
-from tests.property.kernel_check import check_values
+from tests.property.kernel_check import NATIVE, check_values
 from tests.property.upb_judge import parse
 
 COUNTS = {
@@ -53,7 +53,8 @@ def test_columns_are_what_upb_reads(message: str) -> None:
     # upb knows the extensions of its pool, which are unknown fields to a mapping.
     values = [each.data for each in payloads(message) if not has_extensions(parse(descriptor(message), each.data))]
     assert len(values) >= COUNTS[message] - 3
-    check_values(descriptor(message), [None, *values, None])
+    for options in (None, NATIVE):
+        check_values(descriptor(message), [None, *values, None], options=options)
 
 
 def has_extensions(message: Message | None) -> bool:
