@@ -8,7 +8,7 @@ registry of connection schemes, and the socket class of a TLS context, are the p
 from __future__ import annotations
 
 from socket import socket as Socket  # noqa: N812 - the base class has a method of that name
-from ssl import SSLSocket
+from ssl import SSLSocket, SSLWantReadError, SSLWantWriteError
 from typing import Any, Final
 
 from kafka.net.inet import KafkaNetSocket
@@ -42,6 +42,16 @@ class PlainSocket(_Pausing, Socket):
 
 class TlsSocket(_Pausing, SSLSocket):
     """A TLS socket; a context makes these."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Shake hands as sockets do; one that fails closes it."""
+        try:
+            super().do_handshake(block)
+        except (SSLWantReadError, SSLWantWriteError):
+            raise
+        except BaseException:
+            self.close()
+            raise
 
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]

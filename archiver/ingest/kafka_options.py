@@ -11,10 +11,20 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from kafka.cluster import get_ip_port_afi
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from archiver.errors import ConfigError
+from archiver.ingest.oauth import OidcClient, OidcTokens, parse_extensions, tokens_of
 from archiver.ingest.tls import tls_context
 
 _HINTS: Final = {
@@ -24,8 +34,8 @@ _HINTS: Final = {
     "max.partition.fetch.bytes": "set fetch.max.bytes: a fetch asks for one partition",
     "fetch.message.max.bytes": "set fetch.max.bytes: a fetch asks for one partition",
     "metadata.broker.list": "set bootstrap.servers",
-    "sasl.kerberos.": "supported are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512",
-    "sasl.oauthbearer.": "supported are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512",
+    "sasl.kerberos.": "supported are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
+    "sasl.oauthbearer.": "tokens come by client credentials from sasl.oauthbearer.token.endpoint.url",
     "ssl.keystore.": "set ssl.certificate.location and ssl.key.location, PEM files",
 }
 _ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism", "request.timeout.ms": "socket.timeout.ms"}
@@ -54,6 +64,12 @@ def _addresses(value: object) -> object:
     return addresses
 
 
+def _extensions(value: str | None) -> str | None:
+    parse_extensions(value or "")
+    return value
+
+
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
@@ -75,11 +91,24 @@ class KafkaOptions(BaseModel):
     security_protocol: Annotated[Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], BeforeValidator(_lower)] = (
         Field(default="plaintext", alias="security.protocol")
     )
-    sasl_mechanism: Annotated[Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None, BeforeValidator(_upper)] = (
-        Field(default=None, alias="sasl.mechanism")
+    sasl_mechanism: Annotated[SaslMechanism | None, BeforeValidator(_upper)] = Field(
+        default=None, alias="sasl.mechanism"
     )
     sasl_username: str | None = Field(default=None, alias="sasl.username")
     sasl_password: SecretStr | None = Field(default=None, alias="sasl.password")
+    oauth_method: Annotated[Literal["oidc"] | None, BeforeValidator(_lower)] = Field(
+        default=None, alias="sasl.oauthbearer.method"
+    )
+    oauth_endpoint: str | None = Field(
+        default=None, alias="sasl.oauthbearer.token.endpoint.url", pattern=r"^https?://\S+$"
+    )
+    oauth_client_id: str | None = Field(default=None, alias="sasl.oauthbearer.client.id", min_length=1)
+    oauth_client_secret: SecretStr | None = Field(default=None, alias="sasl.oauthbearer.client.secret")
+    oauth_scope: str | None = Field(default=None, alias="sasl.oauthbearer.scope")
+    oauth_extensions: Annotated[str | None, AfterValidator(_extensions)] = Field(
+        default=None, alias="sasl.oauthbearer.extensions"
+    )
+    https_ca_location: str | None = Field(default=None, alias="https.ca.location")
     ssl_ca_location: str | None = Field(default=None, alias="ssl.ca.location")
     ssl_certificate_location: str | None = Field(default=None, alias="ssl.certificate.location")
     ssl_key_location: str | None = Field(default=None, alias="ssl.key.location")
@@ -102,12 +131,21 @@ class KafkaOptions(BaseModel):
 
     @model_validator(mode="after")
     def _security_is_whole(self) -> Self:
-        sasl = {
-            "sasl.mechanism": self.sasl_mechanism,
-            "sasl.username": self.sasl_username,
-            "sasl.password": self.sasl_password,
+        password: dict[str, object] = {"sasl.username": self.sasl_username, "sasl.password": self.sasl_password}
+        oauth: dict[str, object] = {
+            "sasl.oauthbearer.method": self.oauth_method,
+            "sasl.oauthbearer.token.endpoint.url": self.oauth_endpoint,
+            "sasl.oauthbearer.client.id": self.oauth_client_id,
+            "sasl.oauthbearer.client.secret": self.oauth_client_secret,
         }
-        tls = {
+        optional: dict[str, object] = {
+            "sasl.oauthbearer.scope": self.oauth_scope,
+            "sasl.oauthbearer.extensions": self.oauth_extensions,
+            "https.ca.location": self.https_ca_location,
+        }
+        by_token = self.sasl_mechanism == "OAUTHBEARER"
+        sasl: dict[str, object] = {"sasl.mechanism": self.sasl_mechanism, **(oauth if by_token else password)}
+        tls: dict[str, object] = {
             "ssl.ca.location": self.ssl_ca_location,
             "ssl.certificate.location": self.ssl_certificate_location,
             "ssl.key.location": self.ssl_key_location,
@@ -116,10 +154,11 @@ class KafkaOptions(BaseModel):
         missing = [name for name, value in sasl.items() if value is None]
         if self.uses_sasl and missing:
             raise ValueError(f"security.protocol {self.security_protocol} needs {', '.join(missing)}")
-        unused = {} if self.uses_sasl else sasl
+        unused = password if by_token else oauth | optional
+        unused |= {} if self.uses_sasl else sasl | optional
         unused |= {} if self.uses_tls else tls
         if idle := [name for name, value in unused.items() if value is not None]:
-            raise ValueError(f"{', '.join(idle)} has no effect with security.protocol {self.security_protocol}")
+            raise ValueError(f"{', '.join(idle)} has no effect with {self._kind}")
         if (self.ssl_key_location is None) != (self.ssl_certificate_location is None):
             raise ValueError("ssl.certificate.location and ssl.key.location go together")
         return self
@@ -132,6 +171,11 @@ class KafkaOptions(BaseModel):
                 f"{self.receive_bytes} < {self.fetch_bytes + _FRAME_OVERHEAD}"
             )
         return self
+
+    @property
+    def _kind(self) -> str:
+        mechanism = f" and sasl.mechanism {self.sasl_mechanism}" if self.uses_sasl else ""
+        return f"security.protocol {self.security_protocol}{mechanism}"
 
     @property
     def uses_sasl(self) -> bool:
@@ -154,6 +198,7 @@ class KafkaOptions(BaseModel):
             "sasl_mechanism": self.sasl_mechanism,
             "sasl_plain_username": self.sasl_username,
             "sasl_plain_password": None if self.sasl_password is None else self.sasl_password.get_secret_value(),
+            "sasl_oauth_token_provider": self._tokens(),
             "socket_connection_setup_timeout_ms": self.connect_timeout,
             "socket_connection_setup_timeout_max_ms": self.connect_timeout,
             "request_timeout_ms": self.request_timeout,
@@ -162,6 +207,19 @@ class KafkaOptions(BaseModel):
             "reconnect_backoff_max_ms": self.reconnect_backoff_max,
             "receive_message_max_bytes": self.receive_bytes,
         }
+
+    def _tokens(self) -> OidcTokens | None:
+        if self.oauth_endpoint is None or self.oauth_client_id is None or self.oauth_client_secret is None:
+            return None
+        client = OidcClient(
+            endpoint=self.oauth_endpoint,
+            client_id=self.oauth_client_id,
+            client_secret=self.oauth_client_secret.get_secret_value(),
+            scope=self.oauth_scope,
+            extensions=self.oauth_extensions,
+            ca=self.https_ca_location,
+        )
+        return tokens_of(client)
 
     def _tls(self) -> ssl.SSLContext | None:
         if not self.uses_tls:

@@ -13,6 +13,14 @@ from archiver.errors import ConfigError
 from archiver.ingest.kafka_options import parse_kafka_options
 
 BOOTSTRAP = {"bootstrap.servers": "b1:9092, b2:9093"}
+OAUTH = {
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanism": "oauthbearer",
+    "sasl.oauthbearer.method": "OIDC",
+    "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+    "sasl.oauthbearer.client.id": "archiver",
+    "sasl.oauthbearer.client.secret": "hunter2",
+}
 SASL = BOOTSTRAP | {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "scram-sha-512",
@@ -93,6 +101,18 @@ def test_sasl() -> None:
         ({"security.protocol": "ssl", "ssl.key.location": "/k"}, "go together"),
         ({"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"}, "needs sasl.username, sasl.password"),
         (SASL | {"sasl.mechanism": "GSSAPI"}, "SCRAM-SHA-256"),
+        (
+            SASL | {"sasl.mechanism": "OAUTHBEARER"},
+            "needs sasl.oauthbearer.method, sasl.oauthbearer.token.endpoint.url",
+        ),
+        (SASL | {"sasl.oauthbearer.scope": "kafka"}, "sasl.oauthbearer.scope has no effect .* SCRAM-SHA-512"),
+        (OAUTH | {"sasl.password": "hunter2"}, "sasl.password has no effect .* OAUTHBEARER"),
+        (OAUTH | {"sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method"),
+        (OAUTH | {"sasl.oauthbearer.token.endpoint.url": "idp"}, "sasl.oauthbearer.token.endpoint.url"),
+        (OAUTH | {"sasl.oauthbearer.extensions": "tenant"}, "write name=value"),
+        (OAUTH | {"security.protocol": "plaintext"}, "has no effect with security.protocol plaintext"),
+        ({"sasl.oauthbearer.client.id": "x"}, "sasl.oauthbearer.client.id has no effect"),
+        ({"sasl.oauthbearer.grant.type": "x"}, "sasl.oauthbearer.grant.type is not supported .*client credentials"),
         ({"enable.ssl.certificate.verification": "perhaps"}, "enable.ssl.certificate.verification"),
     ],
 )

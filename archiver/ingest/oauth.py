@@ -1,0 +1,109 @@
+"""Tokens for SASL OAUTHBEARER from an OpenID Connect endpoint, by client credentials, as librdkafka's `oidc` does.
+
+One provider for each endpoint and client in a process: its token is used again until four fifths of its life are over.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import requests
+from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+_TIMEOUT_SECONDS: Final = (10.0, 30.0)
+_USED_SHARE: Final = 0.8
+_DEFAULT_LIFE_SECONDS: Final = 60.0
+_BUSY: Final = 500
+_SLOW_DOWN: Final = 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcClient:
+    """Who asks which endpoint for what. `extensions` are `name=value,name=value`; `ca` a file of authorities."""
+
+    endpoint: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    extensions: str | None = None
+    ca: str | None = None
+
+
+class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """A client's tokens, for kafka-python; safe between threads.
+
+    Raises the protocol library's errors: KafkaConnectionError where nobody answers, SaslAuthenticationFailedError where
+    the endpoint refuses or its answer holds no token. No message holds a secret.
+    """
+
+    def __init__(self, client: OidcClient) -> None:
+        super().__init__()
+        self._client = client
+        self._lock = threading.Lock()
+        self._token = ""
+        self._use_until = 0.0
+
+    def token(self) -> str:
+        """A token that is good for now."""
+        with self._lock:
+            if time.monotonic() >= self._use_until:
+                asked_at = time.monotonic()
+                self._token, life = self._ask()
+                self._use_until = asked_at + _USED_SHARE * life
+            return self._token
+
+    def extensions(self) -> dict[str, str]:
+        """What goes with the token."""
+        return parse_extensions(self._client.extensions or "")
+
+    def _ask(self) -> tuple[str, float]:
+        client = self._client
+        pair = f"{client.client_id}:{client.client_secret}".encode()
+        headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}", "Accept": "application/json"}
+        body = {"grant_type": "client_credentials"} | ({"scope": client.scope} if client.scope else {})
+        try:
+            answer = requests.post(
+                client.endpoint, data=body, headers=headers, timeout=_TIMEOUT_SECONDS, verify=client.ca or True
+            )
+        except requests.RequestException as error:
+            said = type(error).__name__
+            raise KafkaConnectionError(f"the token endpoint {client.endpoint} gives no answer: {said}") from error
+        if answer.status_code >= _BUSY or answer.status_code == _SLOW_DOWN:
+            raise KafkaConnectionError(f"the token endpoint {client.endpoint} answers with {answer.status_code}")
+        found = _json(answer)
+        token = found.get("access_token")
+        if not answer.ok or not isinstance(token, str) or not token:
+            reason = found.get("error_description") or found.get("error") or "no access_token in the answer"
+            raise SaslAuthenticationFailedError(
+                f"the token endpoint {client.endpoint} answers with {answer.status_code}: {reason}"
+            )
+        life = found.get("expires_in")
+        return token, float(life) if isinstance(life, int | float) and life > 0 else _DEFAULT_LIFE_SECONDS
+
+
+@cache
+def tokens_of(client: OidcClient) -> OidcTokens:
+    """The process's provider of a client's tokens."""
+    return OidcTokens(client)
+
+
+def parse_extensions(text: str) -> dict[str, str]:
+    """`name=value,name=value` by name; ValueError where it is something else."""
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
+    if any(not name or not equals for name, equals, _ in pairs):
+        raise ValueError("write name=value,name=value")
+    return {name: value for name, _, value in pairs}
+
+
+def _json(answer: requests.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except requests.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
