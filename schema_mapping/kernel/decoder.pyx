@@ -18,7 +18,7 @@ from schema_mapping.kernel.columns cimport (
     Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, Seen, gather, look_over,
 )
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
-from schema_mapping.kernel.json_text cimport Json
+from schema_mapping.kernel.json_items cimport Json
 from schema_mapping.kernel.parse cimport parse_message
 from schema_mapping.kernel.scratch cimport (
     BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,

@@ -71,7 +71,9 @@ cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, in
     if is_null(source, i) or p == NULL:
         return p
     if node.flags & NODE_JSON:
-        return write_json(w, node.flags, source.data + source.offsets[at], source.offsets[at + 1] - source.offsets[at], p)
+        return write_json(
+            w, node.flags, source.data + source.offsets[at], source.offsets[at + 1] - source.offsets[at], p
+        )
     p = make_room(w, p, ROOM)
     if p == NULL:
         return NULL

@@ -7,58 +7,21 @@ not, are strings.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
-from schema_mapping.kernel.check cimport skip_field
-from schema_mapping.kernel.duplicates cimport mark_equal_keys
+from schema_mapping.kernel.json_entries cimport bury_duplicates, collect_entries
+from schema_mapping.kernel.json_items cimport (
+    BOOL_TAG, Content, Cursor, DEEPEST, FIELDS_TAG, Item, Json, LIST_TAG, NULL_TAG, NUMBER_TAG, STRING_TAG, STRUCT_TAG,
+    add_part, next_item, start_of,
+)
 from schema_mapping.kernel.json_numbers cimport NUMBER_ROOM, read_number, write_number
-from schema_mapping.kernel.scratch cimport (
-    NO_MEMORY, Piece, TOO_LARGE, add_piece, bytes_slot, reserve_spill, spilled_slot,
-)
-from schema_mapping.kernel.tables cimport (
-    NODE_LIST_VALUE, NODE_STRUCT, WIRE_32, WIRE_64, WIRE_BYTES, WIRE_VARINT,
-)
-from schema_mapping.kernel.wire cimport load64, read_short, read_varint
-
-cdef enum:
-    DEEPEST = 100
-    SHORT_TEXT = 1 << 12
-
-cdef enum Tag:
-    FIELDS_TAG = 0x0A       # Struct.fields, ListValue.values and an entry's key
-    ENTRY_VALUE_TAG = 0x12
-    NULL_TAG = 0x08
-    NUMBER_TAG = 0x11
-    STRING_TAG = 0x1A
-    BOOL_TAG = 0x20
-    STRUCT_TAG = 0x2A
-    LIST_TAG = 0x32
-
-cdef struct Cursor:
-    const uint8_t* p
-    const uint8_t* end
-    uint64_t piece          # the next, counted from 1, or 0
-
-cdef struct Item:
-    uint32_t tag
-    uint64_t value          # a number, or the range of what has a length
-
-# Bytes that stand in a JSON string as they are.
-cdef uint8_t PLAIN[256]
-
-
-cdef void fill_plain() noexcept:
-    cdef int byte
-    for byte in range(256):
-        PLAIN[byte] = byte >= 0x20 and byte != 0x22 and byte != 0x5C
-
-
-fill_plain()
+from schema_mapping.kernel.json_strings cimport most_quoted, write_quoted
+from schema_mapping.kernel.scratch cimport reserve_spill, spilled_slot
+from schema_mapping.kernel.tables cimport NODE_LIST_VALUE, NODE_STRUCT
 
 
 cdef bint json_text(Json* j, int kind, uint64_t pieces, uint64_t* slot) noexcept nogil:
-    # The text of the message in these pieces goes to the spill. False, with the scratch's failure, when there's no room.
+    # The text of the message in these pieces goes to the spill. False, with the scratch's failure, without room.
     cdef Content content
     cdef int64_t start = j.s.spill_size
     cdef bint fine
@@ -84,69 +47,6 @@ cdef inline bint put(Json* j, const char* text, int64_t size) noexcept nogil:
     memcpy(out, text, size)
     j.s.spill_size += size
     return True
-
-
-cdef inline Cursor start_of(Json* j, const Content* content) noexcept nogil:
-    cdef Cursor c
-    c.p = j.s.base + <uint32_t>(content.range >> 32)
-    c.end = c.p + <uint32_t>content.range
-    c.piece = content.pieces >> 32
-    return c
-
-
-cdef bint next_item(Json* j, Cursor* c, Item* item) noexcept nogil:
-    # The next field of a message, wherever its pieces lie.
-    cdef const Piece* piece
-    cdef const uint8_t* start
-    cdef uint32_t length = 0
-    cdef uint32_t wire
-    cdef int loose = 0
-    while c.p == c.end:
-        if c.piece == 0:
-            return False
-        piece = &j.s.pieces[c.piece - 1]
-        c.p = j.s.base + piece.start
-        c.end = c.p + piece.length
-        c.piece = piece.next
-    start = c.p
-    c.p = read_short(c.p, c.end, <uint64_t>0xFFFFFFFF, &item.tag, &loose)
-    wire = item.tag & 7
-    item.value = 0
-    if c.p == NULL:
-        pass
-    elif wire == WIRE_VARINT:
-        c.p = read_varint(c.p, c.end, &item.value, &loose)
-    elif wire == WIRE_BYTES:
-        c.p = read_short(c.p, c.end, 0x7FFFFFFF, &length, &loose)
-        if c.p != NULL and length <= c.end - c.p:
-            item.value = bytes_slot(c.p - j.s.base, length)
-            c.p += length
-        else:
-            c.p = NULL
-    elif wire == WIRE_64 and c.end - c.p >= 8:
-        item.value = load64(c.p)
-        c.p += 8
-    else:
-        c.p = skip_field(j.s, start, c.p, c.end, item.tag, DEEPEST)
-    if loose:
-        j.exact = False
-    if c.p == NULL:
-        # Not after the check.
-        j.exact = False
-        c.p = c.end
-        c.piece = 0
-        return False
-    return True
-
-
-cdef inline bint add_part(Json* j, Content* content, uint64_t part) noexcept nogil:
-    # One more part of a message that is already there.
-    j.exact = False
-    if content.range != 0:
-        if not add_piece(j.s, &content.pieces, content.range):
-            return False
-        content.range = 0
-    return add_piece(j.s, &content.pieces, part)
 
 
 cdef bint put_value(Json* j, const Content* content, int depth) noexcept nogil:
@@ -235,90 +135,6 @@ cdef bint put_struct(Json* j, const Content* content, int depth) noexcept nogil:
     return put(j, b"}", 1)
 
 
-cdef bint collect_entries(Json* j, const Content* content) noexcept nogil:
-    cdef Cursor c = start_of(j, content)
-    cdef Item item
-    while next_item(j, &c, &item):
-        if item.tag != FIELDS_TAG:
-            j.exact = False
-        elif not collect_entry(j, item.value):
-            return False
-    return True
-
-
-cdef bint collect_entry(Json* j, uint64_t range) noexcept nogil:
-    # As upb: an entry with anything unknown in it is an unknown field, whole.
-    cdef Content content
-    cdef Cursor c
-    cdef Entry* entry
-    cdef Item item
-    cdef int seen = 0
-    cdef bint has_value = False
-    if j.count == j.capacity and not grow_entries(j):
-        return False
-    entry = &j.entries[j.count]
-    entry.key = 0
-    entry.value.range = 0
-    entry.value.pieces = 0
-    entry.dead = 0
-    content.range = range
-    content.pieces = 0
-    c = start_of(j, &content)
-    while next_item(j, &c, &item):
-        if item.tag == FIELDS_TAG:
-            entry.key = item.value
-            if seen != 0:
-                j.exact = False
-        elif item.tag != ENTRY_VALUE_TAG:
-            j.exact = False
-            return True
-        elif has_value:
-            if not add_part(j, &entry.value, item.value):
-                return False
-        else:
-            has_value = True
-            entry.value.range = item.value
-            if seen != 1:
-                j.exact = False
-        seen += 1
-    if seen != 2:
-        j.exact = False
-    j.count += 1
-    return True
-
-
-cdef bint grow_entries(Json* j) noexcept nogil:
-    cdef int64_t capacity = 2 * j.capacity + 64
-    cdef void* grown
-    if capacity * <int64_t>sizeof(Entry) > 8 * j.s.most_words:
-        j.s.failure = TOO_LARGE
-        return False
-    grown = realloc(j.entries, capacity * sizeof(Entry))
-    if grown == NULL:
-        j.s.failure = NO_MEMORY
-        return False
-    j.entries = <Entry*>grown
-    j.capacity = capacity
-    return True
-
-
-cdef bint bury_duplicates(Json* j, int64_t opened) noexcept nogil:
-    # Of entries with one key the last lives.
-    cdef int64_t i
-    if j.count - opened < 2:
-        return True
-    j.dead.count = 0
-    if not mark_equal_keys(
-        j.s, &j.entries[opened].key, sizeof(Entry) // 8, j.count - opened, j.table, &j.dead
-    ):
-        j.s.failure = NO_MEMORY
-        return False
-    for i in range(j.dead.count):
-        j.entries[opened + j.dead.rows[i]].dead = 1
-        j.exact = False
-    return True
-
-
 cdef bint put_number(Json* j, uint64_t bits) noexcept nogil:
     cdef uint64_t size = bits & <uint64_t>0x7FFFFFFFFFFFFFFF
     cdef uint64_t again = 0
@@ -342,56 +158,8 @@ cdef bint put_number(Json* j, uint64_t bits) noexcept nogil:
 cdef bint put_string(Json* j, uint64_t text) noexcept nogil:
     cdef const uint8_t* p = j.s.base + <uint32_t>(text >> 32)
     cdef const uint8_t* end = p + <uint32_t>text
-    cdef const uint8_t* run
-    cdef uint8_t* out = reserve_spill(j.s, most_escaped(p, end) + 2)
-    cdef uint8_t* first = out
+    cdef uint8_t* out = reserve_spill(j.s, most_quoted(p, end))
     if out == NULL:
         return False
-    out[0] = b'"'
-    out += 1
-    while p < end:
-        run = p
-        while p < end and PLAIN[p[0]]:
-            p += 1
-        memcpy(out, run, p - run)
-        out += p - run
-        if p < end:
-            out = put_escaped(out, p[0])
-            p += 1
-    out[0] = b'"'
-    j.s.spill_size += out + 1 - first
+    j.s.spill_size += write_quoted(out, p, end) - out
     return True
-
-
-cdef inline int64_t most_escaped(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # No less than the bytes that the text takes; counted only where a guess would take much memory.
-    cdef int64_t size = end - p
-    if size < SHORT_TEXT:
-        return 6 * size
-    while p < end:
-        size += 0 if PLAIN[p[0]] else 5
-        p += 1
-    return size
-
-
-cdef inline uint8_t* put_escaped(uint8_t* out, uint8_t byte) noexcept nogil:
-    cdef const char* digits = b"0123456789abcdef"
-    cdef uint8_t short = byte
-    if byte == 0x08:
-        short = b"b"
-    elif byte == 0x09:
-        short = b"t"
-    elif byte == 0x0A:
-        short = b"n"
-    elif byte == 0x0C:
-        short = b"f"
-    elif byte == 0x0D:
-        short = b"r"
-    out[0] = b"\\"
-    if byte < 0x20 and short == byte:
-        memcpy(out + 1, b"u00", 3)
-        out[4] = digits[byte >> 4]
-        out[5] = digits[byte & 15]
-        return out + 6
-    out[1] = short
-    return out + 2

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Doubles as the decimals of fewest digits that read as them, and the way back.
 
-The first is Raffaello Giulietti's Schubfach; the second multiplies in 128 bits, as Daniel Lemire's reader does, and says
-so where those can't tell which of two doubles is nearer.
+The first is Raffaello Giulietti's Schubfach; the second multiplies in 128 bits, as Daniel Lemire's reader does, and
+says so where those can't tell which of two doubles is nearer.
 """
 
 from libc.stdint cimport int64_t, uint64_t

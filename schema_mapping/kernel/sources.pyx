@@ -40,7 +40,7 @@ cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) no
 
 
 cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
-    # `shift` leads from rows of the space to values of `array`, which is a struct, or the one column of a well-known type.
+    # `shift` leads from rows of the space to values of `array`: a struct, or the one column of a well-known type.
     cdef const Node* node = &sources.tables_nodes[index]
     cdef const ArrowArray* last
     cdef int i

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint8_t
 
-from schema_mapping.kernel.json_text cimport Json
+from schema_mapping.kernel.json_items cimport Json
 from schema_mapping.kernel.scratch cimport Scratch
 from schema_mapping.kernel.tables cimport Native
 

@@ -21,7 +21,7 @@ cdef int64_t LAST_MICRO = 253_402_300_799_999_999       # the year 9999 ends
 
 
 cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* root_flags) noexcept nogil:
-    # The bytes of `root_flags` become 1 for values that must be kept raw. False, with the failure, where there's no room.
+    # The bytes of `root_flags` become 1 for values that must be kept raw. False, with the failure, without room.
     cdef const Rows* rows = &s.spaces[native.space]
     cdef uint32_t* roots = NULL
     cdef uint64_t* row
@@ -52,8 +52,8 @@ cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* r
 
 
 cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil:
-    # Microseconds in the place of the seconds; whether they give seconds and nanoseconds back. Rounded as Protobuf's own
-    # conversions round: a timestamp down, a duration toward zero.
+    # Microseconds in the place of the seconds; whether they give seconds and nanoseconds back. Rounded as Protobuf's
+    # own conversions round: a timestamp down, a duration toward zero.
     cdef int64_t seconds = <int64_t>row[native.slot]
     cdef int64_t nanos = <int32_t><uint32_t>row[native.nanos]
     cdef int64_t first = FIRST_MICRO if native.kind == NODE_TIMESTAMP else INT64_MIN
