@@ -1,29 +1,31 @@
-"""The client against a schema registry that others wrote, where ARCHIVER_TEST_SCHEMA_REGISTRY names one.
+"""A schema registry and producers that others wrote: Apicurio, and confluent-kafka's serializer where it is installed.
 
-For Apicurio: `mvn dependency:copy -Dartifact=io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all`, unpack, run
-the `*-runner.jar` with `-Dquarkus.http.port=8081`, and set the variable to `http://127.0.0.1:8081/apis/ccompat/v7`.
+ARCHIVER_TEST_SCHEMA_REGISTRY may name another registry by its url.
 """
 
 from __future__ import annotations
 
 import base64
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+from google.protobuf import message_factory
+from google.protobuf.message import Message
 
+from archiver.config import load_config
 from archiver.errors import UnknownSubject
 from archiver.schemas.registry import RegistrySettings, SchemaRegistry
 from schema_mapping.descriptors import find_descriptor, parse_descriptor_set
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.integration.readers import from_archive, from_kafka
 from tests.schema_mapping.proto_text import compile_text
-from tests.stack import unique
+from tests.stack import Stack, unique
 
-URL = os.environ.get("ARCHIVER_TEST_SCHEMA_REGISTRY", "")
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(not URL, reason="ARCHIVER_TEST_SCHEMA_REGISTRY names no schema registry"),
-]
+pytestmark = pytest.mark.integration
 
 MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
 ORDER = """syntax = "proto3"; package shop;
@@ -33,19 +35,27 @@ message Order { Money total = 1; google.protobuf.Timestamp at = 2; message Line 
 message Other {}
 """
 OLDER = ORDER.replace("google.protobuf.Timestamp at = 2;", "")
+FORMAT = {"format": "protobuf", "wire_format": "confluent"}
 
 
 @pytest.fixture
-def client() -> SchemaRegistry:
-    return SchemaRegistry(RegistrySettings(urls=(URL,)))
+def client(schema_registry: str) -> SchemaRegistry:
+    return SchemaRegistry(RegistrySettings(urls=(schema_registry,)))
 
 
-def register(subject: str, text: str, references: Sequence[tuple[str, str, int]] = ()) -> int:
-    named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
-    body = {"schemaType": "PROTOBUF", "schema": text, "references": named}
-    answer = requests.post(f"{URL}/subjects/{subject}/versions", json=body, timeout=30)
-    answer.raise_for_status()
-    return int(answer.json()["id"])
+Register = Callable[..., int]
+
+
+@pytest.fixture
+def register(schema_registry: str) -> Register:
+    def register(subject: str, text: str, references: Sequence[tuple[str, str, int]] = ()) -> int:
+        named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
+        body = {"schemaType": "PROTOBUF", "schema": text, "references": named}
+        answer = requests.post(f"{schema_registry}/subjects/{subject}/versions", json=body, timeout=30)
+        answer.raise_for_status()
+        return int(answer.json()["id"])
+
+    return register
 
 
 def as_base64(text: str, name: str) -> str:
@@ -56,8 +66,18 @@ def as_base64(text: str, name: str) -> str:
     return base64.b64encode(file.SerializeToString()).decode()
 
 
+def made(message: str, text: str = ORDER) -> Message:
+    source = compile_text(text, message, imports={"money.proto": MONEY})
+    return message_factory.GetMessageClass(find_descriptor(source))()
+
+
+def rows(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
+    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    return [row["val"] for row in sorted(found, key=lambda row: row["kafka"]["offset"])]
+
+
 @pytest.mark.parametrize("form", ["text", "base64"])
-def test_a_schema_with_a_reference(client: SchemaRegistry, form: str) -> None:
+def test_a_schema_with_a_reference(client: SchemaRegistry, register: Register, form: str) -> None:
     money, orders = unique("money"), unique("orders")
     register(money, MONEY if form == "text" else as_base64(MONEY, "money.proto"))
     references = [("money.proto", money, 1)]
@@ -78,3 +98,86 @@ def test_what_is_not_there(client: SchemaRegistry) -> None:
     assert client.by_id(2_000_000_000) is None
     with pytest.raises(UnknownSubject):
         client.latest(unique("nowhere"))
+
+
+@pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])
+def test_several_types_by_every_strategy(stack: Stack, schema_registry: str, register: Register, strategy: str) -> None:
+    topic, package = stack.topic(), unique("shop")
+    money, order = (text.replace("shop", package) for text in (MONEY, ORDER))
+    references = [("money.proto", unique("money"), 1)]
+    register(references[0][1], money)
+    subject = {"topic_name": f"{topic}-value", "record_name": f"{package}.Order"}.get(
+        strategy, f"{topic}-{package}.Order"
+    )
+    order_id = register(subject, order, references)
+    second = subject if strategy == "topic_name" else subject.replace("Order", "Money")
+    money_id = order_id if strategy == "topic_name" else register(second, money)
+    value = {**FORMAT, "messages": [f"{package}.Money", f"{package}.Order"], "subject_strategy": strategy}
+    config = stack.config({topic: {"value": value}}, schema_registry={"url": schema_registry})
+    stack.produce(
+        topic,
+        {"value": b"\0" + order_id.to_bytes(4, "big") + b"\0" + b"\x0a\x02\x08\x05"},
+        {"value": b"\0" + order_id.to_bytes(4, "big") + b"\x02\x02" + b"\x08\x05"},
+        {"value": b"\0" + money_id.to_bytes(4, "big") + b"\0" + b"\x08\x07"},
+    )
+    archive_once(config, topic, engine=InlineEngine())
+    found = rows(stack, config, topic)
+    assert found[0]["order"]["total"]["units"] == 5
+    assert found[1]["__err__"] == "other_message@5"
+    if strategy != "topic_name":
+        assert found[2]["money"]["units"] == 7
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+@pytest.fixture
+def serialized(schema_registry: str) -> Callable[..., bytes]:
+    """Messages as confluent-kafka's serializer writes them, their schemas registered on the way."""
+    pytest.importorskip("authlib", reason="confluent-kafka's serializers need authlib, httpx, cachetools and attrs")
+    from confluent_kafka.schema_registry import (
+        SchemaRegistryClient,
+        record_subject_name_strategy,
+        topic_record_subject_name_strategy,
+        topic_subject_name_strategy,
+    )
+    from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    strategies = {
+        "topic_name": topic_subject_name_strategy,
+        "record_name": record_subject_name_strategy,
+        "topic_record_name": topic_record_subject_name_strategy,
+    }
+    client = SchemaRegistryClient({"url": schema_registry})
+
+    def write(topic: str, message: Message, strategy: str = "topic_name") -> bytes:
+        settings = {"subject.name.strategy": strategies[strategy], "use.deprecated.format": False}
+        serializer = ProtobufSerializer(type(message), client, settings)
+        written = serializer(message, SerializationContext(topic, MessageField.VALUE))
+        assert isinstance(written, bytes)
+        return written
+
+    return write
+
+
+@pytest.mark.filterwarnings("ignore:.*httpx:DeprecationWarning")  # what authlib says when it is imported
+@pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])
+def test_what_confluents_serializer_writes(
+    stack: Stack, schema_registry: str, serialized: Callable[..., bytes], strategy: str
+) -> None:
+    topic, package = stack.topic(), unique("shop")
+    text = ORDER.replace("shop", package).replace("Money total", "int64 total").replace('import "money.proto";', "")
+    order, line, other = (made(f"{package}.{name}", text) for name in ("Order", "Order.Line", "Other"))
+    order.total, line.sku = 9, "x"  # type: ignore[attr-defined]
+    order.at.GetCurrentTime()  # type: ignore[attr-defined]
+    values = [serialized(topic, each, strategy) for each in (order, line, order, other)]
+    messages = [f"{package}.Order", f"{package}.Order.Line"]
+    value = {**FORMAT, "messages": messages, "subject_strategy": strategy}
+    config = stack.config({topic: {"value": value}}, schema_registry={"url": schema_registry})
+    stack.produce(topic, *({"value": value} for value in values))
+    archive_once(config, topic, engine=InlineEngine())
+    found = rows(stack, config, topic)
+    assert [row["order"] and row["order"]["total"] for row in found] == [9, None, 9, None]
+    assert [row["line"] and row["line"]["sku"] for row in found] == [None, "x", None, None]
+    assert [row["__err__"] for row in found] == [None, None, None, "other_message@5"]
+    assert [row["__raw__"] is None for row in found] == [True, True, True, False]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)

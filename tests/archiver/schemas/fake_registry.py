@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,8 @@ class FakeRegistry:
     While it is `down`, connections end without an answer, as behind a proxy; `asked` has what reached it otherwise.
     """
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.url = f"http://{address[0]}:{address[1]}/apis/ccompat/v7"
+    def __init__(self, address: tuple[str, int], scheme: str = "http") -> None:
+        self.url = f"{scheme}://{address[0]}:{address[1]}/apis/ccompat/v7"
         self.down = False
         self.faults: list[int] = []
         self.asked: list[str] = []
@@ -63,8 +64,8 @@ class FakeRegistry:
 
 
 @contextmanager
-def fake_registry() -> Iterator[FakeRegistry]:
-    """A server on a free port, stopped at the end."""
+def fake_registry(tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
+    """A server on a free port, stopped at the end; it speaks HTTPS with `tls`."""
 
     class Handler(BaseHTTPRequestHandler):
         registry: ClassVar[FakeRegistry]
@@ -83,8 +84,18 @@ def fake_registry() -> Iterator[FakeRegistry]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Handler.registry = FakeRegistry(("127.0.0.1", server.server_port))
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: Any) -> None:
+            pass
+
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            if tls is not None:
+                request = tls.wrap_socket(request, server_side=True)
+            super().finish_request(request, client_address)
+            request.close()
+
+    server = Server(("127.0.0.1", 0), Handler)
+    Handler.registry = FakeRegistry(("127.0.0.1", server.server_port), "https" if tls else "http")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -19,9 +19,11 @@ from archiver.errors import (
     UnknownSubject,
 )
 from archiver.schemas import SchemaPlace, source_schema
-from archiver.schemas.registry import RegistrySettings, SchemaRegistry
+from archiver.schemas.registered import indexes_of
+from archiver.schemas.registry import RegistrySettings, SchemaRegistry, client_of
 from archiver.schemas.schema_ids import RegistryIds
 from archiver.schemas.subjects import Subjects
+from catalog.registered import RememberedSchemas
 from schema_mapping import compile_mapping
 from schema_mapping.descriptors import find_descriptor
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
@@ -216,3 +218,148 @@ def test_ids_travel(registry: FakeRegistry) -> None:
     assert ids.messages(number, (1,)) == {"shop.Other"}
     assert ids.messages(number, (9,)) == frozenset()
     assert ids.messages(1, (0,)) is None
+
+
+def test_a_registry_that_failed_is_left_alone_for_a_while(registry: FakeRegistry) -> None:
+    number = order(registry)
+    resting = client(registry, attempts=3, rest=3600.0)
+    registry.faults[:] = [503] * 3
+    for _ in range(2):
+        with pytest.raises(SchemaRegistryUnavailable):
+            resting.by_id(number)
+    assert len(registry.asked) == 3
+    eager = client(registry, attempts=3, rest=0.0)
+    registry.faults[:] = [503] * 3
+    with pytest.raises(SchemaRegistryUnavailable):
+        eager.by_id(number)
+    assert eager.by_id(number) is not None
+
+
+def test_what_is_newest_is_believed_for_a_while(registry: FakeRegistry) -> None:
+    registry.register("s", MONEY)
+    believing, asking = client(registry, latest_ttl=3600.0), client(registry)
+    before = believing.latest("s").id
+    assert asking.latest("s").id == before
+    after = registry.register("s", MONEY.replace("units", "cents"))
+    assert believing.latest("s").id == before
+    assert asking.latest("s").id == after
+
+
+def test_a_schema_that_nobody_can_read_is_looked_at_once(registry: FakeRegistry) -> None:
+    number = registry.register("s", 'syntax = "proto3"; message M { Nope n = 1; }')
+    one = client(registry)
+    for _ in range(2):
+        with pytest.raises(BadSchema, match="Nope"):
+            one.by_id(number)
+    assert len(registry.asked) == 1
+
+
+def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegistry) -> None:
+    number = order(registry)
+    section = SchemaRegistrySection(url=registry.url, timeout=0.1)
+    first = Subjects(section)
+    before = first.latest("orders-value")
+    assert before.id == number
+    assert first.news.subjects == {"orders-value": number}
+    remembered = RememberedSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
+    assert Subjects(section, remembered).news == RememberedSchemas()
+    client_of.cache_clear()
+    registry.down = True
+    again = Subjects(section, remembered)
+    found = again.latest("orders-value")
+    assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
+    assert isinstance(again.down, SchemaRegistryUnavailable)
+    assert again.news == RememberedSchemas()
+    assert again.ids.messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    with pytest.raises(SchemaRegistryUnavailable, match="nothing is known yet of the topic's schema"):
+        again.latest("others-value")
+    with pytest.raises(SchemaRegistryUnavailable):
+        again.ids.messages(7, (0,))
+
+
+def test_ids_learn(registry: FakeRegistry) -> None:
+    number = order(registry)
+    ids = RegistryIds(settings=RegistrySettings(urls=(registry.url,)))
+    assert ids.messages(number, (1,)) == {"shop.Other"}
+    news = ids.learned({number})
+    assert news.keys() == {number}
+    client_of.cache_clear()
+    asked = len(registry.asked)
+    knowing = pickle.loads(pickle.dumps(ids.knowing(news)))
+    assert knowing.messages(number, (1,)) == {"shop.Other"}
+    assert knowing.learned({number}) == {}
+    assert len(registry.asked) == asked
+
+
+MANY = {"messages": ["shop.Order", "shop.Money"]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "subjects"),
+    [
+        (MANY, ("orders-value", "orders-value")),
+        ({**MANY, "subject_strategy": "record_name"}, ("shop.Order", "shop.Money")),
+        ({**MANY, "subject_strategy": "topic_record_name"}, ("orders-shop.Order", "orders-shop.Money")),
+        ({**MANY, "subject": "mine"}, ("mine", "mine")),
+    ],
+)
+def test_subjects_of_several_messages(
+    registry: FakeRegistry, keys: dict[str, object], subjects: tuple[str, str]
+) -> None:
+    registry.register("money", MONEY)
+    registry.register("unit", UNIT, [("shop/money.proto", "money", 1)])
+    registry.register(subjects[1], MONEY)
+    registry.register(subjects[0], ORDER, [("shop/unit.proto", "unit", 1)])
+    settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
+    place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
+    found = source_schema(settings, place)
+    assert found is not None
+    assert found.messages == ("shop.Order", "shop.Money")
+    missing = settings.model_copy(update={"messages": ("shop.Order", "shop.Nope"), "subject_strategy": "topic_name"})
+    with pytest.raises((BadSchema, UnknownSubject)):
+        source_schema(missing, place)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"messages": ["a.A"], "wire_format": "plain"}, "nothing in a record says which of them it is"),
+        ({"messages": ["a.A"], "message": "a.A"}, "either `message` or `messages`"),
+        ({"messages": ["a.A", "a.A"]}, "names a message twice"),
+        ({"messages": ["a.A"], "coerce": True}, "`coerce` needs one `message`"),
+        ({"coerce": True, "wire_format": "plain", "message": "a.A", "proto": "a.proto"}, "`coerce` goes with"),
+    ],
+)
+def test_formats_that_cannot_be(keys: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
+
+
+@pytest.mark.parametrize(
+    ("message", "indexes"),
+    [
+        ("shop.Order", (0,)),
+        ("shop.Other", (1,)),
+        ("shop.Order.Line", (0, 0)),
+        ("shop.Order.Line.Part", (0, 0, 0)),
+        ("shop.Money", None),
+        ("other.Order", None),
+    ],
+)
+def test_indexes_of_a_message(registry: FakeRegistry, message: str, indexes: tuple[int, ...] | None) -> None:
+    order(registry)
+    assert indexes_of(client(registry).latest("orders-value").main, message) == indexes
+
+
+def test_a_coerced_message_knows_its_envelope(registry: FakeRegistry) -> None:
+    number = order(registry)
+    place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
+
+    def envelope(message: str) -> bytes | None:
+        settings = {"format": "protobuf", "wire_format": "confluent", "coerce": True, "message": message}
+        found = source_schema(ProtobufFormat.model_validate(settings), place)
+        return found and found.envelope
+
+    assert envelope("shop.Order.Line") == b"\0" + number.to_bytes(4, "big") + b"\x04\0\0"
+    with pytest.raises(BadSchema, match="only imports it"):
+        envelope("shop.Money")
