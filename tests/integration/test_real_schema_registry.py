@@ -6,7 +6,7 @@ ARCHIVER_TEST_SCHEMA_REGISTRY may name another registry by its url.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def test_several_types_by_every_strategy(stack: Stack, schema_registry: str, reg
 
 
 @pytest.fixture
-def serialized(schema_registry: str) -> Callable[..., bytes]:
+def serialized(schema_registry: str) -> Iterator[Callable[..., bytes]]:
     """Messages as confluent-kafka's serializer writes them, their schemas registered on the way."""
     pytest.importorskip("authlib", reason="confluent-kafka's serializers need authlib, httpx, cachetools and attrs")
     from confluent_kafka.schema_registry import (
@@ -156,7 +156,8 @@ def serialized(schema_registry: str) -> Callable[..., bytes]:
         assert isinstance(written, bytes)
         return written
 
-    return write
+    with client:
+        yield write
 
 
 @pytest.mark.filterwarnings("ignore:.*httpx:DeprecationWarning")  # what authlib says when it is imported
