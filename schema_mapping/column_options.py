@@ -15,10 +15,12 @@ from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 
 from schema_mapping.errors import DescriptorError
 
 OPTIONS_FILE: Final = "archiver/options.proto"
+COLUMN_OPTION: Final = "archiver.column"
 COLUMN_NUMBER: Final = 51894
 COLUMN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -36,9 +38,9 @@ PLAIN: Final = ColumnOptions()
 
 def column_options(field: FieldDescriptor) -> ColumnOptions:
     """What is said about a field's column. Raises DescriptorError where it asks for a name that no column can have."""
-    if not field.has_options:
+    said = _said(field) if field.has_options else None
+    if said is None or _is_of_others(field):
         return PLAIN
-    said = _reader().FromString(field.GetOptions().SerializeToString()).column
     if said.name and not COLUMN_NAME.fullmatch(said.name):
         raise DescriptorError(
             "(archiver.column).name must be letters, digits and underscores, 128 at most, and not begin with a digit",
@@ -46,6 +48,26 @@ def column_options(field: FieldDescriptor) -> ColumnOptions:
             name=said.name,
         )
     return ColumnOptions(name=said.name or None, exclude=said.exclude)
+
+
+def _said(field: FieldDescriptor) -> Any:
+    try:
+        options = _reader().FromString(field.GetOptions().SerializeToString())
+    except DecodeError:
+        return None
+    return options.column if options.HasField("column") else None
+
+
+def _is_of_others(field: FieldDescriptor) -> bool:
+    """Whether the schema itself declares another field option under our number."""
+    assert field.containing_type is not None
+    pool = field.containing_type.file.pool
+    try:
+        options = pool.FindMessageTypeByName("google.protobuf.FieldOptions")
+        declared = pool.FindExtensionByNumber(options, COLUMN_NUMBER)
+    except KeyError:
+        return False
+    return declared.full_name != COLUMN_OPTION
 
 
 def options_file() -> FileDescriptorProto:

@@ -159,6 +159,19 @@ def test_options_are_found_without_the_file_that_declares_them() -> None:
         assert compile_mapping(again).arrow_type.names[:2] == ["x", "__prefix__"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("string", '"\\nx"'), ("Own", '{ name: "theirs" }'), ("int32", "1"), ("string", '"\\x0a\\x01b"')],
+)
+def test_an_option_of_others_under_our_number_is_theirs(kind: str, value: str) -> None:
+    own = f"""syntax = "proto3"; package o; import "google/protobuf/descriptor.proto";
+              message Own {{ string name = 1; }}
+              extend google.protobuf.FieldOptions {{ {kind} theirs = {COLUMN_NUMBER}; }}"""
+    text = f"""syntax = "proto3"; package t; import "own.proto"; message M {{ int32 a = 1 [(o.theirs) = {value}]; }}"""
+    source = compile_text(text, imports={"own.proto": own})
+    assert compile_mapping(find_descriptor(source)).arrow_type.names[0] == "a"
+
+
 def test_comments_make_no_version_and_options_do() -> None:
     plain = type_graph(find_descriptor(with_options("int32 a = 1;"))).fingerprint()
     assert type_graph(find_descriptor(with_options("// said\n int32 a = 1; // and more\n"))).fingerprint() == plain
