@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 
@@ -159,17 +161,35 @@ def test_options_are_found_without_the_file_that_declares_them() -> None:
         assert compile_mapping(again).arrow_type.names[:2] == ["x", "__prefix__"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [("string", '"\\nx"'), ("Own", '{ name: "theirs" }'), ("int32", "1"), ("string", '"\\x0a\\x01b"')],
-)
-def test_an_option_of_others_under_our_number_is_theirs(kind: str, value: str) -> None:
+def with_an_option_of_others(kind: str, value: str) -> SourceSchema:
     own = f"""syntax = "proto3"; package o; import "google/protobuf/descriptor.proto";
               message Own {{ string name = 1; }}
               extend google.protobuf.FieldOptions {{ {kind} theirs = {COLUMN_NUMBER}; }}"""
     text = f"""syntax = "proto3"; package t; import "own.proto"; message M {{ int32 a = 1 [(o.theirs) = {value}]; }}"""
-    source = compile_text(text, imports={"own.proto": own})
+    return compile_text(text, imports={"own.proto": own})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("Own", '{ name: "theirs" }'), ("int32", "1"), ("string", '"\\x0a\\x01b"')]
+)
+def test_an_option_of_others_under_our_number_is_theirs(kind: str, value: str) -> None:
+    source = with_an_option_of_others(kind, value)
     assert compile_mapping(find_descriptor(source)).arrow_type.names[0] == "a"
+
+
+def test_an_option_of_others_that_ours_could_not_be(tmp_path: Path) -> None:
+    # In a process that hasn't imported `archiver.options_pb2`, with which protobuf itself would refuse the bytes.
+    file = tmp_path / "own.binpb"
+    file.write_bytes(with_an_option_of_others("string", '"\\nx"').descriptor_set)
+    code = f"""
+import pathlib
+from schema_mapping import SourceSchema, compile_mapping
+from schema_mapping.descriptors import find_descriptor
+source = SourceSchema(descriptor_set=pathlib.Path({str(file)!r}).read_bytes(), message="t.M")
+print(compile_mapping(find_descriptor(source)).arrow_type.names[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "a\n"
 
 
 def test_comments_make_no_version_and_options_do() -> None:
