@@ -20,6 +20,9 @@ pytestmark = [
 ]
 
 PARTITIONS = 2
+LAST = 1_700_000_000_000 + 404 * 3_600_000
+MANY = 6_000
+"""Orders of one day: enough in one file for encodings by their values."""
 
 
 @pytest.fixture(params=["nested", "flat"])
@@ -41,6 +44,8 @@ def table(stack: Stack, tmp_path: Path, engine: SparkEngine, request: pytest.Fix
         for number, value in enumerate(values)
     )
     stack.produce(topic, *messages)
+    many = ({"value": order_bytes(noise), "timestamp": LAST + number} for number in range(MANY))
+    stack.produce(topic, *many)
     value = {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}
     config = stack.config({topic: {"value": value, "partition_source": request.param}})
     archive_once(config, topic, engine=engine)
@@ -49,6 +54,6 @@ def table(stack: Stack, tmp_path: Path, engine: SparkEngine, request: pytest.Fix
 
 def test_spark_duckdb_and_pyiceberg_read_equal_rows(stack: Stack, table: str, engine: SparkEngine) -> None:
     by_pyiceberg = rows_of_pyiceberg(stack, table)
-    assert len(by_pyiceberg) == 404
+    assert len(by_pyiceberg) == 404 + MANY
     assert by_pyiceberg == rows_of_spark(engine, table)
     assert by_pyiceberg == rows_of_duckdb(stack, table)

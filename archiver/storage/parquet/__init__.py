@@ -18,7 +18,7 @@ __all__ = ["ParquetFormat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """A SegmentFormat: Parquet, zstd at `compression_level`."""
+    """A SegmentFormat: Parquet, zstd, long strings at `compression_level`."""
 
     extension: ClassVar[str] = "parquet"
     compression_level: int = 3

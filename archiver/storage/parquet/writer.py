@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.columns import Leaf, leaves_of
+from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
 from archiver.storage.parquet.footer import footer_of
 from archiver.storage.parquet.metrics import column_metrics, measured_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
@@ -34,11 +35,6 @@ EXPECTED_RATIO = 0.5
 """File bytes for each byte so counted, until the first row group of a file has shown its own ratio."""
 
 PARTITION = f"{names.KAFKA}.{names.PARTITION}"
-OFFSET = f"{names.KAFKA}.{names.OFFSET}"
-DELTAS = (OFFSET, f"{names.KAFKA}.{names.EVENT_TIMESTAMP}")
-"""Columns that rise by small steps: delta encoding beats a dictionary of as many entries as rows."""
-INCOMPRESSIBLE = (f"{names.VAL}.{names.RAW}",)
-"""Columns whose values rarely repeat: a dictionary would only be built to be thrown away."""
 
 
 class ParquetSegmentWriter:
@@ -51,8 +47,8 @@ class ParquetSegmentWriter:
         self._modes = measured_modes(self._leaves, layout.table_properties)
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _create(spool_file)
-        options = writer_options(self._leaves, compression_level, is_sorted=layout.is_sorted)
-        self._parquet = pq.ParquetWriter(self._sink, layout.schema, **options)
+        self._compression_level = compression_level
+        self._parquet: pq.ParquetWriter | None = None
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
@@ -91,13 +87,14 @@ class ParquetSegmentWriter:
         """Write the footer and describe the file."""
         try:
             self._flush()
-            self._parquet.add_key_value_metadata(footer_of(self._layout, origin, digest))
-            self._parquet.close()
+            parquet = self._parquet or self._begin(self._layout.schema.empty_table())
+            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest))
+            parquet.close()
             self._sink.close()
         except OSError as error:
             raise _spool_error(error, self._path) from error
         self._is_closed = True
-        metrics = column_metrics(self._parquet.writer.metadata, self._leaves, self._modes)
+        metrics = column_metrics(parquet.writer.metadata, self._leaves, self._modes)
         low, high = self._timestamps or (None, None)
         return DataFileInfo(
             path=path,
@@ -123,9 +120,11 @@ class ParquetSegmentWriter:
         self._is_closed = True
         self._gathered = []
         with suppress(OSError):  # a full disk must not keep the file from being dropped
-            self._parquet.close()
+            if self._parquet:
+                self._parquet.close()
             self._sink.close()
-        self._parquet.is_open = False
+        if self._parquet:
+            self._parquet.is_open = False
         self._path.unlink(missing_ok=True)
 
     def _gather(self, part: pa.RecordBatch) -> None:
@@ -142,11 +141,24 @@ class ParquetSegmentWriter:
         slices = [piece for part in self._gathered for piece in page_slices(part)]
         table = pa.Table.from_batches(slices, self._layout.schema)
         try:
-            self._parquet.write_table(table, row_group_size=GROUP_ROWS)
+            parquet = self._parquet or self._begin(table)
+            parquet.write_table(table, row_group_size=GROUP_ROWS)
         except OSError as error:
             raise _spool_error(error, self._path) from error
         self._flushed_bytes += self._gathered_bytes
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+
+    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+        """Start the file, with encodings that suit its first row group."""
+        sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
+        options = writer_options(
+            self._leaves,
+            choose_encodings(self._leaves, sample),
+            self._compression_level,
+            is_sorted=self._layout.is_sorted,
+        )
+        self._parquet = pq.ParquetWriter(self._sink, self._layout.schema, **options)
+        return self._parquet
 
     def _observe(self, rows: pa.RecordBatch) -> None:
         self._rows += rows.num_rows
@@ -172,19 +184,25 @@ def _width(kind: pa.DataType) -> float:
         return 4.0
 
 
-def writer_options(leaves: tuple[Leaf, ...], compression_level: int, *, is_sorted: bool = True) -> dict[str, Any]:
-    """How pyarrow is to write these columns; `is_sorted` says that rows come by partition and offset."""
+def writer_options(
+    leaves: tuple[Leaf, ...], encodings: Encodings, compression_level: int, *, is_sorted: bool
+) -> dict[str, Any]:
+    """How pyarrow is to write these columns; `is_sorted` says that rows come by partition and offset.
+
+    The compression level is for long strings; numbers and short ones get no smaller above level 1 (measured).
+    """
     by_name = {leaf.name: leaf for leaf in leaves}
-    deltas = {by_name[name].parquet_path: "DELTA_BINARY_PACKED" for name in DELTAS if name in by_name}
-    plain = {by_name[name].parquet_path for name in INCOMPRESSIBLE if name in by_name}
     order = (PARTITION, OFFSET) if is_sorted else ()
     sorting = [pq.SortingColumn(by_name[name].index) for name in order if name in by_name]
     return {
         "version": "2.6",
         "compression": "zstd",
-        "compression_level": compression_level,
-        "use_dictionary": [leaf.parquet_path for leaf in leaves if leaf.parquet_path not in plain.union(deltas)],
-        "column_encoding": deltas,
+        "compression_level": {
+            leaf.parquet_path: compression_level if leaf.parquet_path in encodings.long else min(1, compression_level)
+            for leaf in leaves
+        },
+        "use_dictionary": list(encodings.dictionary),
+        "column_encoding": encodings.special,
         "data_page_size": PAGE_LIMIT,
         "write_batch_size": VALUES_PER_CHECK,
         "write_page_index": True,
@@ -192,6 +210,10 @@ def writer_options(leaves: tuple[Leaf, ...], compression_level: int, *, is_sorte
         "sorting_columns": sorting or None,
         "store_schema": False,
     }
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _create(path: Path) -> pa.NativeFile:

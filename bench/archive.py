@@ -1,0 +1,202 @@
+"""What it takes to archive a topic, beside Spark's own Kafka source and the strongest single process.
+
+Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--json FILE]`; the orders
+of bench/data.py in 4 partitions on an embedded stack, which is started and stopped unless one is named. Each side
+has a process of its own with two slots, warmed up on a small topic; sessions are up before it counts. The sides take
+turns. CPU is user and system of driver, JVM and Python workers with all their children; broker, S3 and catalog are
+left out. Medians of the rounds.
+
+- archiver: the job. Decodes to columns, proves exactness, takes digests, uploads and commits.
+- Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table.
+- one process: confluent-kafka, ptars and pyarrow to a local Parquet file; no upload, no commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from archiving.cost import measured
+from archiving.setting import Setting
+from data import create_topic, produce
+from rich.console import Console
+from rich.table import Table
+
+from archiver.local import Endpoints, LocalStack
+from tests.stack import unique
+
+WARM_RECORDS = 20_000
+PARTITIONS = 4
+SIDES = ("ours", "spark_binary", "one_process")
+
+
+def side_of(name: str, setting: Setting) -> Any:
+    """One side, its session started."""
+    match name:
+        case "ours":
+            from archiving.ours import Ours
+
+            return Ours(setting)
+        case "spark_binary":
+            from archiving.spark_binary import SparkBinary
+
+            return SparkBinary(setting)
+        case "one_process":
+            from archiving.one_process import OneProcess
+
+            return OneProcess(setting)
+        case _:
+            raise ValueError(name)
+
+
+def serve(name: str, setting: Setting) -> None:
+    """Be a side: warm up, then a turn for each line that comes in, each answered by a line of JSON."""
+    side = side_of(name, setting)
+    side.warm_up()
+    answer({"name": side.name})
+    for _ in sys.stdin:
+        answer(asdict(measured(side.turn)) | {"notes": side.notes()})
+
+
+def answer(found: dict[str, Any]) -> None:
+    """Tell the process that started this one."""
+    sys.stdout.write(f"\n@{json.dumps(found)}\n")
+    sys.stdout.flush()
+
+
+class Player:
+    """A side in its process."""
+
+    def __init__(self, name: str, arguments: list[str]) -> None:
+        command = [sys.executable, __file__, "--be", name, *arguments]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        self.name: str = self._answer()["name"]
+
+    def turn(self) -> dict[str, Any]:
+        """One measured turn."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("turn\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """Let it end."""
+        self._process.communicate()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("@"):
+                found: dict[str, Any] = json.loads(line[1:])
+                return found
+        raise RuntimeError(f"a side ended with {self._process.wait()}")
+
+
+@contextmanager
+def stack(folder: Path | None) -> Iterator[Endpoints]:
+    """The stack in the folder, or one that is there only now."""
+    if folder:
+        yield LocalStack(folder).endpoints
+        return
+    with tempfile.TemporaryDirectory(prefix="archiver-bench-") as fresh:
+        local = LocalStack(fresh)
+        try:
+            yield local.up()
+        finally:
+            local.down()
+
+
+def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Medians for a million records."""
+
+    def of(name: str) -> list[float]:
+        return [each[name] * 1e6 / each["records"] for each in turns]
+
+    return {
+        "cpu_seconds": round(statistics.median(of("cpu_seconds")), 2),
+        "cpu_spread": [round(min(of("cpu_seconds")), 2), round(max(of("cpu_seconds")), 2)],
+        "wall_seconds": round(statistics.median(of("wall_seconds")), 2),
+        "records": turns[0]["records"],
+        "notes": turns[-1]["notes"],
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Archiving")
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--stack", type=Path, help="the folder of a running stack")
+    parser.add_argument("--topic", help="a topic of bench/data.py that is there already")
+    parser.add_argument("--side", choices=SIDES, action="append", help="only this one; may be given again")
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
+    parser.add_argument("--be", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--warm-topic", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.be:
+        endpoints = LocalStack(options.stack).endpoints
+        serve(
+            options.be,
+            Setting(endpoints=endpoints, topic=options.topic, warm_topic=options.warm_topic, folder=options.folder),
+        )
+        return
+    with stack(options.stack) as endpoints, tempfile.TemporaryDirectory() as scratch:
+        contest(options, endpoints, Path(scratch))
+
+
+def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) -> None:
+    """Let the sides take turns, print the medians."""
+    topic, warm = options.topic or unique("orders"), unique("warm")
+    create_topic(endpoints.bootstrap_servers, warm, PARTITIONS)
+    produce(endpoints.bootstrap_servers, warm, WARM_RECORDS)
+    if not options.topic:
+        create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
+        produce(endpoints.bootstrap_servers, topic, options.records)
+    players = []
+    for name in options.side or SIDES:
+        folder = scratch / f"{name}-{topic}"
+        folder.mkdir()
+        where = ["--stack", str(endpoints.directory), "--folder", str(folder)]
+        players.append(Player(name, [*where, "--topic", topic, "--warm-topic", warm]))
+    turns: dict[str, list[dict[str, Any]]] = {player.name: [] for player in players}
+    for _ in range(options.rounds):
+        for player in players:
+            turns[player.name].append(player.turn())
+    for player in players:
+        player.close()
+    found = {name: summary(taken) for name, taken in turns.items()}
+    show(found)
+    if options.json:
+        options.json.write_text(json.dumps(found | {"turns": turns}, indent=2) + "\n")
+
+
+def show(found: dict[str, dict[str, Any]]) -> None:
+    """Print a table, ours first."""
+    table = Table(title="Seconds for a million records, medians; theirs / ours")
+    for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio"):
+        table.add_column(heading, justify="right" if heading else "left")
+    ours = found.get("archiver")
+    for name, each in found.items():
+        ratios = [f"{each[key] / ours[key]:.2f}x" if ours else "" for key in ("cpu_seconds", "wall_seconds")]
+        spread = "{} to {}".format(*each["cpu_spread"])
+        table.add_row(name, str(each["cpu_seconds"]), spread, str(each["wall_seconds"]), *ratios)
+    console = Console(width=None if Console().is_terminal else 120)
+    console.print(table)
+    if ours:
+        console.print(f"archiver, the last turn's tasks: {ours['notes']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The strongest that fits in one process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from data import message_type
+from ptars import HandlerPool, PtarsConfig
+
+from archiving.setting import Setting
+
+AT_ONCE = 10_000
+FETCHING = {
+    "queued.min.messages": 1_000_000,
+    "queued.max.messages.kbytes": 262_144,
+    "fetch.message.max.bytes": 8 << 20,
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+}
+
+
+class OneProcess:
+    """A loop over `consume`, which a C library fills; values decoded a batch at a time."""
+
+    name = "one process"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._decode = HandlerPool([message_type().file], PtarsConfig(enum_repr="string")).get_for_message(
+            message_type()
+        )
+
+    def warm_up(self) -> None:
+        """Read the small topic."""
+        self._write(self._setting.warm_topic)
+
+    def turn(self) -> int:
+        """Read the topic."""
+        return self._write(self._setting.topic)
+
+    def _write(self, topic: str) -> int:
+        servers = {"bootstrap.servers": self._setting.endpoints.bootstrap_servers, "group.id": "bench"}
+        consumer = Consumer({**servers, **FETCHING})
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        left, records, writer = len(partitions), 0, None
+        while left:
+            messages = consumer.consume(AT_ONCE, 0.2)
+            left -= sum(1 for each in messages if each.error())
+            rows = self._rows([each for each in messages if not each.error()])
+            records += rows.num_rows
+            writer = writer or pq.ParquetWriter(self._setting.folder / "one.parquet", rows.schema, compression="zstd")
+            writer.write_batch(rows)
+        consumer.close()
+        if writer:
+            writer.close()
+        return records
+
+    def _rows(self, messages: list[object]) -> pa.RecordBatch:
+        values = pa.array([each.value() for each in messages], pa.binary())
+        decoded = self._decode.array_to_record_batch(values)
+        columns = {
+            "key": pa.array([each.key() for each in messages], pa.binary()),
+            "partition": pa.array([each.partition() for each in messages], pa.int32()),
+            "offset": pa.array([each.offset() for each in messages], pa.int64()),
+            "timestamp": pa.array([each.timestamp()[1] for each in messages], pa.timestamp("ms", "UTC")),
+            "value": decoded.to_struct_array(),
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    def notes(self) -> dict[str, object]:
+        """Nothing."""
+        return {}

@@ -1,0 +1,54 @@
+"""The archiver: decoded to columns, exactness tracked, digests taken, files uploaded and committed."""
+
+from __future__ import annotations
+
+from data import message_type
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
+from archiver.ingest.job import ArchiveJob, JobReport
+from archiving.setting import SLOTS, Setting
+from tests.stack import Stack
+
+
+class Ours:
+    """A Spark session, and a configuration, a table and a registry of its own for each turn."""
+
+    name = "archiver"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._stack = Stack(setting.endpoints, setting.folder)
+        self._descriptors = setting.folder / "shop.binpb"
+        file = message_type().file
+        found = FileDescriptorSet()
+        file.CopyToProto(found.file.add())
+        self._descriptors.write_bytes(found.SerializeToString())
+        self._engine = SparkEngine.start({"master": SLOTS})
+        self.last: JobReport | None = None
+
+    def warm_up(self) -> None:
+        """Archive the small topic."""
+        self._archive(self._setting.warm_topic)
+
+    def turn(self) -> int:
+        """Archive the topic."""
+        return self._archive(self._setting.topic)
+
+    def _archive(self, topic: str) -> int:
+        value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(self._descriptors)}
+        config = load_config(self._stack.config({topic: {"value": value}}))
+        report = ArchiveJob(config, (topic,), engine=self._engine).run_once()
+        if not report.succeeded:
+            raise RuntimeError(f"the job failed: {report}")
+        self.last = report
+        return report.records
+
+    def notes(self) -> dict[str, object]:
+        """What the job says of its last turn."""
+        if self.last is None:
+            return {}
+        metrics = self.last.topics[0].metrics
+        names = ("fetch_seconds", "translate_seconds", "write_seconds", "upload_seconds", "file_bytes", "raw_values")
+        return {name: round(getattr(metrics, name), 2) for name in names} | {"table": self.last.topics[0].table}

@@ -1,0 +1,62 @@
+"""Spark's own Kafka source, its rows appended to an Iceberg table as they are: keys and values stay binary."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from pyspark.sql import SparkSession
+
+from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
+from archiving.setting import SLOTS, Setting, fetch_kafka_source
+
+COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
+
+
+class SparkBinary:
+    """A Spark session, and a table for each turn."""
+
+    name = "Spark, binary"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        iceberg, source = fetch_iceberg(print), fetch_kafka_source()
+        options = sql_options(setting.endpoints, iceberg) | {
+            "spark.driver.extraClassPath": f"{iceberg}/*:{source}/*",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        builder = SparkSession.builder.master(SLOTS).appName("binary")
+        for key, value in options.items():
+            builder = builder.config(key, value)
+        self._spark = builder.getOrCreate()
+        self._spark.sparkContext.setLogLevel("ERROR")
+        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.bench")
+        self._tables = (f"{CATALOG}.bench.{setting.folder.name.replace('-', '_')}_{number}" for number in count())
+
+    def warm_up(self) -> None:
+        """Append the small topic."""
+        self._append(self._setting.warm_topic)
+
+    def turn(self) -> int:
+        """Append the topic."""
+        return self._append(self._setting.topic)
+
+    def _append(self, topic: str) -> int:
+        table = next(self._tables)
+        self._spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg")
+        rows = (
+            self._spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", self._setting.endpoints.bootstrap_servers)
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .load()
+        )
+        rows.select("key", "value", "partition", "offset", "timestamp").writeTo(table).append()
+        return sum(each.record_count for each in self._spark.table(f"{table}.files").select("record_count").collect())
+
+    def notes(self) -> dict[str, object]:
+        """Nothing."""
+        return {}

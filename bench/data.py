@@ -1,0 +1,115 @@
+"""The orders that archiving is measured on, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
+
+Recipe: `python bench/data.py [--records 2000000] [--partitions 4] --bootstrap-servers HOST:PORT --topic NAME`; without
+a broker it only tells the sizes of the first 10,000. The same orders in every run: an order each 37 ms of one day,
+keyed by customer, with a header. They spread over the partitions by key.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message_factory import GetMessageClass
+from values.orders import order, order_type
+
+SEED = 7
+MIDNIGHT = 1_700_006_400_000
+STEP_MS = 37
+STEPS_A_DAY = 86_400_000 // STEP_MS
+PRODUCER = {
+    "compression.type": "zstd",
+    "batch.size": 1 << 20,
+    "linger.ms": 100,
+    "queue.buffering.max.messages": 200_000,
+}
+TOPIC = {"retention.ms": "-1", "max.message.bytes": str(4 << 20)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A record to produce."""
+
+    key: bytes
+    value: bytes
+    timestamp: int
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def message_type() -> Descriptor:
+    """The type of the values."""
+    return order_type()
+
+
+def orders(count: int) -> Iterator[Order]:
+    """The first `count` orders."""
+    kind, draw = GetMessageClass(message_type()), random.Random(SEED)
+    for index in range(count):
+        values: dict[str, Any] = order(draw, index)
+        values["created"] = MIDNIGHT + index % STEPS_A_DAY * STEP_MS
+        values["note"] = f"leave at the door of number {draw.randrange(400)}, please"
+        yield Order(
+            key=b"customer-%d" % values["customer"]["id"],
+            value=kind(**values).SerializeToString(),
+            timestamp=values["created"],
+            headers=(("source", draw.choice((b"web", b"app"))),),
+        )
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create a topic that keeps orders of whatever day."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC)])[topic].result(30)
+
+
+def produce(bootstrap: str, topic: str, count: int) -> None:
+    """Produce the first `count` orders; raises KafkaException where the broker refuses one."""
+    failures: list[Any] = []
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
+    for each in orders(count):
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    key=each.key,
+                    value=each.value,
+                    timestamp=each.timestamp,
+                    headers=list(each.headers),
+                    on_delivery=lambda error, _: error and failures.append(error),
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(120) or failures:
+        raise KafkaException(failures[0] if failures else "the broker did not take all orders in two minutes")
+
+
+def main() -> None:
+    """Fill a topic, or tell sizes."""
+    parser = argparse.ArgumentParser(description="Orders for benchmarks")
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--bootstrap-servers")
+    parser.add_argument("--topic", default="orders")
+    options = parser.parse_args()
+    if options.bootstrap_servers:
+        create_topic(options.bootstrap_servers, options.topic, options.partitions)
+        produce(options.bootstrap_servers, options.topic, options.records)
+        print(f"{options.records:,} orders in {options.topic}")
+        return
+    sizes = [len(each.value) for each in orders(min(options.records, 10_000))]
+    print(f"{len(sizes):,} orders of {sum(sizes) / len(sizes):.0f} bytes, {min(sizes)} to {max(sizes)}")
+
+
+if __name__ == "__main__":
+    main()

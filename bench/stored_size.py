@@ -1,0 +1,196 @@
+"""How many bytes the archive keeps of orders, beside plain Parquet of the same columns and Kafka's own log.
+
+Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--columns] [--json FILE]`. The orders of
+bench/data.py go through the job's own writer, group by group, and through pyarrow: the same key, value columns,
+headers, partition, offset and timestamp in a file of zstd level 3, and with pyarrow's defaults. Kafka's log is what its
+record batches take compressed as the producer of bench/data.py does (zstd 3, batches of 1 MB). No servers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from data import Order, message_type, orders
+from rich.console import Console
+from rich.table import Table
+
+from archiver.ingest.grouping import BatchGroup
+from archiver.ingest.translate import Translator
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.wire import RECORDS, Codec, encode_batches
+from schema_mapping import names
+from schema_mapping.descriptors import closure
+from schema_mapping.field_ids import LedgerState, assign
+from schema_mapping.row import RowMapping
+
+PARTITIONS = 4
+BATCH_BYTES = 1 << 20
+GROUP_ROWS = 64 << 10
+OF_OURS = (names.RAW, names.ERR, names.PREFIX, names.UNRECOGNIZED)
+
+
+def one_partition(count: int) -> pa.RecordBatch:
+    """Those of the first `count` orders that go to one partition, in the columns of the wire."""
+    kept = [each for each in orders(count) if zlib.crc32(each.key) % PARTITIONS == 0]
+    starts, size = [0], 0
+    for row, each in enumerate(kept):
+        size += _wire_bytes(each)
+        if size > BATCH_BYTES:
+            starts.append(row)
+            size = _wire_bytes(each)
+    bounds = np.append(starts, len(kept))
+    places = np.repeat(np.arange(len(starts)), np.diff(bounds))
+    constant = {"timestamp_type": 0, "leader_epoch": 0, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+    columns: dict[str, Any] = {
+        "offset": np.arange(len(kept)),
+        "timestamp": [each.timestamp for each in kept],
+        "key": [each.key for each in kept],
+        "value": [each.value for each in kept],
+        "headers": [[{"key": name.encode(), "value": text} for name, text in each.headers] for each in kept],
+        "batch_start": bounds[:-1][places],
+        "batch_end": bounds[1:][places] - 1,
+        "append_timestamp": [None] * len(kept),
+        "attributes": np.full(len(kept), int(Codec.ZSTD)),
+        **{name: np.full(len(kept), value) for name, value in constant.items()},
+    }
+    arrays = [pa.array(columns[field.name], field.type) for field in RECORDS]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def _wire_bytes(order: Order) -> int:
+    return 20 + len(order.key) + len(order.value) + sum(len(name) + len(text) for name, text in order.headers)
+
+
+def row_mapping() -> RowMapping:
+    """The table's columns."""
+    return assign(LedgerState(), value=closure(message_type())).row
+
+
+def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]:
+    """The rows that the job writes, group by group."""
+    translator = Translator(row, topic="orders", partition=0, on_parse_error="halt")
+    rows = []
+    for start in range(0, records.num_rows, GROUP_ROWS):
+        part = records.slice(start, GROUP_ROWS)
+        batches = np.unique(part.column("batch_start").to_numpy(), return_counts=True)
+        first = part.column("timestamp").to_numpy()[np.append(0, np.cumsum(batches[1])[:-1])]
+        times = np.maximum.accumulate(first)
+        group = BatchGroup(records=part, times=times, rows=batches[1], last_offset=batches[0])
+        rows += translator.translate(group, times)
+    return rows
+
+
+def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) -> None:
+    """The file that the job writes."""
+    writer = ParquetFormat(compression_level=level).start(path, SegmentLayout.of(row, {}))
+    for each in rows:
+        writer.write(each)
+    origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)
+    writer.close(origin=origin, path=path.name, partition_value=0)
+
+
+def plain(rows: list[pa.RecordBatch]) -> pa.Table:
+    """The same content without anything of ours: key, value columns, headers, partition, offset, timestamp."""
+    table = pa.Table.from_batches(rows).combine_chunks()
+    value = table.column(names.VAL).combine_chunks()
+    headers = table.column(names.HEADERS).combine_chunks()
+    kafka = table.column(names.KAFKA).combine_chunks()
+    pairs = without_ours(headers.values, ("__raw_key__",))
+    return pa.table(
+        {
+            "key": pc.struct_field(table.column(names.KEY), names.RAW).combine_chunks(),
+            "value": without_ours(value, OF_OURS),
+            "headers": pa.ListArray.from_arrays(headers.offsets, pairs),
+            "partition": pc.struct_field(kafka, names.PARTITION),
+            "offset": pc.struct_field(kafka, names.OFFSET),
+            "timestamp": pc.struct_field(kafka, names.EVENT_TIMESTAMP),
+        }
+    )
+
+
+def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
+    """The column without the fields named so, at any depth."""
+    if pa.types.is_struct(column.type):
+        kept = [field.name for field in column.type if field.name not in left_out]
+        if not kept:
+            return pa.nulls(len(column), pa.int8())
+        fields = [without_ours(pc.struct_field(column, name), left_out) for name in kept]
+        return pa.StructArray.from_arrays(fields, kept)
+    if pa.types.is_map(column.type):
+        return pa.MapArray.from_arrays(column.offsets, column.keys, without_ours(column.items, left_out))
+    if pa.types.is_list(column.type):
+        return pa.ListArray.from_arrays(column.offsets, without_ours(column.values, left_out))
+    return column
+
+
+def column_sizes(path: Path) -> list[tuple[str, int, str]]:
+    """Bytes and encodings of each column of a file, the dearest first."""
+    found: dict[str, int] = {}
+    how: dict[str, set[str]] = {}
+    metadata = pq.read_metadata(path)
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            found[column.path_in_schema] = found.get(column.path_in_schema, 0) + column.total_compressed_size
+            how.setdefault(column.path_in_schema, set()).update(column.encodings)
+    return sorted(
+        ((name, size, " ".join(sorted(how[name]))) for name, size in found.items()), key=lambda each: -each[1]
+    )
+
+
+def main() -> None:
+    """Write the files, print their sizes."""
+    parser = argparse.ArgumentParser(description="Stored size")
+    parser.add_argument("--records", type=int, default=200_000, help="orders, of which a quarter is in the partition")
+    parser.add_argument("--level", type=int, default=ParquetFormat().compression_level, help="of our file's zstd")
+    parser.add_argument("--columns", action="store_true", help="list the dearest columns of ours and of the plain file")
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
+    options = parser.parse_args()
+    records, row = one_partition(options.records), row_mapping()
+    rows = translated(records, row)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {
+            name: Path(folder) / f"{name}.parquet" for name in ("archiver", "pyarrow, zstd 3", "pyarrow, defaults")
+        }
+        ours(rows, row, paths["archiver"], options.level)
+        table = plain(rows)
+        pq.write_table(table, paths["pyarrow, zstd 3"], compression="zstd", compression_level=3)
+        pq.write_table(table, paths["pyarrow, defaults"])
+        sizes = {name: path.stat().st_size for name, path in paths.items()}
+        sizes["Kafka's log, zstd"] = len(encode_batches(records).data)
+        listed = {name: column_sizes(path) for name, path in paths.items()}
+    show(sizes, records.num_rows)
+    if options.columns:
+        for name in ("archiver", "pyarrow, zstd 3"):
+            print(name)
+            for column, size, encodings in listed[name][:25]:
+                print(f"{size / records.num_rows:8.2f} {column}  {encodings}")
+    if options.json:
+        options.json.write_text(json.dumps({"records": records.num_rows, "bytes": sizes}, indent=2) + "\n")
+
+
+def show(sizes: dict[str, int], records: int) -> None:
+    """Print a table."""
+    table = Table(title=f"{records:,} orders of one partition")
+    for heading in ("", "bytes", "a record", "ours / theirs"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, size in sizes.items():
+        table.add_row(name, f"{size:,}", f"{size / records:.1f}", f"{sizes['archiver'] / size:.3f}")
+    Console(width=None if Console().is_terminal else 120).print(table)
+
+
+if __name__ == "__main__":
+    main()
