@@ -406,6 +406,14 @@ cdef class Decoder:
             buffer.resize(size, shrink_to_fit=memory.capacity > size + size // 4 + 4096)
         return buffer
 
+    def scratch_bytes(self):
+        """What the run holds beside its columns: memory that a chunk's rows and side stores have taken so far."""
+        cdef Scratch* s = &self.scratch
+        cdef int64_t size = s.spill_capacity + s.piece_capacity * sizeof(Piece)
+        for i in range(self.tables.space_count):
+            size += s.spaces[i].capacity * s.spaces[i].stride * 8
+        return size
+
     def rows(self):
         """Rows of each row space."""
         return [self.totals[i] for i in range(self.tables.space_count)]

@@ -1,0 +1,90 @@
+"""How much more two threads do than one: the kernels let go of the interpreter's lock.
+
+Recipe: `python bench/threads.py [rounds]`. Each piece of work runs once in one thread, then in two threads at once, in
+turn; the median of the rounds counts. Time in which a thread stood in line for a core is taken off, so that other work on
+the machine matters little; time in which it waited for the other thread is not. 2.0 is all that two cores can do.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import pyarrow as pa
+
+from archiver.wire import RECORDS, decode_batches
+from archiver.wire.record_digest import RecordDigest
+from record_batch import CODECS, batch
+from schema_mapping import compile_mapping
+from values.shapes import main_shapes
+
+SIZE = 8 << 20
+
+
+def kernels() -> dict[str, Callable[[], object]]:
+    """What is measured, each on about 8 MiB."""
+    shape = next(shape for shape in main_shapes() if shape.name == "nested order")
+    values = pa.array(list(shape.values(SIZE)), pa.binary())
+    mapping = compile_mapping(shape.descriptor)
+    draw = random.Random(1)
+    fetched = b"".join(batch(place * 100, CODECS["none"], draw) for place in range(SIZE // 25_000))
+    records = decode_batches(fetched, start_offset=0, end_offset=1 << 40).records
+    assert records.schema == RECORDS
+    return {
+        "decode": partial(mapping.decode, values),
+        "encode": partial(mapping.encode, mapping.decode(values)),
+        "record batches": partial(decode_batches, fetched, start_offset=0, end_offset=1 << 40),
+        "digest": partial(RecordDigest.of_fetched, records, partition=0),
+    }
+
+
+def seconds(run: Callable[[], object], threads: int, times: int) -> float:
+    """Time until every thread has done the work `times` times, less the time it stood in line for a core."""
+    start = threading.Barrier(threads)
+    taken: list[float] = []
+
+    def work() -> None:
+        start.wait()
+        began, waited = time.perf_counter(), in_line()
+        for _ in range(times):
+            run()
+        taken.append(time.perf_counter() - began - (in_line() - waited))
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return max(taken)
+
+
+def in_line() -> float:
+    """Seconds that this thread could have run, had a core been free: what other processes cost it (Linux)."""
+    path = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+    return int(path.read_text().split()[1]) / 1e9 if path.exists() else 0.0
+
+
+def speedup(run: Callable[[], object], rounds: int) -> float:
+    """Work that two threads do in the time in which one does its share, median of the rounds."""
+    run()
+    times = max(1, round(0.05 / seconds(run, 1, 1)))
+    return statistics.median(2 * seconds(run, 1, times) / seconds(run, 2, times) for _ in range(rounds))
+
+
+def main() -> None:
+    """Print the factors."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 25
+    for name, run in kernels().items():
+        print(f"{name:16}{speedup(run, rounds):6.2f} times the work of one thread")
+
+
+if __name__ == "__main__":
+    main()
