@@ -1,8 +1,8 @@
 """How much more two threads do than one: the kernels let go of the interpreter's lock.
 
 Recipe: `python bench/threads.py [rounds]`. Each piece of work runs once in one thread, then in two threads at once, in
-turn; the median of the rounds counts. Time in which a thread stood in line for a core is taken off, so that other work on
-the machine matters little; time in which it waited for the other thread is not. 2.0 is all that two cores can do.
+turn; the median of the rounds counts. Time in which a thread stood in line for a core is taken off, so that other work
+on the machine matters little; time in which it waited for the other thread is not. 2.0 is all that two cores can do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import pyarrow as pa
+from record_batch import CODECS, batch
+from values.shapes import main_shapes
 
 from archiver.wire import RECORDS, decode_batches
 from archiver.wire.record_digest import RecordDigest
-from record_batch import CODECS, batch
 from schema_mapping import compile_mapping
-from values.shapes import main_shapes
 
 SIZE = 8 << 20
 

@@ -1,12 +1,21 @@
-"""What the bytes mean: Protobuf schemas as Iceberg types with stable field ids, and the kernel between them."""
+"""What the bytes mean: Protobuf schemas as Iceberg types with stable field ids, and the kernel between them.
 
-from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
-from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
-from schema_mapping.ids import IdAssignment
-from schema_mapping.mapping import Mapping, RawMapping, compile_mapping
-from schema_mapping.options import MappingOptions
-from schema_mapping.row import AnyMapping, RowMapping
-from schema_mapping.union_mapping import UnionMapping
+A name is imported when it is first asked for: errors alone need neither Arrow nor pyiceberg.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
+    from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
+    from schema_mapping.ids import IdAssignment
+    from schema_mapping.mapping import Mapping, RawMapping, compile_mapping
+    from schema_mapping.options import MappingOptions
+    from schema_mapping.row import AnyMapping, RowMapping
+    from schema_mapping.union_mapping import UnionMapping
 
 __all__ = [
     "AnyMapping",
@@ -25,3 +34,22 @@ __all__ = [
     "assign",
     "compile_mapping",
 ]
+
+_HOMES = {
+    "descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
+    "field_ids": ("Assignment", "LedgerEntry", "LedgerState", "assign"),
+    "ids": ("IdAssignment",),
+    "mapping": ("Mapping", "RawMapping", "compile_mapping"),
+    "options": ("MappingOptions",),
+    "row": ("AnyMapping", "RowMapping"),
+    "union_mapping": ("UnionMapping",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value

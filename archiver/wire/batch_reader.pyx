@@ -4,15 +4,15 @@
 A batch costs a few Python calls (checksum, and decompression where it is compressed), a record none.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from archiver.wire.batch_header cimport Header
+from archiver.wire.checksum cimport crc32c
 from archiver.wire.message_set cimport append_messages
 from archiver.wire.record_batch cimport append_records
 from archiver.wire.record_sink cimport RecordSink
 
 import numpy as np
-from google_crc32c import value as crc32c
 
 from archiver.errors import CorruptBatch
 from archiver.wire import attributes
@@ -92,11 +92,14 @@ cdef class BatchReader:
     cdef int _read(self, const Header* header, int64_t keep_from, bint wanted) except -1:
         """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case."""
         cdef int64_t end = header.position + header.size
+        cdef uint32_t crc
         if header.magic != 2:
             if wanted:
                 self._append_messages(header, keep_from)
             return 0
-        if crc32c(self.octets[header.position + _CHECKSUM_START : end]) != header.crc:
+        with nogil:
+            crc = crc32c(&self.data[0] + header.position + _CHECKSUM_START, header.size - _CHECKSUM_START)
+        if crc != header.crc:
             raise CorruptBatch(
                 "A batch does not match its checksum", base_offset=header.base_offset, position=header.position
             )
