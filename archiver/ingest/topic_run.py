@@ -15,7 +15,6 @@ from archiver.errors import DataLoss, NoProgress, TaskInterrupted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.chain import Chain
-from archiver.ingest.committing import commit_pending
 from archiver.ingest.cutting import Backlog
 from archiver.ingest.density import LEAST_OFFSETS
 from archiver.ingest.lost_ranges import lost_ranges
@@ -27,6 +26,7 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
+from archiver.staged.committing import commit_pending
 from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registered import RememberedSchemas
@@ -149,7 +149,7 @@ class TopicRun:
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
         started = time.perf_counter()
-        if commit_pending(self.opened, self._registry, self._catalog, self._landed):
+        if commit_pending(self.opened.staged, self._registry, self._catalog, self._landed):
             self._commits += 1
             self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))

@@ -19,6 +19,7 @@ from archiver.ingest.plan import check_topic_id
 from archiver.ingest.task_values import TopicTarget
 from archiver.schemas import EnvelopeReader, mapping_options
 from archiver.schemas.topic import TopicSchemas
+from archiver.staged.committing import StagedTopic
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
@@ -48,6 +49,11 @@ class TopicTable:
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     schema_registry: str | None = None
+
+    @property
+    def staged(self) -> StagedTopic:
+        """What a commit of its staged ranges needs."""
+        return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
     def knowing(self, schemas: Mapping[int, bytes]) -> Self:
         """The topic with more of the schema registry's schemas known, by id."""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
 
 from archiver.errors import ObjectMissing, StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.topic_table import TopicTable, store_of
+from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
+from catalog.archive_table import ArchiveTable
+from catalog.columns import SchemaChange
 from catalog.commit import Committed, Moved, Unresolved
 from catalog.errors import CatalogUnreachable
 from catalog.model import TopicRow, TranslatedRange, new_id
@@ -28,7 +31,17 @@ _LOOKS_AT_ONCE = 16
 Landed = Callable[[Sequence[TranslatedRange]], None]
 
 
-def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedTopic:
+    """A topic with the table its staged ranges go to; `change` is what the table's columns have to become."""
+
+    topic: TopicRow
+    table: ArchiveTable
+    change: SchemaChange
+    journal: TableJournal
+
+
+def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: Landed) -> bool:
     """Bring every staged range of the topic into the table, or find out that it never will be; True if it committed.
 
     `landed` hears of ranges as they are known to be in the table. Raises CatalogUnreachable (retryable) where the
@@ -37,7 +50,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
     topic = opened.topic
     for _ in range(ATTEMPTS):
         waiting = _settle(opened, registry, catalog, landed)
-        waiting = _check_objects(topic, waiting, store_of(opened.table), registry)
+        waiting = _check_objects(topic, waiting, ObjectStore.of(opened.table.io.properties), registry)
         if not waiting:
             return False
         pass_point(FaultPoint.BEFORE_COMMIT)
@@ -63,7 +76,7 @@ def commit_pending(opened: TopicTable, registry: Registry, catalog: TableCatalog
 
 
 def _settle(
-    opened: TopicTable, registry: Registry, catalog: TableCatalog, landed: Landed
+    opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: Landed
 ) -> tuple[TranslatedRange, ...]:
     """Record the fate of what is pending; gives the ranges that still wait."""
     topic = opened.topic

@@ -1,0 +1,120 @@
+"""`archiver reconcile`: commits what was staged while the catalog was away, in order, and settles what was in doubt.
+
+Asks neither Kafka nor a schema: columns of schema versions that the table lacks come from the ledger. What
+`archiver archive` does at its start, for when no job runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from archiver.config import Config
+from archiver.errors import ConfigError, NotArchived, TopicBusy
+from archiver.rows.table_files import ManifestReader
+from archiver.staged.committing import StagedTopic, commit_pending
+from archiver.storage.journal import Journal
+from archiver.upkeep.rewrites import settle_rewrites
+from catalog.columns import SchemaChange
+from catalog.errors import TableMissing
+from catalog.model import TopicRow, TranslatedRange
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+from schema_mapping.field_ids import ledger_schema
+from schema_mapping.ledger import LedgerState
+from schema_mapping.row import row_mapping_from_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconciledTopic:
+    """What became of a topic's staged ranges: how many are in the table now, how many still wait, and why."""
+
+    topic: str
+    table: str
+    landed: int
+    rows: int
+    waiting: int
+    error: ContextError | None = None
+
+
+def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTopic, ...]:
+    """Reconcile these topics, or all that the registry knows and the configuration speaks for.
+
+    Raises what keeps all of them from it; what a topic met is in its report, and the others go on.
+    """
+    with ExitStack() as closing:
+        registry = closing.enter_context(Registry(config.registry.dsn))
+        catalog = closing.enter_context(TableCatalog(config.catalog))
+        rows = _selected(config, topics, registry)
+        return tuple(_reconciled(row, Journal.of(config), registry, catalog) for row in rows)
+
+
+def newest_columns(state: LedgerState) -> SchemaChange:
+    """The columns of the ledger as it is."""
+    newest = state.versions[-1]
+    return SchemaChange(
+        schema=ledger_schema(state.entries, row_mapping_from_json(json.loads(newest.mapping))),
+        version=newest.version,
+        owned_ids=frozenset(entry.field_id for entry in state.entries),
+    )
+
+
+def _selected(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
+    known = {(row.topic, row.table): row for row in registry.topics()}
+    if not topics:
+        return tuple(row for (name, table), row in known.items() if _table_of(config, name) == table)
+    found = []
+    for name in topics:
+        table = config.topic(name).table
+        if (name, table) not in known:
+            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=name, table=table)
+        found.append(known[name, table])
+    return tuple(found)
+
+
+def _table_of(config: Config, topic: str) -> str | None:
+    try:
+        return config.topic(topic).table
+    except ConfigError:  # no section speaks for it
+        return None
+
+
+def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog) -> ReconciledTopic:
+    landed: list[TranslatedRange] = []
+    error: ContextError | None = None
+    try:
+        with registry.lease(topic) as held:
+            if not held:
+                raise TopicBusy(
+                    "Another archiver is at work on the topic; it commits what is staged", topic=topic.topic
+                )
+            _commit(topic, journal, registry, catalog, landed)
+    except ContextError as met:
+        error = met
+    return ReconciledTopic(
+        topic=topic.topic,
+        table=topic.table,
+        landed=len(landed),
+        rows=sum(one.file.rows for one in landed if one.file),
+        waiting=len(registry.pending(topic)),
+        error=error,
+    )
+
+
+def _commit(
+    topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
+) -> None:
+    table = catalog.load(topic)
+    if table is None:
+        if registry.pending(topic):
+            raise TableMissing("the table is gone; its staged files stay: restore it", table=topic.table)
+        return
+    kept = journal.of_table(table)
+    kept.keep_schemas(topic, registry)
+    settle_rewrites(topic, registry, catalog, ManifestReader(), kept)
+    if registry.pending(topic):
+        opened = StagedTopic(topic=topic, table=table, change=newest_columns(registry.ledger(topic)), journal=kept)
+        commit_pending(opened, registry, catalog, landed.extend)
