@@ -20,8 +20,6 @@ from tests.stack import Stack
 pytestmark = pytest.mark.integration
 
 POINTS = (
-    FaultPoint.AFTER_ASSIGN,
-    FaultPoint.BEFORE_UPLOAD,
     FaultPoint.AFTER_UPLOAD,
     FaultPoint.AFTER_STAGE,
     FaultPoint.AFTER_COMMIT,

@@ -149,6 +149,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(stack: Stack, tmp_pa
     assert again.found == done.found - done.mended
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for_changes(stack: Stack, tmp_path: Path) -> None:
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
@@ -164,6 +165,7 @@ def test_only_what_is_asked_for_changes(stack: Stack, tmp_path: Path) -> None:
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
 
 
+@pytest.mark.slow
 def test_without_a_better_schema_nothing_is_written(stack: Stack, tmp_path: Path) -> None:
     config, topic, _ = archived_wrongly(stack, tmp_path)
     snapshot = table_of(stack, config, topic).current_snapshot()
