@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -74,10 +77,24 @@ def test_named_they_are_columns_wherever_their_message_stands() -> None:
     assert mapping.encode(rows).to_pylist() == [value(), b""]
 
 
-def test_where_upb_writes_an_extension_behind_its_place_the_value_is_kept_raw() -> None:
-    text = """syntax = "proto2"; package t; message M { optional int32 last = 300; extensions 100 to 200;
+BETWEEN = """syntax = "proto2"; package t; message M { optional int32 last = 300; extensions 100 to 200;
               extend M { optional int32 x = 100; } extend M { optional int32 y = 101; } }"""
-    descriptor = find_descriptor(compile_text(text, extensions=("t.M.x", "t.M.y")))
+
+
+def test_what_cpp_writes_needs_no_raw_bytes(tmp_path: Path) -> None:
+    (tmp_path / "test.proto").write_text(BETWEEN)
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{tmp_path}", "--encode=t.M", "test.proto"]
+    text = b"last: 1 [t.M.y]: 3 [t.M.x]: 2"
+    written = subprocess.run(command, input=text, check=True, capture_output=True, timeout=60).stdout
+    source = compile_text(BETWEEN, extensions=("t.M.x", "t.M.y"))
+    mapping = compile_mapping(find_descriptor(source), extensions=source.extensions)
+    rows = mapping.decode(pa.array([written]))
+    assert [(row["x"], row["y"], row["last"], row["__raw__"]) for row in rows.to_pylist()] == [(2, 3, 1, None)]
+    assert mapping.encode(rows).to_pylist() == [written]
+
+
+def test_where_upb_writes_an_extension_behind_its_place_the_value_is_kept_raw() -> None:
+    descriptor = find_descriptor(compile_text(BETWEEN, extensions=("t.M.x", "t.M.y")))
     mapping = compile_mapping(descriptor, extensions=("t.M.x", "t.M.y"))
     message = message_factory.GetMessageClass(descriptor)(last=1)
     message.Extensions[descriptor.extensions_by_name["x"]] = 2
