@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 import requests
 
 from archiver.local.java import find_java
-from archiver.local.maven import _ivy_jar, cache_root
+from archiver.local.maven import IVY_SETTINGS, _ivy_jar, cache_root
 from archiver.local.ports import choose
 
 VERSION = "2.6.13.Final"
@@ -94,5 +95,7 @@ def _fetch(folder: Path) -> None:
     module = folder / "ivy.xml"
     module.write_text(_IVY.format(name=NAME, version=VERSION))
     command = [find_java().executable, "-jar", str(_ivy_jar()), "-cache", str(folder / "cache"), "-ivy", str(module)]
+    if settings := os.environ.get(IVY_SETTINGS):
+        command += ["-settings", settings]
     retrieve = ["-confs", "default", "-types", "tar.gz", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
     subprocess.run([*command, *retrieve], check=True, capture_output=True, timeout=600)

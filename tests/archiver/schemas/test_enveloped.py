@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from archiver.schemas.enveloped import decode_enveloped
 from archiver.schemas.registered import Indexes
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.descriptors import closure
+from tests.random_messages import damaged, random_message
 from tests.schema_mapping.proto_text import descriptor_of
 
 NEW = descriptor_of("message M { int32 a = 1; repeated string b = 2; M c = 3; }")
@@ -184,3 +186,22 @@ def test_ids_that_mean_something_are_told() -> None:
     values = pa.array([FIRST, UNKNOWN, BROKEN, OTHER, FIRST + b"\x08", b"x"])
     decode_enveloped(MAPPING, values, EnvelopeReader(messages=("t.M",), ids=Ids()), seen=seen)
     assert seen == {1, 4}
+
+
+@pytest.mark.parametrize("coerce", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_the_bytes_are_they_come_back(seed: int, coerce: bool) -> None:
+    chosen = random.Random(seed)
+    heads = (FIRST, SECOND, UNKNOWN, OTHER, BROKEN, FIRST[:5] + b"\x02\x02", b"", b"\0", FIRST[:3])
+    values: list[bytes | None] = [
+        chosen.choice(heads) + damaged(number, random_message(number, NEW).SerializeToString()) if number % 17 else None
+        for number in range(400)
+    ]
+    rows = decode(values, coerce=coerce).to_pylist()
+    for value, row in zip(values, rows, strict=True):
+        if value is None:
+            continue
+        has_envelope = value[:1] == b"\0"
+        assert (row["__err__"] is None) <= (has_envelope or coerce)
+        if row["__err__"] is None:
+            assert (row["__prefix__"] is not None) == has_envelope
