@@ -173,7 +173,9 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
     turns: dict[str, list[dict[str, Any]]] = {player.name: [] for player in players}
     for _ in range(options.rounds):
         for player in players:
-            turns[player.name].append(player.turn())
+            turn = player.turn()
+            turns[player.name].append(turn)
+            print(f"{player.name}: {turn['cpu_seconds']:.1f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
     for player in players:
         player.close()
     found = {name: summary(taken) for name, taken in turns.items()}
