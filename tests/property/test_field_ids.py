@@ -31,12 +31,20 @@ SCALARS = tuple(
 MAP_KEYS = ("TYPE_STRING", "TYPE_INT32", "TYPE_UINT32", "TYPE_SINT64", "TYPE_BOOL")
 ENUM = EnumDescriptorProto(name="E", value=[{"name": "ZERO", "number": 0}])  # type: ignore[list-item]
 
-types = st.sampled_from(SCALARS + MESSAGES + ("E",))
+WELL_KNOWN = {
+    "google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+    "google.protobuf.Struct": "google/protobuf/struct.proto",
+    "google.protobuf.UInt64Value": "google/protobuf/wrappers.proto",
+}
+
+types = st.sampled_from(SCALARS + MESSAGES + ("E", *WELL_KNOWN))
 
 
 def typed(field: FieldDescriptorProto, kind: str) -> FieldDescriptorProto:
     if kind in MESSAGES:
         field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".t.{kind}"
+    elif kind in WELL_KNOWN:
+        field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{kind}"
     elif kind == "E":
         field.type, field.type_name = FieldDescriptorProto.TYPE_ENUM, ".t.E"
     else:
@@ -69,6 +77,7 @@ def messages(draw: st.DrawFn, name: str) -> DescriptorProto:
 @st.composite
 def schemas(draw: st.DrawFn) -> FileDescriptorProto:
     file = FileDescriptorProto(name="t.proto", package="t", syntax="proto2", enum_type=[ENUM])
+    file.dependency.extend(WELL_KNOWN.values())
     file.message_type.extend(draw(messages(name)) for name in MESSAGES)
     return file
 
@@ -77,7 +86,13 @@ def source(file: FileDescriptorProto) -> SourceSchema:
     return SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="t.M")
 
 
-options = st.builds(MappingOptions, max_depth=st.integers(1, 5), max_columns=st.integers(30, 120))
+options = st.builds(
+    MappingOptions,
+    max_depth=st.integers(1, 5),
+    max_columns=st.integers(30, 120),
+    well_known_types=st.sampled_from(("struct", "native")),
+    uint64=st.sampled_from(("long", "decimal")),
+)
 histories = st.lists(st.tuples(schemas(), options), min_size=1, max_size=5)
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
