@@ -15,6 +15,7 @@ from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.registry import client_of
 from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
 from tests.integration.readers import from_archive, from_kafka
+from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.schema_mapping.proto_text import descriptor_of
 from tests.stack import Stack
 
@@ -123,4 +124,8 @@ def test_several_messages_while_the_registry_goes_down(
         (1, None, None, None),
         (None, 2, None, None),
     ]
+    table = load_config(config).topic(topic).table
+    by_pyiceberg = rows_of_pyiceberg(stack, table)
+    assert by_pyiceberg == rows_of_spark(engine, table)
+    assert by_pyiceberg == rows_of_duckdb(stack, table)
     assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)

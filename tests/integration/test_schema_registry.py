@@ -14,11 +14,12 @@ from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.registry import client_of
+from archiver.upkeep.reprocess import Reprocess
 from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
 from tests.inline_engine import InlineEngine
 from tests.integration.readers import from_archive, from_kafka
 from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack
+from tests.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
@@ -194,6 +195,53 @@ def test_several_message_types_in_one_topic(stack: Stack, registry: FakeRegistry
     assert (rows[3]["__err__"], rows[3]["__raw__"][:1]) == ("other_message@5", b"\0")
     assert [row is not None and row["__raw__"] is not None for row in rows] == [False, False, False, True, True, False]
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def test_the_list_of_messages_changes(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    m_id, n_id = registry.register("t.M", FIRST), registry.register("t.N", OTHER)
+    table = f"kafka.{unique('t')}"
+    value = {**FORMAT, "subject_strategy": "record_name"}
+    names: dict[str, Path] = {}
+    dsn = stack.database()
+    for messages in ("M", "NM", "N", "MN"):
+        section = {"value": {**value, "messages": [f"t.{each}" for each in messages]}, "table": table}
+        names[messages] = stack.config({topic: section}, schema_registry={"url": registry.url}, registry={"dsn": dsn})
+        stack.produce(topic, {"value": enveloped(m_id, FIRST, a=1)}, {"value": enveloped(n_id, OTHER, a=2)})
+        assert run(names[messages]).succeeded
+    config = names["MN"]
+    other = "other_message@5"
+    assert [row["__err__"] for row in read(stack, config, topic)] == [None, other, None, None, other, None, None, None]
+    struct = stack.catalog().load_table(table).schema().find_type("val")
+    assert [field.name for field in struct.fields if not field.name.startswith("__")] == ["m", "n"]
+    report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.succeeded, report.failures
+    rows = read(stack, config, topic)
+    assert [row["m"] and row["m"]["a"] for row in rows] == [1, None] * 4
+    assert [row["n"] and row["n"]["a"] for row in rows] == [None, 2] * 4
+    assert [(row["__err__"], row["__raw__"]) for row in rows] == [(None, None)] * 8
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def test_what_lacks_an_envelope_is_decoded_again_once_coerced(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    first = registry.register(f"{topic}-value", FIRST)
+    config = stack.config({topic: {"value": {**FORMAT, "coerce": False}}}, schema_registry={"url": registry.url})
+    stack.produce(topic, {"value": bare(FIRST, a=1)}, {"value": enveloped(first, FIRST, a=2)})
+    assert run(config).succeeded
+    assert [row["__err__"] for row in read(stack, config, topic)] == ["bad_envelope@0", None]
+    produced = from_kafka(stack, topic, 1)
+    config.write_text(config.read_text().replace('"coerce" = false', '"coerce" = true'))
+    assert from_archive(config, topic, 1) == produced, "a row that wasn't decoded comes back as it is"
+    report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.succeeded, report.failures
+    assert [(row["a"], row["__prefix__"]) for row in read(stack, config, topic)] == [
+        (1, None),
+        (2, enveloped(first, FIRST)),
+    ]
+    assert [seen.value for seen in from_archive(config, topic, 1)] == [enveloped(first, FIRST, a=1), produced[1].value]
+    config.write_text(config.read_text().replace('"coerce" = true', '"coerce" = false'))
+    assert from_archive(config, topic, 1) == produced
 
 
 def test_keys_of_several_types(stack: Stack, registry: FakeRegistry) -> None:
