@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from archiver.wire.batch_header cimport Header
 from archiver.wire.checksum cimport crc32c
 from archiver.wire.message_set cimport append_messages
-from archiver.wire.record_batch cimport append_records
+from archiver.wire.record_batch cimport append_plain, append_records
 from archiver.wire.record_sink cimport RecordSink
 
 import numpy as np
@@ -65,6 +65,10 @@ cdef class BatchReader:
         self.start_offset = self.next_offset = start_offset
         self._expect()
         while self.done < self.headers.shape[0] and self.cost < self.chunk:
+            with nogil:
+                self._read_plain(self.sink, start_offset)
+            if self.done == self.headers.shape[0] or self.cost >= self.chunk:
+                break
             header = &self.headers[self.done]
             owned = header.base_offset >= start_offset or cut_head
             self._read(header, start_offset, owned and header.last_offset >= start_offset)
@@ -74,6 +78,35 @@ cdef class BatchReader:
                 self.next_offset = header.last_offset + 1
                 if not owned:
                     self.start_offset = self.next_offset
+
+    cdef void _read_plain(self, RecordSink sink, int64_t start_offset) noexcept nogil:
+        """Read batches as long as they are wanted whole, uncompressed, and neither odd nor part of a transaction."""
+        cdef const Header* header
+        cdef const uint8_t* at
+        cdef int64_t first_row, cost
+        cdef int in_order
+        while self.done < self.headers.shape[0] and self.cost < self.chunk:
+            header = &self.headers[self.done]
+            at = &self.data[0] + header.position
+            cost = header.size - _HEADER_BYTES + _ROW_COST * <int64_t>header.count
+            if (
+                header.magic != 2
+                or header.attributes & (_CODEC | _CONTROL | _TRANSACTIONAL)
+                or header.base_offset < start_offset
+                or header.last_offset < start_offset
+                or cost > self.limit
+                or crc32c(at + _CHECKSUM_START, header.size - _CHECKSUM_START) != header.crc
+            ):
+                return
+            first_row = sink.at.rows
+            in_order = append_plain(sink, header, at + _HEADER_BYTES, header.size - _HEADER_BYTES, start_offset)
+            if in_order < 0:
+                return
+            self.cost += cost
+            self._keep(first_row, in_order)
+            self.done += 1
+            self.consumed = header.position + header.size
+            self.next_offset = header.last_offset + 1
 
     cdef int _expect(self) except -1:
         """Make room for what the uncompressed batches of this chunk hold at most."""
@@ -155,7 +188,7 @@ cdef class BatchReader:
         self.cost += cost
         return 0
 
-    cdef void _keep(self, int64_t first_row, bint in_order) noexcept:
+    cdef void _keep(self, int64_t first_row, bint in_order) noexcept nogil:
         """Note what rows the batch gave, if it gave any."""
         cdef int64_t rows = self.sink.at.rows - first_row
         if rows:

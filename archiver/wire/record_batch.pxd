@@ -7,3 +7,6 @@ from archiver.wire.record_sink cimport RecordSink
 cdef int append_records(
     RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
 ) except -1
+cdef int append_plain(
+    RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
+) noexcept nogil

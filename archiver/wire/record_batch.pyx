@@ -166,11 +166,7 @@ cdef int append_records(
     cdef Columns mark
     cdef Section s
     cdef Status status
-    s.at, s.size, s.count, s.keep_from = at, size, header.count, keep_from
-    s.base_offset, s.base_timestamp = header.base_offset, header.base_timestamp
-    s.last_delta = header.last_offset - header.base_offset
-    s.numbered = False
-    _restart(&s)
+    _start(&s, header, at, size, keep_from)
     if s.count < 0 or s.count > s.size / _SHORTEST_RECORD:
         raise _corrupt(BAD_COUNT, &s)
     sink.reserve(sink.at.rows + s.count, 0, 0)
@@ -190,7 +186,32 @@ cdef int append_records(
             raise _corrupt(status, &s)
 
 
-cdef void _restart(Section* s) noexcept:
+cdef int append_plain(
+    RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
+) noexcept nogil:
+    """As `append_records`, where there is room already and nothing is odd; else -1, and nothing is added."""
+    cdef Columns mark = sink.at
+    cdef Section s
+    _start(&s, header, at, size, keep_from)
+    if s.count < 0 or s.count > s.size / _SHORTEST_RECORD or s.count > sink.at.rows_room - sink.at.rows:
+        return -1
+    if _records(&s, &sink.at) == OK:
+        return s.in_order
+    sink.at = mark
+    return -1
+
+
+cdef inline void _start(
+    Section* s, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
+) noexcept nogil:
+    s.at, s.size, s.count, s.keep_from = at, size, header.count, keep_from
+    s.base_offset, s.base_timestamp = header.base_offset, header.base_timestamp
+    s.last_delta = header.last_offset - header.base_offset
+    s.numbered = False
+    _restart(s)
+
+
+cdef inline void _restart(Section* s) noexcept nogil:
     s.pos = s.done = 0
     s.delta, s.time, s.in_order = -1, INT64_MIN, True
 

@@ -22,6 +22,7 @@ cdef struct Columns:
     Bytes name
     Bytes text
     int64_t rows
+    int64_t rows_room
     int64_t headers
     int64_t headers_room
 

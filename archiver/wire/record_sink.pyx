@@ -76,6 +76,7 @@ cdef class RecordSink:
         at.timestamp = <int64_t*>self.timestamp.reserve(8 * rows)
         at.headers_end = <int32_t*>self.headers_end.reserve(4 * (rows + 1))
         at.headers_end[0] = 0
+        at.rows_room = max(at.rows_room, rows)
         self.key.reserve(&at.key, rows, at.key.used + length)
         self.value.reserve(&at.value, rows, at.value.used + length)
         at.headers_room = min(
