@@ -1,17 +1,12 @@
-"""One topic in one run of the job: plans its waves, takes its tasks' results, commits them, and keeps the account.
-
-Errors stay with the partition or topic they happened to; a partition that failed for good is left out of later waves.
-"""
+"""One topic in one run of the job: plans its waves, takes its tasks' results, stages and commits them (DESIGN §6)."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from archiver.config.model import TopicConfig
-from archiver.errors import DataLoss, NoProgress, TaskInterrupted
+from archiver.errors import NoProgress
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.chain import Chain
@@ -20,8 +15,9 @@ from archiver.ingest.density import LEAST_OFFSETS
 from archiver.ingest.lost_ranges import lost_ranges
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange, plan_topic
-from archiver.ingest.report import PartitionReport, TopicReport
-from archiver.ingest.task_values import TaskMetrics, TaskResult
+from archiver.ingest.report import TopicReport
+from archiver.ingest.task_values import TaskResult
+from archiver.ingest.topic_account import TopicAccount
 from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
@@ -33,9 +29,6 @@ from catalog.registered import RememberedSchemas
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
-
-TRIES = 3
-"""In how many waves in a row a partition's tasks may end in a retryable error before the run gives it up."""
 
 
 class TopicRun:
@@ -68,12 +61,7 @@ class TopicRun:
         self._chains: dict[int, Chain] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
-        self._tries: Counter[int] = Counter()
-        self._judged: set[int] = set()
-        self._partitions: dict[int, PartitionReport] = {}
-        self._metrics = TaskMetrics()
-        self._commits = 0
-        self._error: ContextError | None = None
+        self._account = TopicAccount(self.name, config.table, observer, accept_gaps=accept_gaps)
 
     @property
     def name(self) -> str:
@@ -83,32 +71,30 @@ class TopicRun:
     @property
     def failed(self) -> bool:
         """Whether the topic as a whole can't go on in this run."""
-        return self._error is not None
+        return self._account.failed
 
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
-        self._error = self._error or error
-        self._observer.failed(self.name, None, error)
+        self._account.fail(error)
 
     def plan(self) -> tuple[Backlog, ...]:
         """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done.
 
         What is small and young is left where the job looks again.
         """
-        given_up = [partition for partition, report in self._partitions.items() if report.error]
         view = look(
             self.opened,
             self.config.start_from,
             brokers=self._brokers,
             registry=self._registry,
             catalog=self._catalog,
-            without=given_up,
+            without=self._account.given_up,
         )
         self._table = view.table
         self._observer.looked(self.name, view.partitions)
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.leaderless, **plan.failed}.items():
-            self._give_up(partition, error)
+            self._account.give_up(partition, error)
         for each in view.partitions:
             self._until.setdefault(each.partition, each.last_stable)
             if each.known is not None:
@@ -118,14 +104,14 @@ class TopicRun:
             for each in plan.ranges
             if each.partition not in view.known  # a first range may start anywhere, but not behind a failed task's
         }
-        self._judged.clear()
-        self._give_up_offsets(view, plan.lost)
+        self._account.begin_wave()
+        self._record_loss(view, plan.lost)
         self._estimate(view, plan.ranges)
         return tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         """Stage what a task covered, and judge the error that ended it."""
-        self._metrics += result.metrics
+        self._account.metrics += result.metrics
         self._observer.task_finished(self.name, planned, result)
         self._remember(result.learned)
         chain = self._chains[planned.partition]
@@ -135,11 +121,11 @@ class TopicRun:
             before = chain.next
             self._stage(chain.push(result.ranges))
             if chain.next > before:
-                self._tries[planned.partition] = 0
+                self._account.moved(planned.partition)
         if result.error is not None:
-            self._judge(planned.partition, result.error)
+            self._account.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
-            self._judge(
+            self._account.judge(
                 planned.partition,
                 NoProgress(
                     "The brokers gave nothing of a range they have", topic=self.name, offset=planned.start_offset
@@ -149,8 +135,8 @@ class TopicRun:
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included."""
         started = time.perf_counter()
-        if commit_pending(self.opened.staged, self._registry, self._catalog, self._landed):
-            self._commits += 1
+        if commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed):
+            self._account.commits += 1
             self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
 
@@ -160,14 +146,7 @@ class TopicRun:
 
     def report(self) -> TopicReport:
         """The account so far."""
-        return TopicReport(
-            topic=self.name,
-            table=self.config.table,
-            partitions=tuple(self._partitions[partition] for partition in sorted(self._partitions)),
-            commits=self._commits,
-            metrics=self._metrics,
-            error=self._error,
-        )
+        return self._account.report()
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
         partition = planned.partition
@@ -194,7 +173,7 @@ class TopicRun:
         )
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, patience=patience)
 
-    def _give_up_offsets(self, view: TopicView, lost: Mapping[int, tuple[int, int]]) -> None:
+    def _record_loss(self, view: TopicView, lost: Mapping[int, tuple[int, int]]) -> None:
         """Record what the logs lost, in a commit of its own."""
         if not lost:
             return
@@ -235,26 +214,3 @@ class TopicRun:
         self._registry.stage(self.opened.topic, ranges, table_offsets=self._fence)
         self._observer.step_finished(self.name, "stage", time.perf_counter() - started)
         pass_point(FaultPoint.AFTER_STAGE)
-
-    def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
-        for partition in sorted({one.partition for one in ranges}):
-            own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
-            self._partitions[partition] = self._report_of(partition).committed(own)
-        self._observer.committed(self.name, ranges)
-
-    def _judge(self, partition: int, error: ContextError) -> None:
-        if isinstance(error, TaskInterrupted):
-            return
-        if partition not in self._judged:
-            self._judged.add(partition)  # the tasks of a cut backlog fail together, and that is one try
-            self._tries[partition] += 1
-        again = error.retryable or isinstance(error, NoProgress) or (self._accept_gaps and isinstance(error, DataLoss))
-        if (not again or self._tries[partition] >= TRIES) and self._report_of(partition).error is None:
-            self._give_up(partition, error)
-
-    def _give_up(self, partition: int, error: ContextError) -> None:
-        self._partitions[partition] = replace(self._report_of(partition), error=error)
-        self._observer.failed(self.name, partition, error)
-
-    def _report_of(self, partition: int) -> PartitionReport:
-        return self._partitions.get(partition) or PartitionReport(partition=partition)

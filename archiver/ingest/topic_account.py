@@ -1,0 +1,97 @@
+"""The account of one topic in one run: what was committed, what went wrong, and who is given up for it.
+
+Errors stay with the partition or topic they happened to. A partition that failed for good is left out of later waves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from archiver.errors import DataLoss, NoProgress, TaskInterrupted
+from archiver.ingest.observer import JobObserver
+from archiver.ingest.report import PartitionReport, TopicReport
+from archiver.ingest.task_values import TaskMetrics
+from catalog.model import TranslatedRange
+from schema_mapping.errors import ContextError
+
+TRIES = 3
+"""In how many waves in a row a partition's tasks may end in a retryable error before the run gives it up."""
+
+
+class TopicAccount:
+    """Keeps the account and tells the observer. With `accept_gaps`, a loss is tried again: it will be accepted."""
+
+    def __init__(self, topic: str, table: str, observer: JobObserver, *, accept_gaps: bool) -> None:
+        self._topic = topic
+        self._table = table
+        self._observer = observer
+        self._accept_gaps = accept_gaps
+        self._partitions: dict[int, PartitionReport] = {}
+        self._tries: Counter[int] = Counter()
+        self._judged: set[int] = set()
+        self._error: ContextError | None = None
+        self.metrics = TaskMetrics()
+        self.commits = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether the topic as a whole can't go on in this run."""
+        return self._error is not None
+
+    @property
+    def given_up(self) -> tuple[int, ...]:
+        """The partitions that can't go on in this run."""
+        return tuple(partition for partition, report in self._partitions.items() if report.error)
+
+    def fail(self, error: ContextError) -> None:
+        """Note that the topic as a whole can't go on in this run."""
+        self._error = self._error or error
+        self._observer.failed(self._topic, None, error)
+
+    def give_up(self, partition: int, error: ContextError) -> None:
+        """Note that a partition can't go on in this run; its first reason counts."""
+        if self._of(partition).error is None:
+            self._partitions[partition] = replace(self._of(partition), error=error)
+            self._observer.failed(self._topic, partition, error)
+
+    def begin_wave(self) -> None:
+        """From here on errors count anew."""
+        self._judged.clear()
+
+    def moved(self, partition: int) -> None:
+        """Note that a partition has come further: errors before that don't count."""
+        self._tries[partition] = 0
+
+    def judge(self, partition: int, error: ContextError) -> None:
+        """Give a partition up for a task's error, or let it be tried again; what was stopped on request is none."""
+        if isinstance(error, TaskInterrupted):
+            return
+        if partition not in self._judged:
+            self._judged.add(partition)  # the tasks of a cut backlog fail together, and that is one try
+            self._tries[partition] += 1
+        again = error.retryable or isinstance(error, NoProgress) or (self._accept_gaps and isinstance(error, DataLoss))
+        if not again or self._tries[partition] >= TRIES:
+            self.give_up(partition, error)
+
+    def landed(self, ranges: Sequence[TranslatedRange]) -> None:
+        """Note what is in the table now."""
+        for partition in sorted({one.partition for one in ranges}):
+            own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
+            self._partitions[partition] = self._of(partition).committed(own)
+        self._observer.committed(self._topic, ranges)
+
+    def report(self) -> TopicReport:
+        """The account so far."""
+        return TopicReport(
+            topic=self._topic,
+            table=self._table,
+            partitions=tuple(self._partitions[partition] for partition in sorted(self._partitions)),
+            commits=self.commits,
+            metrics=self.metrics,
+            error=self._error,
+        )
+
+    def _of(self, partition: int) -> PartitionReport:
+        return self._partitions.get(partition) or PartitionReport(partition=partition)
