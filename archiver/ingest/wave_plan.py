@@ -70,6 +70,19 @@ class WavePlanner(Generic[Topic]):
         ]
 
 
+def time_shares(
+    planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
+) -> tuple[float, ...]:
+    """The share of a wave's time that each range's task may take, at most 1; together as many as there are slots.
+
+    Half is shared alike, half by estimated bytes: small tasks don't need what is theirs, large ones get further.
+    """
+    densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
+    sizes = [max(1.0, (one.end_offset - one.start_offset) * densities[topic, one.partition]) for topic, one in planned]
+    total = sum(sizes)
+    return tuple(min(1.0, slots * (0.5 / len(sizes) + 0.5 * size / total)) for size in sizes)
+
+
 def _pieces(heavy: int, limits: WaveLimits) -> int:
     """Into how many pieces a heavy backlog is cut; 1 where there are enough of them to fill the slots."""
     if not heavy or heavy >= limits.slots:

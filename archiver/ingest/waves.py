@@ -17,7 +17,7 @@ from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task import translate_range
 from archiver.ingest.task_values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.topic_run import TopicRun
-from archiver.ingest.wave_plan import WaveLimits, WavePlanner
+from archiver.ingest.wave_plan import WaveLimits, WavePlanner, time_shares
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
@@ -57,7 +57,8 @@ class Waves:
             owners = self._planner.plan(backlogs, self._limits(engine.slots))
             self._observer.wave_planned(wave, _by_topic(owners))
             pass_point(FaultPoint.AFTER_PLAN)
-            self._work(owners, engine)
+            tasks = self._tasks(owners, time_shares(owners, backlogs, slots=engine.slots), engine.slots)
+            self._work(owners, tasks, engine)
         for run in self._runs:
             with failing(run):
                 run.finish()
@@ -79,8 +80,9 @@ class Waves:
             tasks_per_partition=self._settings.tasks_per_partition,
         )
 
-    def _work(self, owners: Sequence[tuple[TopicRun, PlannedRange]], engine: Engine) -> None:
-        tasks = self._tasks(owners, engine.slots)
+    def _work(
+        self, owners: Sequence[tuple[TopicRun, PlannedRange]], tasks: Sequence[TranslateTask], engine: Engine
+    ) -> None:
         left = Counter(run for run, _ in owners)
         with _interrupted_by(self._stop, engine):
             for outcome in engine.run_tasks(tasks, translate_range):
@@ -92,10 +94,11 @@ class Waves:
                     with failing(run):
                         run.commit()
 
-    def _tasks(self, owners: Sequence[tuple[TopicRun, PlannedRange]], slots: int) -> list[TranslateTask]:
-        """Tasks that together take about one commit interval, each with its share of the spool."""
+    def _tasks(
+        self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
+    ) -> list[TranslateTask]:
+        """Tasks that together take about one commit interval, each with its shares of time and spool."""
         targets = {run: self._targets(run) for run, _ in owners}
-        share = min(1.0, slots / len(owners))
         plan_time_ms = time.time_ns() // 1_000_000
         return [
             TranslateTask(
@@ -106,7 +109,7 @@ class Waves:
                 spool=self._settings.spool,
                 spool_bytes=self._settings.spool_size // slots,
             )
-            for run, planned in owners
+            for (run, planned), share in zip(owners, shares, strict=True)
         ]
 
 

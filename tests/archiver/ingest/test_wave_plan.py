@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from archiver.ingest.cutting import Backlog
-from archiver.ingest.wave_plan import WaveLimits, WavePlanner
+from archiver.ingest.wave_plan import WaveLimits, WavePlanner, time_shares
 
 MIB = 1 << 20
 
@@ -69,3 +69,22 @@ def test_topics_are_interleaved() -> None:
     backlogs = {"a": [backlog(each, 100) for each in range(50)], "b": [backlog(each, 100) for each in range(50)]}
     planned = WavePlanner[str]().plan(backlogs, limits(most_tasks=10))
     assert Counter(topic for topic, _ in planned) == {"a": 5, "b": 5}
+
+
+def test_time_is_shared_alike_among_the_like() -> None:
+    backlogs = {"a": [backlog(each, 100) for each in range(8)]}
+    planned = WavePlanner[str]().plan(backlogs, limits())
+    assert time_shares(planned, backlogs, slots=2) == (0.25,) * 8
+    alone = {"a": [backlog(0, 100)]}
+    assert time_shares(WavePlanner[str]().plan(alone, limits()), alone, slots=2) == (1.0,)
+
+
+def test_a_heavy_task_gets_the_time_that_small_ones_leave() -> None:
+    backlogs = {"small": [backlog(each, 1) for each in range(500)], "heavy": [backlog(0, 10_000_000)]}
+    planned = WavePlanner[str]().plan(backlogs, limits(slots=4, tasks_per_partition=1))
+    shares = dict(
+        zip(((topic, each.partition) for topic, each in planned), time_shares(planned, backlogs, slots=4), strict=True)
+    )
+    assert shares["heavy", 0] == 1.0
+    assert 0.0 < shares["small", 0] < 0.01
+    assert sum(shares.values()) <= 4.0

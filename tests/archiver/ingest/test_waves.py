@@ -138,7 +138,8 @@ def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSectio
         for number in range(8)
     ]
     run = FakeRun("a")
-    tasks = waves([run], target, settings)._tasks([(run, each) for each in planned], slots=2)  # type: ignore[list-item]
+    owners = [(run, each) for each in planned]
+    tasks = waves([run], target, settings)._tasks(owners, [0.25] * 8, slots=2)  # type: ignore[arg-type]
     assert {task.budget_seconds for task in tasks} == {25.0}
     assert {task.spool_bytes for task in tasks} == {settings.spool_size // 2}
     assert len({task.plan_time_ms for task in tasks}) == 1
