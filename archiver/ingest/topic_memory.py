@@ -10,7 +10,8 @@ from archiver.ingest.waiting import Waiting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """How much an offset takes, and since when records wait."""
+    """How much an offset takes, since when records wait, and the partitions where one waits for the schema registry."""
 
     density: Density = field(default_factory=Density)
     waiting: Waiting = field(default_factory=Waiting)
+    unanswered: set[int] = field(default_factory=set)

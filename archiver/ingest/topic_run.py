@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from archiver.config.model import TopicConfig
-from archiver.errors import NoProgress
+from archiver.errors import NoProgress, SchemaRegistryError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.chain import Chain
@@ -55,6 +56,7 @@ class TopicRun:
         self._observer = observer
         self._density = memory.density
         self._waiting = memory.waiting
+        self._unanswered = memory.unanswered
         self._look_every = look_every
         self._accept_gaps = accept_gaps
         self._table = opened.table
@@ -122,6 +124,10 @@ class TopicRun:
             self._stage(chain.push(result.ranges))
             if chain.next > before:
                 self._account.moved(planned.partition)
+        if isinstance(result.error, SchemaRegistryError):
+            self._unanswered.add(planned.partition)
+        elif is_head:
+            self._unanswered.discard(planned.partition)
         if result.error is not None:
             self._account.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
@@ -161,7 +167,10 @@ class TopicRun:
             leader_epoch=planned.leader_epoch,
             bytes_per_offset=self._density.of(partition),
         )
-        return backlog if self._is_ripe(backlog) else None
+        if not self._is_ripe(backlog):
+            return None
+        # Where a record waits for the schema registry, nothing behind it can be kept: only its own batch is tried.
+        return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._unanswered else backlog
 
     def _is_ripe(self, backlog: Backlog) -> bool:
         if self._look_every is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
@@ -48,9 +49,10 @@ class Subjects:
 
     @property
     def ids(self) -> RegistryIds:
-        """The meaning of schema ids, for tasks: they needn't ask for what is known here."""
+        """The meaning of schema ids, for tasks: they needn't ask for what is known here, nor be patient in vain."""
         found = {schema.id: schema.to_bytes() for schema in self._found.values()}
-        return RegistryIds(settings=self._settings).knowing({**self._remembered.schemas, **found})
+        settings = self._settings if self.down is None else replace(self._settings, attempts=1)
+        return RegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
 
     @property
     def news(self) -> RememberedSchemas:

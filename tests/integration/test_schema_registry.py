@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from google.protobuf import message_factory
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
+from archiver.ingest.plan import PlannedRange
 from archiver.schemas.registry import client_of
 from archiver.upkeep.reprocess import Reprocess
 from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
@@ -147,6 +148,41 @@ def test_what_a_registry_that_is_down_has_said_before_counts(stack: Stack, regis
     assert [row["__err__"] for row in rows] == [None] * 9
     assert [row["b"] for row in rows[5:7]] == ["new", "new"]
     assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
+
+
+class Plans(SilentObserver):
+    """Keeps the offsets of every wave."""
+
+    def __init__(self) -> None:
+        self.waves: list[list[tuple[int, int]]] = []
+
+    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
+        del wave
+        self.waves.append([(each.start_offset, each.end_offset) for those in ranges.values() for each in those])
+
+
+def test_what_lies_behind_a_record_that_waits_is_not_fetched_in_vain(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    first = registry.register(f"{topic}-value", FIRST)
+    settings = {"url": registry.url, "timeout": "100ms"}
+    config = stack.config({topic: {"value": FORMAT}}, schema_registry=settings)
+    seen = Plans()
+    job = ArchiveJob(load_config(config), observer=seen, engine=InlineEngine())
+    stack.produce(topic, {"value": enveloped(first, FIRST, a=1)})
+    assert job.run_once().succeeded
+    unseen = registry.register(f"{topic}-value", SECOND)
+    stack.produce(topic, *({"value": enveloped(each, SECOND, a=2)} for each in (unseen, *[first] * 20)), linger_ms=0)
+    registry.down = True
+    client_of.cache_clear()
+    for _ in range(2):
+        assert not job.run_once().succeeded
+    assert seen.waves[1] == [(1, 22)]
+    assert set(map(tuple, seen.waves[2:])) == {((1, 2),)}
+    registry.down = False
+    client_of.cache_clear()
+    assert job.run_once().succeeded
+    assert [row["a"] for row in read(stack, config, topic)] == [1, *[2] * 21]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
 def test_an_id_learned_from_a_record_is_remembered(stack: Stack, registry: FakeRegistry) -> None:
