@@ -1,0 +1,148 @@
+"""Two archivers cut one partition at once; tasks stop early, fail, and end in any order: every batch is taken once.
+
+The log, the tasks and the fence are models a few lines long; cutting, waves and the chain are the job's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.ingest.chain import Chain
+from archiver.ingest.cutting import Backlog
+from archiver.ingest.plan import PlannedRange
+from archiver.ingest.wave_plan import WaveLimits, WavePlanner
+from catalog.model import TranslatedRange
+from tests.catalog.memory import span
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Offsets of a batch, both included."""
+
+    base: int
+    last: int
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[Batch, ...]:
+    """Batches of one to nine offsets with gaps between some of them."""
+    batches: list[Batch] = []
+    offset = 0
+    for gap, length in draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=40)):
+        batches.append(Batch(offset + gap, offset + gap + length - 1))
+        offset = batches[-1].last + 1
+    return tuple(batches)
+
+
+@dataclass
+class World:
+    """A log, the fence before the table, and which batches each range holds."""
+
+    log: tuple[Batch, ...]
+    end: int = 0
+    accepted: list[TranslatedRange] = field(default_factory=list)
+    refused: list[TranslatedRange] = field(default_factory=list)
+    held: dict[str, list[Batch]] = field(default_factory=dict)
+
+    @property
+    def log_end(self) -> int:
+        return self.log[-1].last + 1
+
+    def stage(self, ranges: tuple[TranslatedRange, ...]) -> None:
+        for one in ranges:
+            if one.start_offset == self.end:
+                self.accepted.append(one)
+                self.end = one.end_offset
+            else:
+                self.refused.append(one)
+
+    def task(self, planned: PlannedRange, batches: int, file_every: int) -> tuple[TranslatedRange, ...]:
+        """What a task covers that stops after so many batches (or never starts, at 0), a file for every few."""
+        head = [one for one in self.log if one.base < planned.start_offset <= one.last]
+        owned = [one for one in self.log if planned.start_offset <= one.base < planned.end_offset]
+        begin = planned.start_offset
+        if head and planned.owns_head:
+            owned = head + owned
+        elif head:
+            begin = head[0].last + 1
+        complete = batches >= len(owned)
+        taken = owned[:batches]
+        reached = taken[-1].last + 1 if taken else begin
+        end = max(reached, planned.end_offset) if complete and batches else reached
+        edges = [begin, *(one.last + 1 for one in taken[file_every - 1 : -1 : file_every]), end]
+        ranges = []
+        for start, stop in pairwise(edges):
+            if start < stop:
+                ranges.append(span(0, start, stop))
+                self.held[ranges[-1].id] = [one for one in taken if start <= max(one.base, begin) < stop]
+        return tuple(ranges)
+
+
+class Archiver:
+    """One driver: plans a wave when its tasks are done, else takes the result of one of them."""
+
+    def __init__(self, world: World, limits: WaveLimits) -> None:
+        self._world = world
+        self._limits = limits
+        self._planner = WavePlanner[str]()
+        self._chain = Chain(0)
+        self._running: list[PlannedRange] = []
+
+    def step(self, which: int, batches: int, file_every: int) -> None:
+        if not self._running:
+            self._world.stage(self._chain.restart(self._world.end))
+            if spans := self._chain.spans(self._world.log_end):
+                backlog = Backlog(partition=0, spans=spans, leader_epoch=-1, bytes_per_offset=1.0)
+                self._running = [one for _, one in self._planner.plan({"t": [backlog]}, self._limits)]
+            return
+        planned = self._running.pop(which % len(self._running))
+        self._world.stage(self._chain.push(self._world.task(planned, batches, file_every)))
+
+    def finish(self) -> None:
+        self._world.stage(self._chain.leftover())
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.integers(0, 6), st.integers(1, 4)), max_size=60)
+
+
+@given(log=logs(), steps=STEPS, slots=st.integers(2, 4), task_bytes=st.integers(1, 60))
+def test_every_batch_is_taken_once(
+    log: tuple[Batch, ...], steps: list[tuple[int, int, int, int]], slots: int, task_bytes: int
+) -> None:
+    world = World(log)
+    limits = WaveLimits(slots=slots, most_tasks=100, task_bytes=task_bytes, tasks_per_partition=16)
+    archivers = [Archiver(world, limits), Archiver(world, limits)]
+    for who, which, batches, file_every in steps:
+        archivers[who].step(which, batches, file_every)
+    archivers[1].finish()
+    for _ in range(400):
+        if world.end >= world.log_end:
+            break
+        archivers[0].step(0, 1_000, 3)
+    check(world)
+
+
+@given(log=logs(), steps=STEPS, slots=st.integers(2, 4), task_bytes=st.integers(1, 60))
+def test_one_archiver_does_nothing_twice(
+    log: tuple[Batch, ...], steps: list[tuple[int, int, int, int]], slots: int, task_bytes: int
+) -> None:
+    """Whatever stops or fails: what is ahead of a gap waits for it, and nothing is refused."""
+    world = World(log)
+    archiver = Archiver(world, WaveLimits(slots=slots, most_tasks=100, task_bytes=task_bytes, tasks_per_partition=16))
+    for _, which, batches, file_every in (*steps, *[(0, 1, 1_000, 3)] * 400):
+        archiver.step(which, batches, file_every)
+    check(world)
+    assert world.refused == []
+    archiver.finish()
+    assert world.refused == []
+
+
+def check(world: World) -> None:
+    assert world.end == world.log_end
+    for before, after in pairwise(world.accepted):
+        assert before.end_offset == after.start_offset
+    assert [batch for one in world.accepted for batch in world.held[one.id]] == list(world.log)
