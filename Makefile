@@ -8,7 +8,7 @@ REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
-.PHONY: help setup demo test unit integration test-slow check format conformance fuzz fuzz-smoke bench package lock clean
+.PHONY: help setup demo test unit integration test-slow check format conformance interop fuzz fuzz-smoke bench package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ format: setup  ## Put the code in the house format
 
 conformance: setup  ## Google's Protobuf conformance suite against the kernel; its runner comes from npm
 	@scripts/conformance
+
+interop: setup  ## Go, Java, Rust and JavaScript serializers' bytes, made anew where the toolchains are there
+	@scripts/interop $(if $(RECORD),--record)
 
 fuzz: setup  ## The kernels under sanitizers against bytes nobody would send, FUZZ_SECONDS (1800) guided by coverage
 	@scripts/fuzz

@@ -1,0 +1,3 @@
+fn main() {
+    prost_build::compile_protos(&["../order.proto"], &[".."]).unwrap();
+}

@@ -1,0 +1,48 @@
+"""What other languages' serializers wrote: every byte comes back, and how much of it must be kept raw."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.producers.content import COUNTS, content, descriptor, read_vector
+from tests.producers.interop import PRODUCERS, kept_raw
+from tests.property.kernel_check import check_values
+from tests.property.upb_judge import parse
+
+NO_GROUPS = {name: count for name, count in COUNTS.items() if name != "producers.Claim"}
+WRITES = {
+    "go": COUNTS,
+    "java": COUNTS,
+    "prost": NO_GROUPS,
+    "protobuf-es": COUNTS,
+    "protobufjs": NO_GROUPS,
+    "protobufjs-defaults": NO_GROUPS,
+}
+RAW = {
+    "go": {"producers.Order": 45, "producers.Claim": 42, "producers.Scattered": 26},
+    "prost": {"producers.Order": 33, "producers.OldOrder": 4, "producers.Scattered": 16},
+}
+
+
+def test_every_vector_is_here() -> None:
+    assert WRITES.keys() == PRODUCERS.keys()
+    for producer, counts in WRITES.items():
+        assert {message: len(values) for message, values in read_vector(producer).items()} == counts
+
+
+@pytest.mark.parametrize("producer", WRITES)
+def test_the_share_kept_raw(producer: str) -> None:
+    raw = {message: kept_raw(message, values) for message, values in read_vector(producer).items()}
+    assert {message: count for message, count in raw.items() if count} == RAW.get(producer, {})
+
+
+@pytest.mark.parametrize("message", COUNTS)
+def test_nothing_that_upb_writes_is_kept_raw(message: str) -> None:
+    parsed = (parse(descriptor(message), value) for value in content(message))
+    assert kept_raw(message, [each.SerializeToString() for each in parsed if each is not None]) == 0
+
+
+@pytest.mark.parametrize("producer", WRITES)
+def test_columns_are_what_upb_reads(producer: str) -> None:
+    for message, values in read_vector(producer).items():
+        check_values(descriptor(message), values[:20])
