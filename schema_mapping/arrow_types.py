@@ -33,11 +33,12 @@ def field_id_of(field: pa.Field) -> int:
 
 
 def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
-    """The struct of a key or value: fields, `__prefix__`, `__raw__`, `__err__`, `__unrecognized__`."""
+    """The struct of a key or value: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`."""
     specials = (
         arrow_field(names.PREFIX, pa.binary(), ids.prefix),
         arrow_field(names.RAW, pa.binary(), ids.raw),
         arrow_field(names.ERR, pa.string(), ids.err),
+        arrow_field(names.FORM, pa.string(), ids.form),
     )
     return _struct(message, specials)
 

@@ -13,6 +13,7 @@ BINARY_LIMIT = 2**31 - 1
 NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
+    "form": "`__form__` names a form of writing that isn't known here",
 }
 
 

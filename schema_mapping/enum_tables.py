@@ -42,15 +42,15 @@ class EnumTables:
         """The index of the name, or digit, that an absent value of the enum shows."""
         return self._zeros[index]
 
-    def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
-        """The arrays as the kernel wants them."""
+    def arrays(self, last: bytes) -> Mapping[str, npt.NDArray[Any]]:
+        """The arrays as the kernel wants them; behind the names stands a text that is none."""
         return {
             "enums": np.array(self._rows, dtype=ENUM),
             "enum_numbers": np.array(self._numbers, dtype=np.int32),
             "enum_names": np.array(self._slots, dtype=np.uint64),
             "enum_lookup": np.array(self._lookup, dtype=np.int32),
             "name_lookup": np.array(self._by_name, dtype=np.int32),
-            "names": np.frombuffer(bytes(self._names), dtype=np.uint8),
+            "names": np.frombuffer(bytes(self._names) + last, dtype=np.uint8),
         }
 
     def _row(self, enum: EnumType) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ Place: TypeAlias = tuple[Root, Path]
 # Arrow's C interface reads schemas of 64 levels, the batch itself among them; a map below a struct adds up to 4.
 MAX_LEVEL: Final = 60
 MAP_LEVELS: Final = 4
-ROOT_LEAVES: Final = 4
+ROOT_LEAVES: Final = 5
 
 
 class CutReason(StrEnum):

@@ -48,7 +48,7 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
 }
 
 # Specials stand behind the fields of their struct, in this order.
-SPECIAL_ORDER = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.UNRECOGNIZED_STEP)
+SPECIAL_ORDER = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
 
 
 def iceberg_struct(struct: pa.StructType) -> StructType:

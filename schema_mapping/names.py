@@ -15,6 +15,7 @@ KAFKA: Final = "kafka"
 RAW: Final = "__raw__"
 ERR: Final = "__err__"
 PREFIX: Final = "__prefix__"
+FORM: Final = "__form__"
 UNRECOGNIZED: Final = "__unrecognized__"
 RAW_KEY: Final = "__raw_key__"
 
@@ -41,7 +42,7 @@ ELEMENT_NAME: Final = "element"
 MAP_KEY_NAME: Final = "key"
 MAP_VALUE_NAME: Final = "value"
 
-RESERVED: Final = frozenset({RAW, ERR, PREFIX, UNRECOGNIZED})
+RESERVED: Final = frozenset({RAW, ERR, PREFIX, FORM, UNRECOGNIZED})
 
 ELEMENT_STEP: Final = -1
 MAP_KEY_STEP: Final = -2
@@ -50,6 +51,7 @@ RAW_STEP: Final = -4
 PREFIX_STEP: Final = -5
 ERR_STEP: Final = -6
 UNRECOGNIZED_STEP: Final = -7
+FORM_STEP: Final = -8
 
 MEMBER_STEP: Final = 1 << 29
 """Steps above this one are message types of a key or value that has several; no Protobuf field number is so large."""
@@ -61,5 +63,6 @@ STEP_NAMES: Final = {
     RAW_STEP: RAW,
     PREFIX_STEP: PREFIX,
     ERR_STEP: ERR,
+    FORM_STEP: FORM,
     UNRECOGNIZED_STEP: UNRECOGNIZED,
 }

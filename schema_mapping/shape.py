@@ -14,7 +14,8 @@ from schema_mapping.scalar_types import column_type
 from schema_mapping.type_graph import FieldType, TypeGraph
 from schema_mapping.types import Cardinality
 
-ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.UNRECOGNIZED_STEP)
+ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
+TEXTS = (names.ERR_STEP, names.FORM_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,8 @@ class Shape:
 
 
 def special(step: int) -> Shape:
-    """A synthesized column: `__err__` is text, the others are bytes."""
-    kind = ColumnType.STRING if step == names.ERR_STEP else ColumnType.BINARY
+    """A synthesized column: `__err__` and `__form__` are text, the others are bytes."""
+    kind = ColumnType.STRING if step in TEXTS else ColumnType.BINARY
     return Shape(step=step, name=names.STEP_NAMES[step], type=kind)
 
 

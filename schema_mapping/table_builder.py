@@ -14,6 +14,7 @@ from schema_mapping.check_nodes import CheckNodes
 from schema_mapping.enum_tables import EnumTables
 from schema_mapping.field_codes import canonical_tag, op_code, tag_size
 from schema_mapping.kernel.tables import FIELD_FLAGS, NODE_FLAGS, OPS, OUTPUTS, Tables
+from schema_mapping.late_oneofs import ONEOFS_LAST, late_arrays
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 from schema_mapping.native_nodes import NativeNodes, leaf_output
 from schema_mapping.table_rows import (
@@ -63,12 +64,12 @@ class TableBuilder:
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
         """Lays out the whole struct of a key or value; the root's node becomes the first."""
         space = self._spaces[ROOT_SPACE]
-        self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix")}
+        self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])
         validity = self._validity(ROOT_SPACE, self._special["ok_bit"])
         place = _Place(space=ROOT_SPACE, validity=validity, message=root.full_name)
         _, children = self._message(root, arrow_type, place)
-        specials = [self._add_special(name, arrow_type) for name in ("prefix", "raw", "err")]
+        specials = [self._add_special(name, arrow_type) for name in ("prefix", "raw", "err", "form")]
         return StructLayout(
             type=arrow_type,
             space=ROOT_SPACE,
@@ -79,14 +80,17 @@ class TableBuilder:
     def tables(self, *, keep_raw: bool) -> Tables:
         """The finished tables."""
         self._checks.fill()
+        arrays = field_arrays(self._fields, self._nodes, self._spaces)
         arrays = {
-            **field_arrays(self._fields, self._nodes, self._spaces),
+            **arrays,
+            **late_arrays(arrays, self._fields, self._nodes),
             **output_arrays(self._outputs, self._maps, self._spaces),
             "natives": native_array(self._natives.rows, self._spaces),
-            **self._enums.arrays(),
+            **self._enums.arrays(ONEOFS_LAST.encode()),
         }
         head = self._spaces[ROOT_SPACE].head
         root = {name: at + head if name.endswith("_slot") else at for name, at in self._special.items()}
+        root["form_size"] = len(ONEOFS_LAST)
         return Tables(arrays, root=root, keep_raw=keep_raw)
 
     def _add_special(self, name: str, arrow_type: pa.StructType) -> LeafLayout:
@@ -136,6 +140,7 @@ class TableBuilder:
             result = FieldRow(number=number, op=_op(field), home=place.space, owner=node)
             self._fields[at] = result
             result.oneof = -1 if field.oneof is None else oneofs[field.oneof]
+            result.late = 0 if field.oneof is None else field.oneof + 1
             layouts.append(self._field(field, result, arrow_type.field(index).type, place))
         row.has_lists = any(self._hangs_rows(field) for field in self._fields[row.first : row.first + row.count])
         layouts.append(self._unknown_leaf(row.unknown, place, arrow_type.field(arrow_type.num_fields - 1).type))

@@ -50,7 +50,10 @@ class SpaceRow:
 
 @dataclass(slots=True, kw_only=True)
 class FieldRow:
-    """A field as the kernel sees it; `home` is the space of its message, `space` that of its list."""
+    """A field as the kernel sees it; `home` is the space of its message, `space` that of its list.
+
+    `late` is 0 for a field outside a oneof, else the oneof's place among the message's.
+    """
 
     number: int
     op: int
@@ -66,6 +69,7 @@ class FieldRow:
     node: int = NONE
     space: int = NONE
     enumeration: int = NONE
+    late: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,6 +20,7 @@ def build_tree(graph: TypeGraph, ids: IdAssignment) -> tuple[MappedMessage, Root
         raw=_id(columns, (names.RAW_STEP,), graph.root),
         prefix=_id(columns, (names.PREFIX_STEP,), graph.root),
         err=_id(columns, (names.ERR_STEP,), graph.root),
+        form=_id(columns, (names.FORM_STEP,), graph.root),
     )
     return root, special
 

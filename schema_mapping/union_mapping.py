@@ -42,7 +42,7 @@ NOT_ONE = -1
 """In `which`: a value that is none of the messages."""
 
 Members = npt.NDArray[np.int16]
-_SPECIALS = (names.PREFIX, names.RAW, names.ERR)
+_SPECIALS = (names.PREFIX, names.RAW, names.ERR, names.FORM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

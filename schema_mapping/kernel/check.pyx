@@ -107,7 +107,7 @@ cdef int search_field(Scratch* s, const Node* node, uint32_t number) noexcept no
         else:
             high = middle
     if low < node.first_field + node.field_count and s.numbers[low] == number:
-        return low
+        return s.places[low]
     return 0
 
 

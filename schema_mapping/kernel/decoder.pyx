@@ -44,6 +44,10 @@ cdef inline void set_bit(uint64_t* row, int bit) noexcept nogil:
     row[bit >> 6] |= <uint64_t>1 << (bit & 63)
 
 
+cdef inline void clear_bit(uint64_t* row, int bit) noexcept nogil:
+    row[bit >> 6] &= ~(<uint64_t>1 << (bit & 63))
+
+
 cdef const char* code_text(int failure) noexcept nogil:
     if failure == TRUNCATED:
         return b"truncated"
@@ -150,6 +154,7 @@ cdef class Decoder:
         s.layout = tables.spaces
         s.numbers = tables.numbers
         s.lookup = tables.lookup
+        s.places = tables.places
         s.enums = tables.enums
         s.enum_numbers = tables.enum_numbers
         s.enum_names = tables.enum_names
@@ -278,12 +283,11 @@ cdef class Decoder:
         s.loose = self.tables.keep_raw
         s.failure = FINE
         s.failed_at = p
-        row[0] = self.start_bits
-        if prefix:
-            set_bit(row, self.tables.prefix_bit)
-            row[self.tables.prefix_slot] = bytes_slot(p - s.base, prefix)
+        self.start_row(row, p, prefix)
         if not self.refuse_all:
             parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
+            if s.loose and self.tables.has_late and s.failure == FINE and not self.tables.keep_raw:
+                self.parse_late(row, p, end, prefix)
         else:
             s.failure = TOO_LARGE
         if s.failure != FINE:
@@ -295,10 +299,35 @@ cdef class Decoder:
             self.keep_raw(s.spaces[0].count - 1)
         return True
 
+    cdef inline void start_row(self, uint64_t* row, const uint8_t* p, int64_t prefix) noexcept nogil:
+        row[0] = self.start_bits
+        if prefix:
+            set_bit(row, self.tables.prefix_bit)
+            row[self.tables.prefix_slot] = bytes_slot(p - self.scratch.base, prefix)
+
+    cdef void parse_late(self, uint64_t* row, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
+        # A value that isn't canonical, once more: it may be so with the members of oneofs behind other fields.
+        cdef Scratch* s = &self.scratch
+        clear_message(s, &s.nodes[0], row)
+        memset(row, 0, s.spaces[0].stride * 8)
+        self.start_row(row, p, prefix)
+        s.words = s.spaces[0].stride
+        s.loose = 0
+        s.fields, s.lookup, s.places = self.tables.late_fields, self.tables.late_lookup, self.tables.late_places
+        parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
+        s.fields, s.lookup, s.places = self.tables.fields, self.tables.lookup, self.tables.places
+        if not s.loose and s.failure == FINE:
+            set_bit(row, self.tables.form_bit)
+            row[self.tables.form_slot] = spilled_slot(
+                self.tables.names_size - self.tables.form_size, self.tables.form_size
+            )
+
     cdef inline void keep_raw(self, int64_t index) noexcept nogil:
         cdef uint64_t* row = self.scratch.spaces[0].block + index * self.scratch.spaces[0].stride
         set_bit(row, self.tables.raw_bit)
         row[self.tables.raw_slot] = self.spans[index]
+        clear_bit(row, self.tables.form_bit)
+        row[self.tables.form_slot] = 0
 
     cdef bint give_up(self, uint64_t* row, const uint8_t* start) noexcept nogil:
         # Takes back what the value left and writes down why.

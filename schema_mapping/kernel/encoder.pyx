@@ -11,7 +11,7 @@ from pyarrow import allocate_buffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.kernel.aside cimport Stretch, split_aside
@@ -26,7 +26,7 @@ from schema_mapping.kernel.tables cimport (
 from schema_mapping.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.kernel.wire cimport load64, put_varint
 from schema_mapping.kernel.writer cimport (
-    NOT_JSON, OUT_OF_MEMORY, ROOM, Writer, make_room, put_bytes, put_stretch, put_tag,
+    NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, Writer, make_room, put_bytes, put_stretch, put_tag,
 )
 
 cdef enum:
@@ -48,7 +48,7 @@ cdef uint8_t* put_rest(Writer* w, uint8_t* p, const Node* node, const Source* so
 cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
     # The content of a message in row i of its space.
     cdef const Node* node = &w.nodes[index]
-    cdef const int32_t* live = w.sources.live + node.first_field
+    cdef const int32_t* live = w.live + node.first_field
     cdef int at
     if node.flags & NODE_NATIVE and not node.flags & NODE_WRAPPER:
         return write_native(w, node, &w.sources.unknown[index], i, p)
@@ -210,6 +210,10 @@ cdef class Encoded:
     cdef readonly object offsets
 
 
+cdef failure_text(int failure):
+    return "json" if failure == NOT_JSON else "form" if failure == NOT_A_FORM else "enum"
+
+
 def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, in bytes.
 
@@ -236,6 +240,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     memset(&w.reader, 0, sizeof(Scratch))
     w.reader.fields = tables.fields
     w.reader.numbers = tables.numbers
+    w.reader.places = tables.places
     owner = [allocate_buffer(guess + ROOM)]
     result.offsets = np.empty(array.length + 1, dtype=np.int64)
     offsets = <int64_t*><size_t>result.offsets.ctypes.data
@@ -249,19 +254,24 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.sources.unknown = <Source*>calloc(tables.node_count, sizeof(Source))
     w.sources.live = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
     w.sources.live_counts = <int32_t*>calloc(tables.node_count, sizeof(int32_t))
+    w.sources.late = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
+    w.sources.is_live = <uint8_t*>calloc(tables.field_count, 1)
+    w.form_text = tables.names + tables.names_size - tables.form_size
+    w.form_size = tables.form_size
     w.aside = <Stretch*>calloc(tables.field_count, sizeof(Stretch))
     try:
         if not (w.sources.fields and w.sources.elements and w.sources.unknown and w.sources.live
-                and w.sources.live_counts and w.aside):
+                and w.sources.live_counts and w.sources.late and w.sources.is_live and w.aside):
             raise MemoryError
         if not bind_root(&w.sources, array):
             raise TypeError("the rows have other columns than the mapping")
         with nogil:
+            put_late(&w, tables)
             p = write_rows(&w, array.length, offsets, &row)
         if p == NULL:
             if w.failure == OUT_OF_MEMORY:
                 raise MemoryError
-            raise ValueError(row, tables.numbers[w.failed_field], "json" if w.failure == NOT_JSON else "enum")
+            raise ValueError(row, tables.numbers[w.failed_field], failure_text(w.failure))
         result.buffer = owner[0]
         result.size = w.end - p
         return result
@@ -271,6 +281,8 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
         free(w.sources.unknown)
         free(w.sources.live)
         free(w.sources.live_counts)
+        free(w.sources.late)
+        free(w.sources.is_live)
         free(w.aside)
         free_reader(&w.json)
 
@@ -296,7 +308,39 @@ cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
         return p
     if not is_null(&w.sources.raw, i):
         return put_bytes(w, p, &w.sources.raw, i)
+    w.live = w.sources.live
+    if not is_null(&w.sources.form, i):
+        if not is_late(w, i):
+            w.failure = NOT_A_FORM
+            return NULL
+        w.live = w.sources.late
     p = write_message(w, 0, i, p)
     if p != NULL:
         p = put_bytes(w, p, &w.sources.prefix, i)
     return p
+
+
+cdef bint is_late(Writer* w, int64_t i) noexcept nogil:
+    cdef const Source* form = &w.sources.form
+    cdef int64_t at = i + form.shift
+    return form.offsets[at + 1] - form.offsets[at] == w.form_size and memcmp(
+        form.data + form.offsets[at], w.form_text, w.form_size
+    ) == 0
+
+
+cdef void put_late(Writer* w, Tables tables) noexcept nogil:
+    # The lists of live fields once more, with the members of oneofs last.
+    cdef const Node* node
+    cdef int32_t* out
+    cdef int i, at, k
+    for i in range(tables.node_count):
+        node = &tables.nodes[i]
+        if w.sources.live_counts[i] == 0:
+            continue
+        out = w.sources.late + node.first_field
+        for k in range(w.sources.live_counts[i]):
+            w.sources.is_live[w.sources.live[node.first_field + k]] = 1
+        for at in range(node.first_field, node.first_field + node.field_count):
+            if w.sources.is_live[tables.late[at]]:
+                out[0] = tables.late[at]
+                out += 1

@@ -43,6 +43,7 @@ cdef struct Scratch:
     const Space* layout
     const uint32_t* numbers
     const int32_t* lookup
+    const int32_t* places
     const Enumeration* enums
     const int32_t* enum_numbers
     const uint64_t* enum_names

@@ -21,8 +21,11 @@ cdef struct Sources:
     Source* unknown             # of each node; for a well-known type, its one column
     int32_t* live               # for each node from its first field on: the fields with something in some row
     int32_t* live_counts        # of each node
+    int32_t* late               # as `live`, the members of oneofs last
+    uint8_t* is_live            # of each field
     Source prefix
     Source raw
+    Source form
     Source root
 
 

@@ -9,7 +9,7 @@ from schema_mapping.kernel.tables cimport (
 )
 
 cdef enum:
-    SPECIALS = 3        # __prefix__, __raw__, __err__
+    SPECIALS = 4        # __prefix__, __raw__, __err__, __form__
 
 
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
@@ -20,6 +20,7 @@ cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
     bind(&sources.root, array, array.offset)
     bind(&sources.prefix, array.children[count], array.offset + array.children[count].offset)
     bind(&sources.raw, array.children[count + 1], array.offset + array.children[count + 1].offset)
+    bind(&sources.form, array.children[count + 3], array.offset + array.children[count + 3].offset)
     return bind_message(sources, 0, array, array.offset)
 
 

@@ -140,6 +140,11 @@ cdef class Tables:
     cdef Enumeration* enums
     cdef uint32_t* numbers        # of fields, for the search
     cdef int32_t* lookup
+    cdef int32_t* places          # of the fields that `numbers` names
+    cdef Field* late_fields       # the same, the members of oneofs behind the other fields
+    cdef int32_t* late_lookup
+    cdef int32_t* late_places
+    cdef int32_t* late            # for each place in `late_fields` that in `fields`
     cdef int32_t* enum_numbers
     cdef uint64_t* enum_names     # slots: the names lie at the start of the spill
     cdef int32_t* enum_lookup
@@ -147,7 +152,8 @@ cdef class Tables:
     cdef uint8_t* names
     cdef readonly int64_t names_size
     cdef readonly int32_t field_count, node_count, space_count, output_count, enum_count, map_count, native_count
-    cdef readonly int32_t raw_slot, err_slot, prefix_slot, raw_bit, err_bit, prefix_bit, ok_bit, row_bit
+    cdef readonly int32_t raw_slot, err_slot, prefix_slot, form_slot, raw_bit, err_bit, prefix_bit, form_bit
+    cdef readonly int32_t ok_bit, row_bit, form_size, has_late
     cdef readonly int32_t keep_raw
     cdef object owners
 

@@ -21,6 +21,12 @@ cdef class Tables:
         self.enums = <Enumeration*>_address(arrays["enums"], sizeof(Enumeration))
         self.numbers = <uint32_t*>_address(arrays["numbers"], sizeof(uint32_t))
         self.lookup = <int32_t*>_address(arrays["lookup"], sizeof(int32_t))
+        self.places = <int32_t*>_address(arrays["places"], sizeof(int32_t))
+        self.late_fields = <Field*>_address(arrays["late_fields"], sizeof(Field))
+        self.late_lookup = <int32_t*>_address(arrays["late_lookup"], sizeof(int32_t))
+        self.late_places = <int32_t*>_address(arrays["late_places"], sizeof(int32_t))
+        self.late = <int32_t*>_address(arrays["late"], sizeof(int32_t))
+        self.has_late = bool((arrays["late"] != arrays["places"]).any())
         self.enum_numbers = <int32_t*>_address(arrays["enum_numbers"], sizeof(int32_t))
         self.enum_names = <uint64_t*>_address(arrays["enum_names"], sizeof(uint64_t))
         self.enum_lookup = <int32_t*>_address(arrays["enum_lookup"], sizeof(int32_t))
@@ -37,6 +43,9 @@ cdef class Tables:
         self.raw_slot = root["raw_slot"]
         self.err_slot = root["err_slot"]
         self.prefix_slot = root["prefix_slot"]
+        self.form_slot = root["form_slot"]
+        self.form_bit = root["form_bit"]
+        self.form_size = root["form_size"]
         self.raw_bit = root["raw_bit"]
         self.err_bit = root["err_bit"]
         self.prefix_bit = root["prefix_bit"]

@@ -16,6 +16,7 @@ cdef enum:
     NOT_A_NUMBER = 1    # failures
     OUT_OF_MEMORY = 2
     NOT_JSON = 3
+    NOT_A_FORM = 4
 
 cdef struct Writer:
     const Field* fields
@@ -26,6 +27,9 @@ cdef struct Writer:
     const int32_t* name_lookup
     const uint8_t* names
     Sources sources
+    const int32_t* live     # the sources' own lists, or those with oneofs last
+    const uint8_t* form_text
+    int64_t form_size
     Scratch reader          # of the unknown bytes
     Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
     uint8_t* start

@@ -25,7 +25,7 @@ def canonical(message: str, payload: bytes) -> bytes:
     """A good payload, written anew. A sub-message without columns of its own goes through the mapping of its type."""
     mapping = mapping_of(message)
     (row,) = mapping.decode(pa.array([payload], pa.binary())).to_pylist()
-    row["__raw__"] = None
+    row["__raw__"] = row["__form__"] = None
     _settle(row, mapping.root, descriptor(message))
     (written,) = mapping.encode(pa.array([row], mapping.arrow_type)).to_pylist()
     return written

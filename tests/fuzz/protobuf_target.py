@@ -22,6 +22,7 @@ from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
 from tests.conformance import suite
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
+from tests.producers import content as producers
 from tests.property.kernel_check import names_field_zero
 from tests.property.random_payloads import random_payload
 from tests.property.random_schemas import random_schema
@@ -75,6 +76,7 @@ FAMILY: tuple[Callable[[], Descriptor], ...] = (
     known(descriptor_pb2.FileDescriptorProto.DESCRIPTOR),
     known(struct_pb2.Value.DESCRIPTOR),
     *((lambda seed=seed: random_schema(SeededChoices(seed))) for seed in range(RANDOM_SCHEMAS)),
+    *((lambda message=message: producers.descriptor(message)) for message in producers.COUNTS),
 )
 
 
@@ -155,6 +157,10 @@ def seeds() -> Iterator[bytes]:
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data
         yield bytes([names[message], COLUMNS | SCALARS]) + data
+    places = {message: len(FAMILY) - len(producers.COUNTS) + place for place, message in enumerate(producers.COUNTS)}
+    for producer in ("go", "prost"):
+        for message, values in producers.read_vector(producer).items():
+            yield from (bytes([places[message], COLUMNS]) + value for value in values[:8])
     for index in range(len(FAMILY)):
         for kind in (0, SCALARS):
             for how, value in enumerate(subject(index, scalars=kind > 0).neighbours):

@@ -393,7 +393,9 @@ def test_another_type_for_the_whole_value(stack: Stack, engine: SparkEngine, tmp
     readings = three_readings(stack, engine, load_config(config).topic(topic).table)
     assert readings == dict.fromkeys(readings, readings["pyiceberg"])
     rows = [without_ids(json.loads(row)["val"]) for row in readings["pyiceberg"]]
-    nothing = dict.fromkeys(("a", "b", "b_deleted_N", "c", "__raw__", "__err__", "__prefix__", "__unrecognized__"))
+    nothing = dict.fromkeys(
+        ("a", "b", "b_deleted_N", "c", "__raw__", "__err__", "__form__", "__prefix__", "__unrecognized__")
+    )
     assert rows[0::3] == [
         nothing | {"__raw__": b"1".hex()},
         nothing | {"a": -1, "b_deleted_N": "b"},

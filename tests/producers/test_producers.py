@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from schema_mapping import compile_mapping
+from schema_mapping.late_oneofs import ONEOFS_LAST
 from tests.producers.content import COUNTS, content, descriptor, read_vector
 from tests.producers.interop import PRODUCERS, kept_raw
 from tests.property.kernel_check import check_values
@@ -18,10 +21,8 @@ WRITES = {
     "protobufjs": NO_GROUPS,
     "protobufjs-defaults": NO_GROUPS,
 }
-RAW = {
-    "go": {"producers.Order": 45, "producers.Claim": 42, "producers.Scattered": 26},
-    "prost": {"producers.Order": 33, "producers.OldOrder": 4, "producers.Scattered": 16},
-}
+PROST = {"producers.Order": 33, "producers.OldOrder": 4, "producers.Scattered": 16}
+FORMS = {"producers.Order": 45, "producers.Claim": 42, "producers.Scattered": 26}
 
 
 def test_every_vector_is_here() -> None:
@@ -33,7 +34,19 @@ def test_every_vector_is_here() -> None:
 @pytest.mark.parametrize("producer", WRITES)
 def test_the_share_kept_raw(producer: str) -> None:
     raw = {message: kept_raw(message, values) for message, values in read_vector(producer).items()}
-    assert {message: count for message, count in raw.items() if count} == RAW.get(producer, {})
+    assert {message: count for message, count in raw.items() if count} == (PROST if producer == "prost" else {})
+
+
+@pytest.mark.parametrize("producer", WRITES)
+def test_only_go_writes_oneofs_last(producer: str) -> None:
+    forms = {message: _forms(message, values) for message, values in read_vector(producer).items()}
+    assert {message: count for message, count in forms.items() if count} == (FORMS if producer == "go" else {})
+
+
+def _forms(message: str, values: list[bytes]) -> int:
+    forms = compile_mapping(descriptor(message)).decode(pa.array(values, pa.binary())).field("__form__")
+    assert set(forms.to_pylist()) <= {None, ONEOFS_LAST}
+    return len(forms) - int(forms.null_count)
 
 
 @pytest.mark.parametrize("message", COUNTS)

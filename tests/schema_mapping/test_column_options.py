@@ -115,7 +115,7 @@ def test_an_excluded_field_has_no_column_and_its_bytes_stay() -> None:
     source = with_options(f"int32 a = 1; string secret = 2 {EXCLUDE}; int32 z = 3; N n = 4 {EXCLUDE};")
     descriptor = find_descriptor(source)
     mapping = compile_mapping(descriptor)
-    assert mapping.arrow_type.names == ["a", "z", "__prefix__", "__raw__", "__err__", "__unrecognized__"]
+    assert mapping.arrow_type.names == ["a", "z", "__prefix__", "__raw__", "__err__", "__form__", "__unrecognized__"]
     assert set(mapping.graph.types) == {"t.M"}
     value = message_factory.GetMessageClass(descriptor)(a=1, secret="s", z=3, n={"x": 7}).SerializeToString()
     rows = mapping.decode(pa.array([value]))

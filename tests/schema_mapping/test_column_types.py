@@ -50,7 +50,15 @@ def test_layout_and_nullability() -> None:
         descriptor_of("message M { repeated int32 b = 2; map<string, A> a = 1; } message A { int32 x = 1; }")
     )
     kind = mapping.arrow_type
-    assert [field.name for field in kind] == ["a", "b", "__prefix__", "__raw__", "__err__", "__unrecognized__"]
+    assert [field.name for field in kind] == [
+        "a",
+        "b",
+        "__prefix__",
+        "__raw__",
+        "__err__",
+        "__form__",
+        "__unrecognized__",
+    ]
     assert all(field.nullable for field in kind)
     assert not kind.field("b").type.value_field.nullable
     assert kind.field("b").type.value_field.name == "element"
@@ -152,4 +160,4 @@ def test_recursive_google_messages_end() -> None:
         ("fields.value.struct_value", "google.protobuf.Struct"),
         ("fields.value.list_value.values.element", "google.protobuf.Value"),
     }
-    assert len(mapping.ids.columns) == 19
+    assert len(mapping.ids.columns) == 20

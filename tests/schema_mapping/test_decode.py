@@ -61,7 +61,7 @@ def test_columns_of_a_written_message() -> None:
         "count": -5, "name": "n\u00e9", "points": [1, 300],
         "parts": [("a", {"id": 1, "tags": ["x"], "__unrecognized__": None})], "inner": None, "word": None, "part": part,
         "flag": None, "kind": "E_ONE", "weight": 0.0, "list": [{**part, "id": 0}, {**part, "id": 3}], "data": b"\0",
-        "large": -1, "__prefix__": None, "__raw__": None, "__err__": None, "__unrecognized__": None,
+        "large": -1, "__prefix__": None, "__raw__": None, "__err__": None, "__form__": None, "__unrecognized__": None,
     }  # fmt: skip
     assert (empty["count"], empty["points"], empty["kind"], empty["data"]) == (0, [], "E_ZERO", b"")
     assert null is None
@@ -309,7 +309,7 @@ def test_far_numbers_and_many_fields() -> None:
 
 
 def _specials() -> dict[str, None]:
-    return dict.fromkeys(("__prefix__", "__raw__", "__err__", "__unrecognized__"))
+    return dict.fromkeys(("__prefix__", "__raw__", "__err__", "__form__", "__unrecognized__"))
 
 
 def test_parts_are_one_where_they_fit() -> None:

@@ -80,10 +80,10 @@ def test_old_generations_keep_their_marked_name() -> None:
     versions = history("int32 a = 1;", "string a = 1;", "string b = 1;", "bytes b = 1;", "int32 c = 2;")
     assert versions[1] == {"a_deleted_101": "deleted", "a": "live"}
     assert versions[2] == {"a_deleted_101": "deleted", "b": "live"}
-    assert versions[3] == {"a_deleted_101": "deleted", "b_deleted_106": "deleted", "b": "live"}
+    assert versions[3] == {"a_deleted_101": "deleted", "b_deleted_107": "deleted", "b": "live"}
     assert versions[4] == {
         "a_deleted_101": "deleted",
-        "b_deleted_106": "deleted",
+        "b_deleted_107": "deleted",
         "b": "deleted",
         "c": "live",
     }

@@ -43,7 +43,9 @@ def judged_by_upb(descriptor: Descriptor) -> Mapping:
 
 
 def fields_named(mapping: Mapping) -> list[str]:
-    return [name for name in mapping.arrow_type.names if name not in ("__prefix__", "__raw__", "__err__")][:-1]
+    return [name for name in mapping.arrow_type.names if name not in ("__prefix__", "__raw__", "__err__", "__form__")][
+        :-1
+    ]
 
 
 def test_aliases_show_the_first_name() -> None:

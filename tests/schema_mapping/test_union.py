@@ -222,12 +222,12 @@ def check(package: str, seed: int, **options: object) -> None:
         alone = compile_mapping(find_descriptor(member.schema), options=MappingOptions(**options))  # type: ignore[arg-type]
         own = [at for at, each in enumerate(which) if each == place]
         expected = alone.decode(pa.array([values[at] for at in own], pa.binary()))
-        for name in ("__raw__", "__err__"):
+        for name in ("__raw__", "__err__", "__form__"):
             assert rows.field(name).take(pa.array(own, pa.int64())).equals(expected.field(name))
         if not (mapping.cuts or alone.cuts):
             struct = rows.field(place).take(pa.array(own, pa.int64())).to_pylist()
             good = expected.field("__err__").is_null().to_pylist()
-            specials = ("__raw__", "__err__", "__prefix__")
+            specials = ("__raw__", "__err__", "__prefix__", "__form__")
             wanted = [
                 {name: cell for name, cell in row.items() if name not in specials} if fine else None
                 for row, fine in zip(expected.to_pylist(), good, strict=True)

@@ -1,0 +1,43 @@
+"""The form in which Go writes a message: as the canonical one, but the members of oneofs behind all other fields.
+
+The kernel has the tables of fields in this order, too. A value that is canonical in it needs no `__raw__`: its
+`__form__` says so (docs/producers.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from schema_mapping.table_rows import FieldRow, NodeRow
+
+ONEOFS_LAST: Final = "oneofs_last"
+"""What `__form__` says of such a value."""
+
+Array = npt.NDArray[Any]
+
+
+def late_arrays(
+    arrays: Mapping[str, Array], fields: Sequence[FieldRow], nodes: Sequence[NodeRow]
+) -> Mapping[str, Array]:
+    """The arrays of fields and of the ways to them with oneofs last, beside those that `field_arrays` gave.
+
+    `late` holds for each place the field that stands there then; `places` and `late_places` where a field is found.
+    """
+    order = np.arange(len(fields), dtype=np.int32)
+    for node in nodes:
+        part = range(node.first, node.first + node.count)
+        order[node.first : node.first + node.count] = sorted(part, key=lambda at: (fields[at].late, fields[at].number))
+    places = np.arange(len(fields), dtype=np.int32)
+    late_places = places.copy()
+    late_places[order] = places
+    return {
+        "late": order,
+        "places": places,
+        "late_places": late_places,
+        "late_fields": np.ascontiguousarray(arrays["fields"][order]),
+        "late_lookup": late_places[arrays["lookup"]],
+    }
