@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from archiver.config.model import ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError
@@ -17,6 +17,7 @@ from schema_mapping import (
     Mapping,
     MessageSchema,
     RawMapping,
+    SourceSchema,
     UnionMapping,
     UnionSchema,
     assign,
@@ -68,6 +69,8 @@ def proposed_schemas(
 ) -> Schemas:
     """The schemas to compare with: those of the configuration, or `file` for one side and today's for the other.
 
+    Of several message types `file` is for the one named `message`, or adds it.
+
     Raises ConfigError where the file can't be read or its message isn't known.
     """
     if file is None:
@@ -78,16 +81,30 @@ def proposed_schemas(
     newest_message = now.message if isinstance(now, Mapping) else None
     name = message or (side.message if isinstance(side, ProtobufFormat) else None) or newest_message
     if name is None:
-        raise ConfigError("The topic has no schema yet: name the message with --message", topic=settings.name)
+        what = "has several message types" if isinstance(now, UnionMapping) else "has no schema yet"
+        raise ConfigError(f"The topic {what}: name the message with --message", topic=settings.name)
     extensions = side.extensions if isinstance(side, ProtobufFormat) else ()
     if file.suffix == ".proto":
         imports, more = (side.imports, side.proto[1:]) if isinstance(side, ProtobufFormat) else ((), ())
-        proposed = compile_proto((file, *more), name, imports, extensions)
+        read = compile_proto((file, *more), name, imports, extensions)
     else:
-        proposed = read_descriptor_set(file, name, extensions)
-    if of_key:
-        return Schemas(key=proposed, value=_source(newest.value))
-    return Schemas(key=_source(newest.key), value=proposed)
+        read = read_descriptor_set(file, name, extensions)
+    key, value = _source(newest.key, newest.key_envelope), _source(newest.value, newest.value_envelope)
+    return Schemas(key=_with(read, key), value=value) if of_key else Schemas(key=key, value=_with(read, value))
+
+
+def _with(read: SourceSchema, today: MessageSchema | None) -> MessageSchema:
+    """What a side's schema becomes with a message read from a file."""
+    match today:
+        case UnionSchema():
+            others = (member for member in today.members if member.message != read.message)
+            return UnionSchema(members=(*others, read))
+        case SourceSchema():
+            return replace(read, envelope=today.envelope)
+        case None:
+            return read
+        case _ as never:
+            assert_never(never)
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
@@ -109,14 +126,14 @@ def _newest(state: LedgerState) -> RowMapping:
     return row_mapping_from_json(json.loads(state.versions[-1].mapping))
 
 
-def _source(mapping: AnyMapping) -> MessageSchema | None:
+def _source(mapping: AnyMapping, envelope: bytes | None) -> MessageSchema | None:
     match mapping:
         case RawMapping():
             return None
         case UnionMapping():
             return UnionSchema(members=tuple(member.schema for member in mapping.members))
         case _:
-            return mapping.source
+            return replace(mapping.source, envelope=envelope)
 
 
 def _cuts(row: RowMapping) -> set[str]:

@@ -98,8 +98,11 @@ class RegistryHttp:
                     " `key_file` to the client's own certificate, and the url to a name that its certificate has",
                     **where,
                 ) from error
+            # A server that wants a certificate may cut the connection before its alert is read.
+            is_anonymous = url.startswith("https") and self._settings.cert_file is None
+            hint = ", or does it want a client certificate (`cert_file`)?" if is_anonymous else "?"
             raise SchemaRegistryUnavailable(
-                f"the schema registry does not answer: {type(error).__name__}. Is it running, and is the url right?",
+                f"the schema registry does not answer: {type(error).__name__}. Is it running, is the url right{hint}",
                 **where,
             ) from error
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from archiver.cli.schema_view import describe, history_view, outline_view
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
 from catalog.history import VersionRecord
-from schema_mapping import LedgerState, MappingOptions, assign
+from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
 from schema_mapping.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, outline
 from tests.schema_mapping.proto_text import compile_text
@@ -166,3 +167,29 @@ def test_diff_of_a_raw_topic_needs_a_message(tmp_path: Path) -> None:
     state = assign(LedgerState()).state
     with pytest.raises(ConfigError, match="--message"):
         proposed_schemas(TOPIC, state, file=tmp_path / "x.binpb", message=None, of_key=False)
+
+
+def test_diff_of_one_of_several_messages(tmp_path: Path) -> None:
+    members = tuple(compile_text(f"message {name} {{ int32 a = 1; }}", f"t.{name}") for name in ("M", "N"))
+    state = assign(LedgerState(), value=UnionSchema(members=members)).state
+    assert "= t.M  since 1" in text_of(outline_view("orders", "kafka.orders", outline(state)))
+    file = tmp_path / "next.proto"
+    file.write_text('syntax = "proto3"; package t; message M { int64 a = 1; } message K { string k = 1; }')
+
+    def changes(message: str) -> list[tuple[str, str]]:
+        proposed = proposed_schemas(TOPIC, state, file=file, message=message, of_key=False)
+        return [(change.kind, change.column) for change in compare(state, proposed, TOPIC).changes]
+
+    assert changes("t.M") == [("promoted", "val.m.a")]
+    assert changes("t.K") == [("added", "val.k")]
+    with pytest.raises(ConfigError, match=r"several message types: name the message with --message"):
+        proposed_schemas(TOPIC, state, file=file, message=None, of_key=False)
+
+
+def test_diff_of_a_coerced_topic_knows_its_envelope(tmp_path: Path) -> None:
+    value = replace(compile_text("message M { int32 a = 1; }"), envelope=b"\0\0\0\0\1\0")
+    state = assign(LedgerState(), value=value, options=MappingOptions()).state
+    file = tmp_path / "same.proto"
+    file.write_text('syntax = "proto3"; package t; message M { int32 a = 1; }')
+    proposed = proposed_schemas(TOPIC, state, file=file, message=None, of_key=False)
+    assert compare(state, proposed, TOPIC).summary == "the newest schema, version 1: nothing changes"
