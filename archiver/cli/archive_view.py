@@ -76,8 +76,9 @@ class PeopleObserver:
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Have the bar count what the run finds to archive."""
         for each in partitions:
-            start = each.log_start if each.known is None else each.known.next_offset
-            self._ahead.setdefault((topic, each.partition), max(0, each.last_stable - max(start, each.start or 0)))
+            start = (each.start or 0) if each.known is None else each.known.next_offset
+            left = each.last_stable - max(start, each.log_start)
+            self._ahead.setdefault((topic, each.partition), max(0, left))
         if self._task is not None:
             self._bars.update(self._task, total=sum(self._ahead.values()))
 
