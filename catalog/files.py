@@ -70,6 +70,16 @@ def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionO
     return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
 
 
+def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far accepted ranges reach, committed or waiting, by partition."""
+    found = connection.execute(
+        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
+        " WHERE topic_id = %s AND state IN ('uploaded', 'committed') ORDER BY partition, start_offset DESC",
+        (topic.id,),
+    )
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+
+
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """The ranges that wait for a commit, by partition and offset."""
     found = connection.execute(

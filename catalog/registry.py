@@ -11,9 +11,10 @@ from contextlib import AbstractContextManager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, history, journaling, ledger, registered, restoring, rewrites, starts, topics
+from catalog import files, history, journaling, known_tables, ledger, registered, restoring, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.history import VersionRecord
+from catalog.known_tables import KnownTable
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
 from catalog.registered import RememberedSchemas
@@ -164,6 +165,21 @@ class Registry:
         """Confirm what landed and reject what was refused, together."""
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
+
+    def remember_table(self, topic: TopicRow, known: KnownTable) -> None:
+        """Keep the topic's table as it was just loaded."""
+        with self._postgres.transaction() as connection:
+            known_tables.remember(connection, topic, known)
+
+    def known_table(self, topic: TopicRow) -> KnownTable | None:
+        """The topic's table as it was last loaded; None where it never was."""
+        with self._postgres.transaction() as connection:
+            return known_tables.recall(connection, topic)
+
+    def accepted_ends(self, topic: TopicRow) -> dict[int, PartitionOffset]:
+        """How far accepted ranges reach, committed or not, by partition: for when the table can't be asked."""
+        with self._postgres.transaction() as connection:
+            return files.accepted_ends(connection, topic)
 
     def journaled(self, topic: TopicRow, journal: str) -> int:
         """The newest schema version that the journal at this place has; 0 where it has none."""

@@ -26,9 +26,10 @@ from catalog.creation import first_updates
 from catalog.errors import CatalogUnreachable, TableError, TableMissing
 from catalog.expiry import Retention
 from catalog.housekeeping import housekeep
+from catalog.known_tables import KnownTable
 from catalog.model import TopicRow, TranslatedRange
 from catalog.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
-from catalog.rest import connect, in_our_words
+from catalog.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
 from catalog.settle import Settled, settle
 
@@ -39,11 +40,24 @@ class TableCatalog:
     """An Iceberg REST catalog, by pyiceberg's properties. One for each thread; requests end after `timeout_seconds`."""
 
     def __init__(
-        self, properties: Mapping[str, str], *, timeout_seconds: float = 60.0, patience: Patience | None = None
+        self,
+        properties: Mapping[str, str],
+        *,
+        timeout_seconds: float = 60.0,
+        patience: Patience | None = None,
+        may_be_away: bool = False,
     ) -> None:
+        """`may_be_away` lets it be made while the catalog doesn't answer; the first call that needs it tries again."""
         self._uri = properties.get("uri", "")
+        self._properties = dict(properties)
+        self._timeout_seconds = timeout_seconds
         self._patience = patience or Patience()
-        self._rest = connect(properties, timeout_seconds=timeout_seconds)
+        self._connection: BoundedRestCatalog | None = None
+        try:
+            self._connection = connect(properties, timeout_seconds=timeout_seconds)
+        except CatalogUnreachable:
+            if not may_be_away:
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +67,22 @@ class TableCatalog:
 
     def close(self) -> None:
         """Close the connections."""
-        self._rest.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    @property
+    def _rest(self) -> BoundedRestCatalog:
+        if self._connection is None:
+            self._connection = connect(self._properties, timeout_seconds=self._timeout_seconds)
+        return self._connection
+
+    def known(self, table: ArchiveTable) -> KnownTable:
+        """What the registry keeps of a table for when the catalog is away."""
+        return KnownTable.of(table, self._properties)
+
+    def recall(self, topic: TopicRow, known: KnownTable) -> ArchiveTable:
+        """A table as it was kept; CatalogUnreachable where its storage can't be reached without the catalog."""
+        return known.table(topic, self._properties)
 
     def load(self, topic: TopicRow) -> ArchiveTable | None:
         """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable."""

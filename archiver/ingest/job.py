@@ -104,7 +104,7 @@ class ArchiveJob:
             for topic in self._configured(brokers):
                 TopicSchemas.check(topic, self._config.schema_registry)
             registry = closing.enter_context(Registry(self._config.registry.dsn))
-            catalog = closing.enter_context(TableCatalog(self._config.catalog))
+            catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient) -> tuple[TopicConfig, ...]:

@@ -13,6 +13,7 @@ from archiver.errors import DataLoss, NoProgress, TaskInterrupted
 from archiver.ingest.observer import JobObserver
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics
+from catalog.errors import CatalogUnreachable
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
 
@@ -32,6 +33,7 @@ class TopicAccount:
         self._tries: Counter[int] = Counter()
         self._judged: set[int] = set()
         self._error: ContextError | None = None
+        self._away: CatalogUnreachable | None = None
         self.metrics = TaskMetrics()
         self.commits = 0
 
@@ -49,6 +51,16 @@ class TopicAccount:
         """Note that the topic as a whole can't go on in this run."""
         self._error = self._error or error
         self._observer.failed(self._topic, None, error)
+
+    def catalog_away(self, error: CatalogUnreachable) -> None:
+        """Note that what is staged waits for the catalog; the run goes on."""
+        if self._away is None:
+            self._observer.failed(self._topic, None, error)
+        self._away = error
+
+    def catalog_answered(self) -> None:
+        """Note that nothing waits for the catalog any more."""
+        self._away = None
 
     def give_up(self, partition: int, error: ContextError) -> None:
         """Note that a partition can't go on in this run; its first reason counts."""
@@ -90,7 +102,7 @@ class TopicAccount:
             partitions=tuple(self._partitions[partition] for partition in sorted(self._partitions)),
             commits=self.commits,
             metrics=self.metrics,
-            error=self._error,
+            error=self._error or self._away,
         )
 
     def _of(self, partition: int) -> PartitionReport:

@@ -24,6 +24,7 @@ from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
 from archiver.staged.committing import commit_pending
+from catalog.errors import CatalogUnreachable
 from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registered import RememberedSchemas
@@ -139,9 +140,18 @@ class TopicRun:
             )
 
     def commit(self) -> None:
-        """Bring everything staged for the topic into its table, what an earlier run left included."""
+        """Bring everything staged for the topic into its table, what an earlier run left included.
+
+        While the catalog doesn't answer it stays staged, and the run goes on.
+        """
         started = time.perf_counter()
-        if commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed):
+        try:
+            is_new = commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed)
+        except CatalogUnreachable as error:
+            self._account.catalog_away(error)
+            return
+        self._account.catalog_answered()
+        if is_new:
             self._account.commits += 1
             self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))

@@ -13,6 +13,7 @@ from typing import Self
 from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.ingest.away import load_or_recall
 from archiver.ingest.kafka_source import KafkaSource
 from archiver.ingest.leaders import TopicDescription
 from archiver.ingest.plan import check_topic_id
@@ -80,7 +81,7 @@ def open_topic(
     if known is not None:
         check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
     topic = registry.register(cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table)
-    table = catalog.load(topic)
+    table = load_or_recall(topic, registry, catalog)
     if table is not None:
         _check_partitioning(config, table)
 

@@ -13,7 +13,7 @@ from archiver.ingest.broker import BrokerClient, PartitionDescription
 from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.topic_table import TopicTable
 from catalog.archive_table import ArchiveTable
-from catalog.errors import TableMissing
+from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.model import PartitionOffset, TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
@@ -52,7 +52,11 @@ def look(
     """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError."""
     topic = opened.topic
     staged = registry.staged_ends(topic)  # first: what is committed in between is then in the table
-    table = catalog.load(topic)
+    try:
+        table = catalog.load(topic)
+    except CatalogUnreachable:
+        # Archiving goes on: the registry knows what was accepted, committed or not, since the table was loaded.
+        table, staged = opened.table, registry.accepted_ends(topic)
     if table is None:
         raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
     table_offsets = table.offsets
