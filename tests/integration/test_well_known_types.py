@@ -87,8 +87,11 @@ class Archive:
         return stack.catalog().load_table(self.name)
 
 
-@pytest.fixture(scope="module")
-def archive(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+@pytest.fixture(params=["as written", "rewritten"], scope="module")
+def archive(
+    request: pytest.FixtureRequest, stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory
+) -> Archive:
+    """One table as the archiver leaves it, and one whose files Spark has rewritten into one."""
     proto = tmp_path_factory.mktemp("well_known") / "m.proto"
     proto.write_text(PROTO)
     topic = stack.topic(1)
@@ -98,7 +101,12 @@ def archive(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Archive:
             config.write_text(config.read_text() + NATIVE)
         stack.produce(topic, *({"key": run, "value": value} for value in values(run)))
         archive_once(config, topic, engine=InlineEngine())
-    return Archive(config=config, topic=topic, name=load_config(config).topic(topic).table)
+    name = load_config(config).topic(topic).table
+    if request.param == "rewritten":
+        engine.session.sql(
+            f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
+        ).collect()
+    return Archive(config=config, topic=topic, name=name)
 
 
 def values(run: str) -> list[bytes | None]:
@@ -128,16 +136,6 @@ def values(run: str) -> list[bytes | None]:
     return found
 
 
-@pytest.fixture(params=["as written", "rewritten"], scope="module")
-def rewritten(request: pytest.FixtureRequest, stack: Stack, engine: SparkEngine, archive: Archive) -> bool:
-    """The tests below run before and after Spark has rewritten the files."""
-    if request.param == "rewritten":
-        engine.session.sql(
-            f"CALL lake.system.rewrite_data_files(table => '{archive.name}', options => map('rewrite-all', 'true'))"
-        ).collect()
-    return bool(request.param == "rewritten")
-
-
 def test_columns(stack: Stack, archive: Archive) -> None:
     struct = archive.table(stack).schema().find_type("val")
     types = {field.name: str(field.field_type) for field in struct.fields if "deleted" not in field.name}
@@ -151,7 +149,7 @@ def test_columns(stack: Stack, archive: Archive) -> None:
     assert retired == {"at", "number", "attributes", "took", "maybe", "any", "times", "by_number", "name"}
 
 
-def test_engines_read_equal_rows(stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool) -> None:
+def test_engines_read_equal_rows(stack: Stack, engine: SparkEngine, archive: Archive) -> None:
     rows = rows_of_pyiceberg(stack, archive.name)
     for found in (rows_of_spark(engine, archive.name), rows_of_duckdb(stack, archive.name)):
         for one, other in zip(rows, found, strict=True):
@@ -177,9 +175,7 @@ def without_empty(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_engines_find_rows_by_a_filter(
-    stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool, name: str
-) -> None:
+def test_engines_find_rows_by_a_filter(stack: Stack, engine: SparkEngine, archive: Archive, name: str) -> None:
     by_pyiceberg, by_spark, by_duckdb = FILTERS[name]
     expected = [row for row in rows_of_pyiceberg(stack, archive.name) if wanted(name, json.loads(row)["val"])]
     assert 0 < len(expected) < RECORDS
@@ -228,7 +224,7 @@ def planned(table: Table, run: str, where: str = "true") -> set[str]:
     return {each.file.file_path for each in table.scan(row_filter=where, snapshot_id=snapshot).plan_files()}
 
 
-def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Archive, rewritten: bool) -> None:
+def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Archive) -> None:
     query = f"SELECT count(*) AS found FROM lake.{archive.name} WHERE "
     by_spark = engine.session.sql(f"{query} get_json_object(val.attributes, '$.deep.list[1]') = '0.1'").toArrow()
     assert by_spark["found"].to_pylist() == [2 * RECORDS]
@@ -237,5 +233,5 @@ def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Arch
     assert found == [(2 * RECORDS,)]
 
 
-def test_every_byte_comes_back(stack: Stack, archive: Archive, rewritten: bool) -> None:
+def test_every_byte_comes_back(stack: Stack, archive: Archive) -> None:
     assert from_archive(archive.config, archive.topic, 1) == from_kafka(stack, archive.topic, 1)
