@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -164,20 +164,20 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
     if not options.topic:
         create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
         produce(endpoints.bootstrap_servers, topic, options.records)
-    players = []
-    for name in options.side or SIDES:
-        folder = scratch / f"{name}-{topic}"
-        folder.mkdir()
-        where = ["--stack", str(endpoints.directory), "--folder", str(folder)]
-        players.append(Player(name, [*where, "--topic", topic, "--warm-topic", warm]))
-    turns: dict[str, list[dict[str, Any]]] = {player.name: [] for player in players}
-    for _ in range(options.rounds):
-        for player in players:
-            turn = player.turn()
-            turns[player.name].append(turn)
-            print(f"{player.name}: {turn['cpu_seconds']:.1f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
-    for player in players:
-        player.close()
+    with ExitStack() as closing:
+        players = []
+        for name in options.side or SIDES:
+            folder = scratch / name
+            folder.mkdir()
+            where = ["--stack", str(endpoints.directory), "--folder", str(folder)]
+            players.append(Player(name, [*where, "--topic", topic, "--warm-topic", warm]))
+            closing.callback(players[-1].close)
+        turns: dict[str, list[dict[str, Any]]] = {player.name: [] for player in players}
+        for _ in range(options.rounds):
+            for player in players:
+                turn = player.turn()
+                turns[player.name].append(turn)
+                print(f"{player.name}: {turn['cpu_seconds']:.1f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
     found = {name: summary(taken) for name, taken in turns.items()}
     show(found)
     if options.json:

@@ -42,9 +42,9 @@ RECORDS: Final = pa.schema(
     ]
 )
 """Columns of decoded records. `timestamp` is the producer's time in ms, also on log-append topics (-1: none);
-`timestamp_type` 0 is create time, 1 log-append time; `append_timestamp` is the batch's max timestamp in ms on
-log-append topics and null elsewhere; `batch_start` and `batch_end` are the batch's first and last offset, as its header
-has them."""
+`timestamp_type` -1 is none (format v0), 0 create time, 1 log-append time; `append_timestamp` is the batch's max
+timestamp in ms on log-append topics and null elsewhere; `batch_start` and `batch_end` are the batch's first and last
+offset, as its header has them. Formats v0 and v1 have no epochs, producers and sequences: -1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

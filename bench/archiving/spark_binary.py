@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from pyspark.sql import SparkSession
 
 from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
 from archiving.setting import SLOTS, Setting, fetch_kafka_source
+from tests.stack import unique
 
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
@@ -34,7 +33,6 @@ class SparkBinary:
         self._spark = builder.getOrCreate()
         self._spark.sparkContext.setLogLevel("ERROR")
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.bench")
-        self._tables = (f"{CATALOG}.bench.{setting.folder.name.replace('-', '_')}_{number}" for number in count())
 
     def warm_up(self) -> None:
         """Append the small topic."""
@@ -45,7 +43,7 @@ class SparkBinary:
         return self._append(self._setting.topic)
 
     def _append(self, topic: str) -> int:
-        table = next(self._tables)
+        table = f"{CATALOG}.bench.{unique('binary')}"
         self._spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg")
         rows = (
             self._spark.read.format("kafka")
