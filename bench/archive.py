@@ -128,6 +128,7 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "cpu_spread": [round(min(of("cpu_seconds")), 2), round(max(of("cpu_seconds")), 2)],
         "wall_seconds": round(statistics.median(of("wall_seconds")), 2),
         "records": turns[0]["records"],
+        "split": turns[-1]["split"],
         "notes": turns[-1]["notes"],
     }
 
@@ -196,8 +197,8 @@ def show(found: dict[str, dict[str, Any]]) -> None:
         table.add_row(name, str(each["cpu_seconds"]), spread, str(each["wall_seconds"]), *ratios)
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    if ours:
-        console.print(f"archiver, the last turn's tasks: {ours['notes']}")
+    for name, each in found.items():
+        console.print(f"{name}, the last turn: CPU seconds by process {each['split']} {each['notes'] or ''}")
 
 
 if __name__ == "__main__":

@@ -11,32 +11,32 @@ import psutil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One turn of one side."""
+    """One turn of one side; `split` says which processes took the CPU seconds."""
 
     cpu_seconds: float
     wall_seconds: float
     records: int
+    split: dict[str, float]
 
 
-def cpu_seconds() -> float:
-    """Of this process, its descendants, and those of them that have ended and were waited for."""
+def cpu_seconds() -> dict[str, float]:
+    """Of this process (`driver`) and, by program, of its descendants, ended ones included that were waited for."""
     this = psutil.Process()
-    total = 0.0
+    found: dict[str, float] = {}
     for each in (this, *this.children(recursive=True)):
         try:
-            times = each.cpu_times()
+            times, name = each.cpu_times(), "driver" if each == this else each.name()
         except psutil.NoSuchProcess:
             continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+        spent = times.user + times.system + times.children_user + times.children_system
+        found[name] = found.get(name, 0.0) + spent
+    return found
 
 
 def measured(turn: Callable[[], int]) -> Cost:
     """The cost of a turn, which gives the records it archived."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
+    before, wall = cpu_seconds(), time.perf_counter()
     records = turn()
-    return Cost(
-        cpu_seconds=cpu_seconds() - cpu,
-        wall_seconds=time.perf_counter() - wall,
-        records=records,
-    )
+    wall = time.perf_counter() - wall
+    split = {name: round(spent - before.get(name, 0.0), 2) for name, spent in cpu_seconds().items()}
+    return Cost(cpu_seconds=sum(split.values()), wall_seconds=wall, records=records, split=split)
