@@ -20,10 +20,18 @@ from archiver.replay.tables import CatalogTables, TableSource
 from archiver.rows.assemble import NO_COERCION
 from archiver.rows.coercion import Coercion
 from archiver.rows.deletes import DeleteFiles
-from archiver.rows.mappings import KnownMappings, MappingSource, NoMappings, RegistryMappings
+from archiver.rows.mappings import (
+    FirstThatKnows,
+    JournalMappings,
+    KnownMappings,
+    MappingSource,
+    NoMappings,
+    RegistryMappings,
+)
 from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import TopicStorage
 from archiver.rows.table_files import ManifestReader
+from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentFormat
@@ -134,13 +142,18 @@ class TopicArchive:
 
 
 def open_archive(config: Config, topic: str, tables: TableSource | None = None) -> TopicArchive:
-    """Open a topic's archive: its table from the catalog, mappings from footers and, where needed, the registry.
+    """Open a topic's archive: its table from the catalog, mappings from footers, else the registry, else the journal.
 
     Envelopes are added where the topic's settings say `coerce`.
     """
+    source = tables or CatalogTables(config)
+
+    def journal() -> TableJournal:
+        return Journal.of(config).named(config.topic(topic).table, source.load(topic).metadata.table_uuid)
 
     def registry(cluster_id: str) -> MappingSource:
-        return RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
+        known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
+        return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
 
     coercion = Coercion.of(config.topic(topic))
-    return TopicArchive(topic, tables or CatalogTables(config), registry=registry, coercion=coercion)
+    return TopicArchive(topic, source, registry=registry, coercion=coercion)

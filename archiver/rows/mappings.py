@@ -1,4 +1,4 @@
-"""Which mapping wrote a row: by `kafka.schema_version`, from the footers of our files, else from the registry.
+"""Which mapping wrote a row: by `kafka.schema_version`, from the footers of our files, else registry, else journal.
 
 A row is always encoded back with the mapping it was written with, so evolution never breaks a replay.
 """
@@ -6,12 +6,14 @@ A row is always encoded back with the mapping it was written with, so evolution 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Protocol
 
 from archiver.errors import ReplayError
+from archiver.storage.journal import TableJournal
 from archiver.storage.segment import SegmentMetadata
 from catalog.registry import Registry
-from schema_mapping.errors import SchemaMappingError
+from schema_mapping.errors import ContextError, SchemaMappingError
 from schema_mapping.row import RowMapping, row_mapping_from_json
 
 
@@ -85,3 +87,37 @@ class RegistryMappings:
         with Registry(self._dsn, connections=1) as registry:
             topic = registry.find(cluster_id=self._cluster_id, topic=self._topic)
             return None if topic is None else registry.row_mapping(topic, version)
+
+
+class JournalMappings:
+    """The mappings that a table's journal has; it is asked for, and read, at the first question."""
+
+    def __init__(self, journal: Callable[[], TableJournal]) -> None:
+        self._journal = journal
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """Return the mapping of a version, None where the journal doesn't have it; the leaves of StorageError."""
+        found = self._journal().schema(version)
+        return None if found is None else row_mapping_from_json(json.loads(found.version.mapping))
+
+
+class FirstThatKnows:
+    """Sources asked in turn; one that fails is passed over as long as another knows."""
+
+    def __init__(self, *sources: MappingSource) -> None:
+        self._sources = sources
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """Return the mapping of a version; raises the first failure where none of the sources knows it."""
+        failure: ContextError | None = None
+        for source in self._sources:
+            try:
+                found = source.row_mapping(version)
+            except ContextError as error:
+                failure = failure or error
+                continue
+            if found is not None:
+                return found
+        if failure is not None:
+            raise failure
+        return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Self, TypeVar
+from uuid import UUID
 
 from archiver.config import Config
 from archiver.errors import BadSegment, ConfigError
@@ -44,11 +45,16 @@ class Journal:
             return cls()
         return cls(root=section.journal, objects=ObjectStore.of({**config.catalog, **section.journal_properties}))
 
+    def named(self, table: str, uuid: UUID) -> TableJournal:
+        """The journal of the table with this name and UUID."""
+        folder = None if self.root is None else f"{self.root}/{table}/{uuid}"
+        return TableJournal(root=self.root, folder=folder, objects=self.objects)
+
     def of_table(self, table: ArchiveTable) -> TableJournal:
         """The journal of one table. Raises ConfigError where it would lie among the table's own files."""
-        folder = None if self.root is None else f"{self.root}/{table.topic.table}/{table.uuid}"
+        found = self.named(table.topic.table, table.uuid)
         for place in (table.location, table.data_location):
-            if folder is not None and f"{folder}/".startswith(f"{place}/"):
+            if found.folder is not None and f"{found.folder}/".startswith(f"{place}/"):
                 raise ConfigError(
                     "The journal must lie outside every table's location: the table's upkeep by others would remove it",
                     key="archive.journal",
@@ -56,7 +62,7 @@ class Journal:
                     table=table.topic.table,
                     location=place,
                 )
-        return TableJournal(root=self.root, folder=folder, objects=self.objects)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +105,13 @@ class TableJournal:
                 continue
             commit = JournaledCommit(commit_id=None, ranges=tuple(ranges))
             self._write(f"{_COMMIT}{min(one.id for one in ranges)}", commit.to_json())
+
+    def schema(self, version: int) -> JournaledSchema | None:
+        """One schema version, None where it isn't there."""
+        path = f"{self.folder}/{_SCHEMA}{version:010d}.json"
+        if self.folder is None or not self.objects.exists(path):
+            return None
+        return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
         """All that is there."""
