@@ -122,8 +122,12 @@ cdef Gathered gather_32(
     if not reserve_values(grower, column, count, 4):
         return GATHER_NO_MEMORY
     out = <uint32_t*>column.values.data + column.rows
-    for i in range(count):
-        out[i] = <uint32_t>slots[i * stride]
+    if stride == 1:
+        for i in range(count):
+            out[i] = <uint32_t>slots[i]
+    else:
+        for i in range(count):
+            out[i] = <uint32_t>slots[i * stride]
     column.rows += count
     return GATHERED
 
@@ -136,8 +140,11 @@ cdef Gathered gather_64(
     if not reserve_values(grower, column, count, 8):
         return GATHER_NO_MEMORY
     out = <uint64_t*>column.values.data + column.rows
-    for i in range(count):
-        out[i] = slots[i * stride]
+    if stride == 1:
+        memcpy(out, slots, count * 8)
+    else:
+        for i in range(count):
+            out[i] = slots[i * stride]
     column.rows += count
     return GATHERED
 

@@ -8,7 +8,8 @@ from schema_mapping.kernel.scratch cimport (
     BAD_PACKED, Rows, Scratch, TOO_LARGE, TRUNCATED, add_piece, fail, grow_rows, reserve_spill, spilled_slot,
 )
 from schema_mapping.kernel.tables cimport (
-    Field, OP_CLOSED_ENUM, OP_DOUBLE, OP_FLOAT, OP_LAST_VARINT, OP_OPEN_ENUM,
+    Field, OP_BOOL, OP_CLOSED_ENUM, OP_DOUBLE, OP_FLOAT, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_OPEN_ENUM, OP_SINT32,
+    OP_SINT64, OP_UINT32,
 )
 from schema_mapping.kernel.texts cimport enum_text
 from schema_mapping.kernel.values cimport is_odd_double, is_odd_float, shaped, take_varint
@@ -60,10 +61,8 @@ cdef bint parse_elements(
     cdef Rows* rows = &s.spaces[field.space]
     cdef uint64_t* slot
     cdef uint64_t* first
-    cdef uint64_t value = 0
-    cdef uint64_t word
     cdef uint8_t op = field.op
-    cdef int size, i
+    cdef int64_t i
     s.words += count
     if s.words > s.most_words:
         fail(s, TOO_LARGE, p)
@@ -75,45 +74,96 @@ cdef bint parse_elements(
     if op == OP_OPEN_ENUM or op == OP_CLOSED_ENUM:
         return parse_enums(s, field, p, end, row)
     if op <= OP_LAST_VARINT:
-        while p < end:
-            while end - p >= 8:
-                word = load64(p)
-                if word & <uint64_t>0x8080808080808080:
-                    size = varint_in_word(word, &value, &s.loose)
-                    if size == 0:
-                        break
-                    slot[0] = shaped(op, value, &s.loose)
-                    slot += 1
-                    p += size
-                else:
-                    for i in range(8):
-                        slot[i] = shaped(op, p[i], &s.loose)
-                    slot += 8
-                    p += 8
-            if p == end:
-                break
-            p = take_varint(s, p, end, &value, &s.loose)
-            if p == NULL:
-                return False
-            slot[0] = shaped(op, value, &s.loose)
-            slot += 1
+        slot = read_varints(s, p, end, first)
+        if slot == NULL:
+            return False
+        shape_all(op, first, slot - first, &s.loose)
     elif op <= OP_DOUBLE:
-        while p < end:
-            slot[0] = load64(p)
-            if op == OP_DOUBLE and is_odd_double(slot[0]):
-                s.loose = 1
-            slot += 1
-            p += 8
+        slot = first + count
+        if copy_64(first, p, count) and op == OP_DOUBLE:
+            for i in range(count):
+                s.loose |= is_odd_double(first[i])
     else:
-        while p < end:
-            slot[0] = load32(p)
-            if op == OP_FLOAT and is_odd_float(<uint32_t>slot[0]):
-                s.loose = 1
-            slot += 1
-            p += 4
+        slot = first + count
+        if copy_32(first, p, count) and op == OP_FLOAT:
+            for i in range(count):
+                s.loose |= is_odd_float(<uint32_t>first[i])
     rows.count += slot - first
     row[field.slot] += slot - first
     return True
+
+
+cdef uint64_t* read_varints(Scratch* s, const uint8_t* p, const uint8_t* end, uint64_t* slot) noexcept nogil:
+    # As they stand, whatever their type; the answer is where the slots end.
+    cdef uint64_t value = 0
+    cdef uint64_t word
+    cdef int loose = 0
+    cdef int size, i
+    while p < end:
+        if end - p >= 8:
+            word = load64(p)
+            if not word & <uint64_t>0x8080808080808080:
+                for i in range(8):
+                    slot[i] = p[i]
+                slot += 8
+                p += 8
+                continue
+            size = varint_in_word(word, &value, &loose)
+            if size:
+                slot[0] = value
+                slot += 1
+                p += size
+                continue
+        p = take_varint(s, p, end, &value, &loose)
+        if p == NULL:
+            return NULL
+        slot[0] = value
+        slot += 1
+    s.loose |= loose
+    return slot
+
+
+cdef void shape_all(uint8_t op, uint64_t* slots, int64_t count, int* loose) noexcept nogil:
+    # A loop for each type, so that none asks for it.
+    cdef int odd = 0
+    cdef int64_t i
+    if op == OP_INT64:
+        return
+    elif op == OP_INT32:
+        for i in range(count):
+            slots[i] = shaped(OP_INT32, slots[i], &odd)
+    elif op == OP_UINT32:
+        for i in range(count):
+            slots[i] = shaped(OP_UINT32, slots[i], &odd)
+    elif op == OP_SINT32:
+        for i in range(count):
+            slots[i] = shaped(OP_SINT32, slots[i], &odd)
+    elif op == OP_SINT64:
+        for i in range(count):
+            slots[i] = shaped(OP_SINT64, slots[i], &odd)
+    else:
+        for i in range(count):
+            slots[i] = shaped(OP_BOOL, slots[i], &odd)
+    loose[0] |= odd
+
+
+cdef bint copy_64(uint64_t* slots, const uint8_t* p, int64_t count) noexcept nogil:
+    # Whether the exponent of some double is all ones: of infinity or no number at all.
+    cdef uint64_t some = 0
+    cdef int64_t i
+    for i in range(count):
+        slots[i] = load64(p + 8 * i)
+        some |= (slots[i] & <uint64_t>0x7FF0000000000000) + <uint64_t>0x0010000000000000
+    return some >> 63
+
+
+cdef bint copy_32(uint64_t* slots, const uint8_t* p, int64_t count) noexcept nogil:
+    cdef uint64_t some = 0
+    cdef int64_t i
+    for i in range(count):
+        slots[i] = load32(p + 4 * i)
+        some |= (slots[i] & 0x7F800000) + 0x00800000
+    return (some >> 31) & 1
 
 
 cdef bint parse_enums(
