@@ -8,7 +8,7 @@ don't notice. Memory is the only reason to raise, and columns beyond what Arrow'
 import os
 
 cimport cython
-from pyarrow import allocate_buffer
+from pyarrow import allocate_buffer, system_memory_pool
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -36,6 +36,8 @@ cdef enum:
     SCRATCH_WORDS = 1 << 16 # of all rows
     CHUNK_ROWS = 4096
     CHUNK_SPAN = 0x7FFFFFFF
+
+POOL = system_memory_pool()
 
 cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
@@ -71,13 +73,14 @@ cdef const char* code_text(int failure) noexcept nogil:
 
 
 cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:
-    # Arrow's own memory: its pool gives pages back that earlier batches have used already.
+    # Of the system's allocator: Arrow's own gives pages back to the system when they rest, and fresh ones cost as much as
+    # the parsing.
     cdef Decoder decoder = <Decoder>owner
     cdef int64_t wanted = decoder.foresee(size)
     try:
         buffer = decoder.buffers[memory.index]
         if buffer is None:
-            buffer = allocate_buffer(wanted, resizable=True)
+            buffer = allocate_buffer(wanted, memory_pool=POOL, resizable=True)
             decoder.buffers[memory.index] = buffer
         else:
             buffer.resize(wanted, shrink_to_fit=False)

@@ -6,7 +6,7 @@ nothing in any row isn't looked at in each.
 """
 
 import numpy as np
-from pyarrow import allocate_buffer
+from pyarrow import allocate_buffer, system_memory_pool
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -28,6 +28,8 @@ from schema_mapping.kernel.wire cimport load64, put_varint
 from schema_mapping.kernel.writer cimport (
     NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, Writer, make_room, put_bytes, put_stretch, put_tag,
 )
+
+POOL = system_memory_pool()
 
 cdef enum:
     SECONDS_TAG = 8
@@ -241,7 +243,7 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.reader.fields = tables.fields
     w.reader.numbers = tables.numbers
     w.reader.places = tables.places
-    owner = [allocate_buffer(guess + ROOM)]
+    owner = [allocate_buffer(guess + ROOM, memory_pool=POOL)]
     result.offsets = np.empty(array.length + 1, dtype=np.int64)
     offsets = <int64_t*><size_t>result.offsets.ctypes.data
     w.owner = <void*>owner

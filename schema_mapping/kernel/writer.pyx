@@ -1,10 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Growth of the buffer that encoding writes into."""
 
-from pyarrow import allocate_buffer
+from pyarrow import allocate_buffer, system_memory_pool
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
+
+POOL = system_memory_pool()
 
 
 cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
@@ -18,7 +20,7 @@ cdef uint8_t* grow_buffer(Writer* w, uint8_t* p, int64_t more) noexcept:
     cdef int64_t capacity = max((w.end - w.start) * 2, written + more)
     cdef uint8_t* start
     try:
-        buffer = allocate_buffer(capacity)
+        buffer = allocate_buffer(capacity, memory_pool=POOL)
     except MemoryError:
         w.failure = OUT_OF_MEMORY
         return NULL

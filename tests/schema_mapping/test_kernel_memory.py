@@ -63,7 +63,7 @@ def test_scratch_is_for_a_chunk(value: bytes, count: int) -> None:
 
 
 def test_columns_take_little_more_memory_than_they_need() -> None:
-    pool = pa.default_memory_pool()
+    pool = pa.system_memory_pool()
     values = pa.array([b"\x08\x05\x12\x0aabcdefghij"] * 200_000)
     before = pool.bytes_allocated()
     rows = mapping().decode(values)
