@@ -193,15 +193,16 @@ cdef class BatchWriter:
     cdef int _measure_batch(self, int64_t batch) except -1:
         cdef Header* header = &self.headers[batch]
         cdef int64_t first = self.bounds[batch], end = self.bounds[batch + 1]
+        cdef int64_t size = 0   # the header's own is not aligned
         cdef Status status
         with nogil:
-            status = _measure(&self.at, header, first, end, &self.bodies[0], &header.size)
+            status = _measure(&self.at, header, first, end, &self.bodies[0], &size)
         if status == BAD_COLUMNS:
             raise ValueError("a column's offsets point outside its bytes, or a header has no key")
         if status != OK:
             raise UnencodableBatch(f"A batch can't be written: {_REASONS[status]}", base_offset=header.base_offset)
-        header.position = self.total
-        self.total += header.size
+        header.position, header.size = self.total, size
+        self.total += size
         return 0
 
     def write(self):
