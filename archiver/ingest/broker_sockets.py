@@ -53,6 +53,10 @@ class TlsSocket(_Pausing, SSLSocket):
             self.close()
             raise
 
+    def __del__(self) -> None:
+        """Close what is left of an attempt that was given up in the middle of the handshake: no other hand holds it."""
+        self.close()
+
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
     """Connects without a proxy; chosen by the url `direct://`."""
