@@ -10,8 +10,6 @@ from __future__ import annotations
 import random
 import statistics
 import sys
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +23,7 @@ from values.shapes import main_shapes
 from archiver.wire import RECORDS, decode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
+from tests.thread_times import seconds
 
 SIZE = 8 << 20
 
@@ -44,32 +43,6 @@ def kernels() -> dict[str, Callable[[], object]]:
         "record batches": partial(decode_batches, fetched, start_offset=0, end_offset=1 << 40),
         "digest": partial(RecordDigest.of_fetched, records, partition=0),
     }
-
-
-def seconds(run: Callable[[], object], threads: int, times: int) -> float:
-    """Time until every thread has done the work `times` times, less the time it stood in line for a core."""
-    start = threading.Barrier(threads)
-    taken: list[float] = []
-
-    def work() -> None:
-        start.wait()
-        began, waited = time.perf_counter(), in_line()
-        for _ in range(times):
-            run()
-        taken.append(time.perf_counter() - began - (in_line() - waited))
-
-    workers = [threading.Thread(target=work) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return max(taken)
-
-
-def in_line() -> float:
-    """Seconds that this thread could have run, had a core been free: what other processes cost it (Linux)."""
-    path = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
-    return int(path.read_text().split()[1]) / 1e9 if path.exists() else 0.0
 
 
 def speedup(run: Callable[[], object], rounds: int) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,12 +15,12 @@ from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
 from tests.record_batches import Record, build
 from tests.schema_mapping.proto_text import descriptor_of
+from tests.thread_times import seconds
 
 TEXT = "message M { int64 id = 1; string name = 2; repeated M inner = 3; repeated int32 points = 4; double d = 5; }"
 ROUNDS = 15
 ATTEMPTS = 3
 WANTED = 1.7
-SCHEDULE = Path("/proc/self/task")
 
 pytestmark = [
     pytest.mark.slow,
@@ -61,27 +59,3 @@ def test_two_threads_do_the_work_of_nearly_two(name: str) -> None:
         rounds = [2 * seconds(run, 1, times) / seconds(run, 2, times) for _ in range(ROUNDS)]
         found.append(statistics.median(rounds))
     assert max(found) >= WANTED, found
-
-
-def seconds(run: Callable[[], object], threads: int, times: int) -> float:
-    # Until the last thread is done, but for the time that it stood in line for a core that others had.
-    start = threading.Barrier(threads)
-    taken: list[float] = []
-
-    def work() -> None:
-        start.wait()
-        began, waited = time.perf_counter(), in_line()
-        for _ in range(times):
-            run()
-        taken.append(time.perf_counter() - began - (in_line() - waited))
-
-    workers = [threading.Thread(target=work) for _ in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return max(taken)
-
-
-def in_line() -> float:
-    return int((SCHEDULE / str(threading.get_native_id()) / "schedstat").read_text().split()[1]) / 1e9
