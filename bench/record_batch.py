@@ -1,10 +1,10 @@
-"""The speed at which Fetch responses become records, beside aiokafka's Cython reader and kafka-python's.
+"""The speed at which Fetch responses become records and records batches, beside aiokafka's Cython and kafka-python.
 
 Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches of 100
 records of about 240 bytes with a key and one header, built by aiokafka. The sides take turns at the same bytes; seconds
 of one core's time, median and spread. A peer's turn checks each batch's checksum and touches offset, timestamp, key,
 value and headers of each record, as a consumer does; kafka-python has no snappy and lz4 without further libraries.
-Ours gives columns, and checks the same; `encode` is the way back.
+Ours gives columns, and checks the same. Back again, a peer's turn hands each record to its builder, as producers do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from aiokafka.record.memory_records import MemoryRecords as AioRecords
+from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 from rich.console import Console
 from rich.table import Table
@@ -30,13 +31,15 @@ from archiver.wire import decode_batches, encode_batches
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 WITHOUT_KAFKA_PYTHON = {CODECS["snappy"], CODECS["lz4"]}
+OURS = ("archiver", "archiver, encode")
+SIDES = ("archiver", "aiokafka", "kafka-python", "archiver, encode", "aiokafka, encode", "kafka-python, encode")
 RECORDS = 100
 ENOUGH = 3.0  # seconds after which a slow side takes part no more
 
 
 def batch(base_offset: int, codec: int, draw: random.Random) -> bytes:
     """One batch at `base_offset`, which its checksum leaves out."""
-    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
+    builder = AioBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for place in range(RECORDS):
         value = draw.randbytes(90) + b"a value that repeats itself " * 4
         key = b"key-%08d" % draw.randrange(1000)
@@ -66,17 +69,35 @@ def read_by(records: Any) -> int:
 def _touch(*_: Any) -> None: ...
 
 
+def write_by(builder: Any, codec: int, records: list[tuple[int, bytes | None, bytes | None, Any]]) -> int:
+    """Records that a peer's builder makes batches of."""
+    for first in range(0, len(records), RECORDS):
+        batch = builder(2, codec, 0, -1, -1, -1, 1 << 30)
+        for place, (timestamp, key, value, headers) in enumerate(records[first : first + RECORDS]):
+            batch.append(place, timestamp, key, value, headers)
+        batch.build()
+    return len(records)
+
+
 def sides(data: bytes, count: int) -> dict[str, Callable[[], int]]:
     """Each side's turn, which gives the records that it saw."""
     columns = decode_batches(data, start_offset=0, end_offset=count).records
+    codec = KafkaPythonRecords(data).next_batch().compression_type
+    objects = [
+        (each.timestamp, each.key, each.value, list(each.headers))
+        for batch in iter(AioRecords(data).next_batch, None)
+        for each in batch
+    ]
     turns = {
         "archiver": lambda: int(decode_batches(data, start_offset=0, end_offset=count).records.num_rows),
         "aiokafka": lambda: read_by(AioRecords(data)),
-        "archiver, encode": lambda: len(encode_batches(columns)) * RECORDS,
         "kafka-python": lambda: read_by(KafkaPythonRecords(data)),
+        "archiver, encode": lambda: len(encode_batches(columns)) * RECORDS,
+        "aiokafka, encode": lambda: write_by(AioBuilder, codec, objects),
+        "kafka-python, encode": lambda: write_by(KafkaPythonBuilder, codec, objects),
     }
-    if KafkaPythonRecords(data).next_batch().compression_type in WITHOUT_KAFKA_PYTHON:
-        del turns["kafka-python"]
+    if codec in WITHOUT_KAFKA_PYTHON:
+        del turns["kafka-python"], turns["kafka-python, encode"]
     return turns
 
 
@@ -114,8 +135,10 @@ def result(name: str, seconds: list[float], ours: list[float], *, size: int, cou
     }
 
 
-def cell(found: dict[str, Any]) -> str:
+def cell(found: dict[str, Any] | None) -> str:
     """A cell of the table."""
+    if found is None:
+        return ""
     speed = found["million_records_per_second"]
     text = f"{speed['median']:.2f} M/s\n({speed['least']:.2f} to {speed['most']:.2f})\n{found['mb_per_second']:,} MB/s"
     return text if found["side"].startswith("archiver") else f"{text}\n{found['ours_is_faster_by']:.2f}x"
@@ -131,18 +154,19 @@ def main() -> None:
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     table = Table(title="Record batches: median (least to most); MB/s of uncompressed batches; ours / theirs")
+    for heading in ("codec", *SIDES):
+        table.add_column(heading, justify="right")
     for codec in [options.codec] if options.codec else CODECS:
         plain, count = batches("none", int(options.megabytes * 1e6))
         data, _ = batches(codec, int(options.megabytes * 1e6))
         seconds = play(sides(data, count), count, options.rounds)
-        ours = seconds["archiver"]
-        line = [result(name, taken, ours, size=len(plain), count=count) for name, taken in seconds.items()]
-        results += [{"codec": codec} | found for found in line]
-        if not table.columns:
-            for heading in ("codec", *seconds):
-                table.add_column(heading, justify="right")
-        table.add_row(codec, *map(cell, line))
-    Console(width=None if Console().is_terminal else 120).print(table)
+        line = {
+            name: result(name, taken, seconds[OURS[name.endswith("encode")]], size=len(plain), count=count)
+            for name, taken in seconds.items()
+        }
+        results += [{"codec": codec} | found for found in line.values()]
+        table.add_row(codec, *(cell(line.get(name)) for name in SIDES))
+    Console(width=None if Console().is_terminal else 140).print(table)
     if options.json:
         peers = {name: version(name) for name in ("aiokafka", "kafka-python")}
         options.json.write_text(json.dumps({"peers": peers, "results": results}, indent=2) + "\n")

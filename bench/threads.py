@@ -20,7 +20,7 @@ import pyarrow as pa
 from record_batch import CODECS, batch
 from values.shapes import main_shapes
 
-from archiver.wire import RECORDS, decode_batches
+from archiver.wire import RECORDS, decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
 from tests.thread_times import seconds
@@ -41,6 +41,7 @@ def kernels() -> dict[str, Callable[[], object]]:
         "decode": partial(mapping.decode, values),
         "encode": partial(mapping.encode, mapping.decode(values)),
         "record batches": partial(decode_batches, fetched, start_offset=0, end_offset=1 << 40),
+        "their encoding": partial(encode_batches, records),
         "digest": partial(RecordDigest.of_fetched, records, partition=0),
     }
 

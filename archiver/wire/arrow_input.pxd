@@ -42,6 +42,7 @@ cdef inline int32_t header_count(const HeaderColumn* column, int64_t row) noexce
     return -1 if first < 0 or end < first or end > column.count else <int32_t>(end - first)
 
 
-cdef uint8_t* numbers(object column, int64_t rows, object kind, int width) except? NULL
+cdef uint8_t* numbers(object column, int64_t rows, object kind, int width, bint nulls=*) except? NULL
+cdef uint8_t* bits(object column)
 cdef ByteColumn byte_column(object column, int64_t rows) except *
 cdef HeaderColumn header_column(object column, int64_t rows) except *

@@ -10,11 +10,18 @@ cdef uint8_t* _address(object buffer) except? NULL:
     return NULL if buffer is None else <uint8_t*><uint64_t>buffer.address
 
 
-cdef uint8_t* numbers(object column, int64_t rows, object kind, int width) except? NULL:
-    """Where the numbers of a column without nulls lie; ValueError where it isn't one."""
-    if column.type != kind or column.null_count or len(column) != rows:
-        raise ValueError(f"expected {rows} values of {kind} and no null, got {len(column)} of {column.type}")
+cdef uint8_t* numbers(object column, int64_t rows, object kind, int width, bint nulls=False) except? NULL:
+    """Where the numbers of a column lie, which has none that is null unless `nulls`; ValueError where it isn't one."""
+    if column.type != kind or (column.null_count and not nulls) or len(column) != rows:
+        raise ValueError(
+            f"expected {rows} values of {kind}{'' if nulls else ' and no null'}, got {len(column)} of {column.type}"
+        )
     return _address(column.buffers()[1]) + width * <int64_t>column.offset if rows else NULL
+
+
+cdef uint8_t* bits(object column):
+    """Where the bits lie that say which values are valid, the first one's at the column's offset; NULL if all are."""
+    return _address(column.buffers()[0])
 
 
 cdef ByteColumn byte_column(object column, int64_t rows) except *:

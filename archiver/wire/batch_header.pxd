@@ -22,6 +22,20 @@ cdef packed struct Header:
     int32_t magic
 
 
+cdef enum:
+    NO_TYPE = -1            # of timestamps: format v0 has none
+    CREATE = 0
+    LOG_APPEND = 1
+    LOG_APPEND_TIME = 0b1000    # of the attributes
+
+
+cdef inline int32_t timestamp_type(const Header* header) noexcept nogil:
+    """The protocol's timestamp type of a batch."""
+    if header.magic == 0:
+        return NO_TYPE
+    return LOG_APPEND if header.attributes & LOG_APPEND_TIME else CREATE
+
+
 cdef inline uint32_t be32(const uint8_t* at) noexcept nogil:
     return (<uint32_t>at[0] << 24) | (<uint32_t>at[1] << 16) | (<uint32_t>at[2] << 8) | <uint32_t>at[3]
 

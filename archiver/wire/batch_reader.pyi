@@ -32,5 +32,5 @@ class BatchReader:
         Int64Array,
         Int64Array,
         Int64Array,
-        npt.NDArray[np.bool_],
+        npt.NDArray[np.uint8],
     ]: ...

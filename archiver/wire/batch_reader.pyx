@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
 """The loop over a piece's batches: which count, are they whole, and their records into one set of columns.
 
-A batch costs a few Python calls (checksum, and decompression where it is compressed), a record none.
+The loop holds no GIL but where a batch is to be decompressed, or is not as most are. A record costs no Python call.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from archiver.wire.batch_header cimport Header
 from archiver.wire.checksum cimport crc32c
@@ -31,6 +31,10 @@ cdef int64_t _CHECKSUM_START = CHECKSUM_START
 cdef int64_t _HEADER_BYTES = HEADER_BYTES
 
 
+cdef inline bint _matches(const Header* header, const uint8_t* batch) noexcept nogil:
+    return crc32c(batch + _CHECKSUM_START, header.size - _CHECKSUM_START) == header.crc
+
+
 cdef class BatchReader:
     """Reads batches of `octets`, whose headers are given, up to a `chunk` of decoded bytes.
 
@@ -44,6 +48,10 @@ cdef class BatchReader:
     cdef int64_t limit, chunk, cost, kept
     cdef int64_t[::1] index, first_row, rows
     cdef uint8_t[::1] in_order
+    cdef const uint8_t[::1] records     # of the batch at hand, decompressed
+    cdef const uint8_t* opened          # where they lie; NULL if it is not compressed or not yet open
+    cdef int64_t opened_size
+    cdef int64_t sound                  # so many batches match their checksums
     cdef readonly int64_t done, consumed, start_offset, next_offset
 
     def __init__(self, octets, headers, aborted, inflater, *, int64_t limit, int64_t chunk):
@@ -66,47 +74,59 @@ cdef class BatchReader:
         self._expect()
         while self.done < self.headers.shape[0] and self.cost < self.chunk:
             with nogil:
-                self._read_plain(self.sink, start_offset)
+                self._read_on(self.sink, start_offset)
             if self.done == self.headers.shape[0] or self.cost >= self.chunk:
                 break
             header = &self.headers[self.done]
             owned = header.base_offset >= start_offset or cut_head
-            self._read(header, start_offset, owned and header.last_offset >= start_offset)
-            self.done += 1
-            self.consumed = header.position + header.size
-            if header.last_offset >= start_offset:
-                self.next_offset = header.last_offset + 1
-                if not owned:
-                    self.start_offset = self.next_offset
+            if self._read(header, start_offset, owned and header.last_offset >= start_offset):
+                self._pass(header)
+                if header.last_offset >= start_offset:
+                    self.next_offset = header.last_offset + 1
+                    if not owned:
+                        self.start_offset = self.next_offset
 
-    cdef void _read_plain(self, RecordSink sink, int64_t start_offset) noexcept nogil:
-        """Read batches as long as they are wanted whole, uncompressed, and neither odd nor part of a transaction."""
+    cdef void _read_on(self, RecordSink sink, int64_t start_offset) noexcept nogil:
+        """Read batches up to one that is compressed and not yet opened, odd, part of a transaction or not wanted whole.
+
+        That one was compared with its checksum if `sound` lies behind it.
+        """
         cdef const Header* header
         cdef const uint8_t* at
-        cdef int64_t first_row, cost
+        cdef int64_t cost, size, first_row
         cdef int in_order
         while self.done < self.headers.shape[0] and self.cost < self.chunk:
             header = &self.headers[self.done]
-            at = &self.data[0] + header.position
-            cost = header.size - _HEADER_BYTES + _ROW_COST * <int64_t>header.count
-            if (
-                header.magic != 2
-                or header.attributes & (_CODEC | _CONTROL | _TRANSACTIONAL)
-                or header.base_offset < start_offset
-                or header.last_offset < start_offset
-                or cost > self.limit
-                or crc32c(at + _CHECKSUM_START, header.size - _CHECKSUM_START) != header.crc
-            ):
-                return
+            if self.opened != NULL:
+                at, size = self.opened, self.opened_size
+            else:
+                at, size = &self.data[0] + header.position + _HEADER_BYTES, header.size - _HEADER_BYTES
+                if header.magic != 2 or not _matches(header, &self.data[0] + header.position):
+                    return
+                self.sound = self.done + 1
+                if (
+                    header.attributes & (_CODEC | _CONTROL | _TRANSACTIONAL)
+                    or header.base_offset < start_offset
+                    or header.last_offset < start_offset
+                ):
+                    return
+            cost = size + _ROW_COST * <int64_t>header.count
             first_row = sink.at.rows
-            in_order = append_plain(sink, header, at + _HEADER_BYTES, header.size - _HEADER_BYTES, start_offset)
+            if cost > self.limit:
+                return
+            in_order = append_plain(sink, header, at, size, start_offset)
             if in_order < 0:
                 return
             self.cost += cost
             self._keep(first_row, in_order)
-            self.done += 1
-            self.consumed = header.position + header.size
+            self._pass(header)
             self.next_offset = header.last_offset + 1
+
+    cdef void _pass(self, const Header* header) noexcept nogil:
+        """Step over the batch at hand."""
+        self.opened = NULL
+        self.done += 1
+        self.consumed = header.position + header.size
 
     cdef int _expect(self) except -1:
         """Make room for what the uncompressed batches of this chunk hold at most."""
@@ -122,17 +142,20 @@ cdef class BatchReader:
         self.sink.expect(rows, min(size, self.chunk + self.limit))
         return 0
 
-    cdef int _read(self, const Header* header, int64_t keep_from, bint wanted) except -1:
-        """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case."""
+    cdef bint _read(self, const Header* header, int64_t keep_from, bint wanted) except -1:
+        """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case.
+
+        False where it was opened only: `_read_on` reads it.
+        """
         cdef int64_t end = header.position + header.size
-        cdef uint32_t crc
         if header.magic != 2:
             if wanted:
                 self._append_messages(header, keep_from)
-            return 0
-        with nogil:
-            crc = crc32c(&self.data[0] + header.position + _CHECKSUM_START, header.size - _CHECKSUM_START)
-        if crc != header.crc:
+            return True
+        if self.opened != NULL:
+            self._append(header, self.opened, self.opened_size, keep_from)
+            return True
+        if self.sound <= self.done:
             raise CorruptBatch(
                 "A batch does not match its checksum", base_offset=header.base_offset, position=header.position
             )
@@ -141,28 +164,37 @@ cdef class BatchReader:
         if header.attributes & _CONTROL:
             if self.aborted and control_type(self.octets[header.position + _HEADER_BYTES : end]) == attributes.ABORT_MARKER:
                 self.aborted.end(header.producer_id)
-        elif header.attributes & _TRANSACTIONAL and self.aborted and self.aborted.includes(header.producer_id):
-            pass
-        elif wanted:
-            self._append(header, keep_from)
+            return True
+        if not wanted or (
+            header.attributes & _TRANSACTIONAL and self.aborted and self.aborted.includes(header.producer_id)
+        ):
+            return True
+        if header.attributes & _CODEC:
+            self._open(header)
+            return False
+        self._append(header, &self.data[0] + header.position + _HEADER_BYTES, header.size - _HEADER_BYTES, keep_from)
+        return True
+
+    cdef int _open(self, const Header* header) except -1:
+        """Decompress the records of the batch at hand, and make room for them."""
+        cdef int32_t codec = header.attributes & _CODEC
+        cdef int64_t start = header.position + _HEADER_BYTES
+        cdef int64_t rows = self.sink.at.rows + header.count, size = self.sink.at.value.used
+        try:
+            self.records = self.inflater.inflate(codec, self.octets[start : header.position + header.size].data)
+        except InflateError as error:
+            raise CorruptBatch(
+                f"The compressed records of a batch are bad: {error}", base_offset=header.base_offset, codec=codec
+            ) from error
+        self.opened_size = self.records.shape[0]
+        self.opened = &self.records[0] if self.opened_size else &self.data[0] + start
+        if 0 <= header.count <= self.opened_size // _SHORTEST_RECORD:
+            self.sink.expect(rows, size + self.opened_size)
         return 0
 
-    cdef int _append(self, const Header* header, int64_t keep_from) except -1:
-        cdef const uint8_t[::1] records
-        cdef const uint8_t* at = &self.data[0] + header.position + _HEADER_BYTES
-        cdef int64_t size = header.size - _HEADER_BYTES
-        cdef int32_t codec = header.attributes & _CODEC
-        if codec:
-            try:
-                records = self.inflater.inflate(codec, self.octets[header.position + _HEADER_BYTES :][:size].data)
-            except InflateError as error:
-                raise CorruptBatch(
-                    f"The compressed records of a batch are bad: {error}", base_offset=header.base_offset, codec=codec
-                ) from error
-            size = records.shape[0]
-            at = &records[0] if size else NULL
-        self._charge(header, size + _ROW_COST * <int64_t>header.count)
+    cdef int _append(self, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from) except -1:
         cdef int64_t first_row = self.sink.at.rows
+        self._charge(header, size + _ROW_COST * <int64_t>header.count)
         self._keep(first_row, append_records(self.sink, header, at, size, keep_from))
         return 0
 
@@ -200,5 +232,5 @@ cdef class BatchReader:
         """The arrays of `RecordSink.finish`, and for each batch that gave rows its place among the headers, its first
         row, how many it gave, and whether each has a time and these never fall."""
         index, first_row, rows = np.asarray(self.index), np.asarray(self.first_row), np.asarray(self.rows)
-        kept = [each[: self.kept] for each in (index, first_row, rows, np.asarray(self.in_order).astype(np.bool_))]
+        kept = [each[: self.kept] for each in (index, first_row, rows, np.asarray(self.in_order))]
         return self.sink.finish(), *kept

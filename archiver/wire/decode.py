@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from archiver.wire.batch_index import LOG_APPEND, index_batches, timestamp_types
+from archiver.wire.batch_columns import batch_columns
+from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
-from archiver.wire.columns import RECORDS, AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits, Int64Array
+from archiver.wire.columns import RECORDS, AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits
 from archiver.wire.inflate import Inflater
 from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
@@ -63,39 +64,15 @@ def decode_batches(
     )
 
 
-def _columns(reader: BatchReader, all_headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
+def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
     """The rows of all batches read, and the index of those that gave any."""
     (offset, timestamp, key, value, record_headers), kept, first_row, rows, in_order = reader.finish()
-    headers = all_headers[kept]
-    index = index_batches(headers, first_row, rows, in_order, timestamp.to_numpy(zero_copy_only=True))
-    columns = {
+    index = index_batches(headers, kept, first_row, rows, in_order, timestamp.to_numpy(zero_copy_only=True))
+    columns = batch_columns(headers, kept, rows) | {
         "offset": offset,
         "timestamp": timestamp,
         "key": key,
         "value": value,
         "headers": record_headers,
-        "batch_start": _per_row(headers["base_offset"], rows, np.int64),
-        "batch_end": _per_row(headers["last_offset"], rows, np.int64),
-        "timestamp_type": _per_row(timestamp_types(headers), rows, np.int32),
-        "append_timestamp": _append_timestamps(headers, rows),
-        **{
-            name: _per_row(headers[name], rows, RECORDS.field(name).type.to_pandas_dtype())
-            for name in ("leader_epoch", "producer_id", "producer_epoch", "base_sequence", "attributes")
-        },
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS), index
-
-
-def _append_timestamps(headers: npt.NDArray[Any], rows: Int64Array) -> pa.Array:
-    has_none = timestamp_types(headers) != LOG_APPEND
-    if has_none.all():
-        return pa.nulls(int(rows.sum()), pa.int64())
-    mask = np.repeat(has_none, rows) if has_none.any() else None
-    return pa.array(np.repeat(headers["max_timestamp"], rows), mask=mask)
-
-
-def _per_row(values: npt.NDArray[Any], rows: Int64Array, dtype: npt.DTypeLike) -> pa.Array:
-    """A batch's value for each of its rows; most columns have one value for all."""
-    if len(values) and (values == values[0]).all():
-        return pa.array(np.full(int(rows.sum()), values[0], dtype))
-    return pa.array(np.repeat(values.astype(dtype), rows))

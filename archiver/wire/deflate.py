@@ -11,7 +11,11 @@ from archiver.wire.codec import Codec
 
 _GZIP_LEVEL: Final = 6
 _ZSTD_LEVEL: Final = 3
-_LZ4_LEVEL: Final = 1
+_LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+"""Of a frame of independent blocks of at most 64 KiB, without checksums or length, and its own checksum."""
+_LZ4_BLOCK: Final = 64 << 10
+_LZ4_PLAIN: Final = 1 << 31
+_LZ4_END: Final = bytes(4)
 _XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 << 10
 
@@ -44,6 +48,12 @@ def _snappy(records: memoryview) -> bytes:
 
 def _lz4(records: memoryview) -> bytes:
     """A frame of independent blocks: Java's reader refuses linked ones."""
-    writer = cramjam.lz4.Compressor(level=_LZ4_LEVEL, content_checksum=False, block_linked=False)
-    writer.compress(bytes(records))
-    return bytes(writer.finish())
+    parts: list[bytes | memoryview] = [_LZ4_HEADER]
+    for at in range(0, len(records), _LZ4_BLOCK):
+        plain = records[at : at + _LZ4_BLOCK]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += (struct.pack("<I", len(block)), block)
+        else:
+            parts += (struct.pack("<I", len(plain) | _LZ4_PLAIN), plain)
+    return b"".join((*parts, _LZ4_END))

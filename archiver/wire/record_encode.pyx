@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Record columns written as batches of format v2, uncompressed and without their checksums.
+"""Record columns written as batches of format v2, uncompressed.
 
 Two passes: the first checks offsets and measures every record, the second writes into memory of exactly that size. No
 Python object is made per record.
@@ -12,15 +12,21 @@ from archiver.wire.arrow_input cimport (
     ByteColumn, HeaderColumn, Text, byte_column, header_column, header_count, numbers, text,
 )
 from archiver.wire.batch_header cimport Header
+from archiver.wire.checksum cimport crc32c
 
 import numpy as np
 import pyarrow as pa
 
 from archiver.errors import UnencodableBatch
+from archiver.wire import attributes
+
+cdef int32_t _CODEC = attributes.CODEC
 
 cdef enum:
     _HEADER_BYTES = 61
     _LENGTH_END = 12
+    _CHECKSUM_AT = 17
+    _CHECKSUM_START = 21
     _FIXED_BODY = 1         # attributes of a record: none are defined
 
 cdef enum Status:
@@ -206,17 +212,39 @@ cdef class BatchWriter:
         return 0
 
     def write(self):
-        """The batches, one after the other, as an array of bytes; their checksums are still 0."""
+        """The batches, one after the other, as an array of bytes. Those that are to have a codec have no checksum yet."""
         out = np.empty(self.total, np.uint8)
         cdef uint8_t[::1] view = out
-        cdef int64_t batch, row
-        cdef uint8_t* at
-        if self.total == 0:
-            return out
-        with nogil:
-            at = &view[0]
-            for batch in range(self.headers.shape[0]):
-                at = _write_header(at, &self.headers[batch])
-                for row in range(self.bounds[batch], self.bounds[batch + 1]):
-                    at = _write_record(at, &self.at, &self.headers[batch], row, self.bodies[row])
+        if self.total:
+            with nogil:
+                self._write(&view[0])
         return out
+
+    cdef void _write(self, uint8_t* out) noexcept nogil:
+        cdef int64_t batch, row
+        cdef uint8_t* start = out
+        for batch in range(self.headers.shape[0]):
+            out = _write_header(start, &self.headers[batch])
+            for row in range(self.bounds[batch], self.bounds[batch + 1]):
+                out = _write_record(out, &self.at, &self.headers[batch], row, self.bodies[row])
+            if not self.headers[batch].attributes & _CODEC:
+                _seal(start, out - start)
+            start = out
+
+
+cdef inline void _seal(uint8_t* batch, int64_t size) noexcept nogil:
+    _be(batch + _CHECKSUM_AT, crc32c(batch + _CHECKSUM_START, size - _CHECKSUM_START), 4)
+
+
+def seal(uint8_t[::1] data not None, const int64_t[::1] position not None):
+    """Write the checksum of each batch, which lies from `position[i]` up to `position[i + 1]` in `data`."""
+    cdef int64_t batch
+    with nogil:
+        for batch in range(position.shape[0] - 1):
+            if (
+                position[batch] < 0
+                or position[batch + 1] > data.shape[0]
+                or position[batch + 1] - position[batch] < _HEADER_BYTES
+            ):
+                raise ValueError("a batch lies outside the bytes, or is shorter than its own header")
+            _seal(&data[0] + position[batch], position[batch + 1] - position[batch])

@@ -9,9 +9,10 @@ from libc.string cimport memset
 
 import pyarrow as pa
 
-from archiver.wire.columns import HEADER_TYPE
+from archiver.wire.columns import HEADER_TYPE, RECORDS
 
 _POOL = pa.system_memory_pool()
+_HEADERS = RECORDS.field("headers").type
 
 
 cdef class Column:
@@ -101,13 +102,12 @@ cdef class RecordSink:
             HEADER_TYPE, headers, [None],
             children=[self.name.finish(&at.name, headers), self.text.finish(&at.text, headers)],
         )
-        list_type = pa.list_(pa.field("element", HEADER_TYPE, nullable=False))
         return (
             pa.Array.from_buffers(pa.int64(), rows, [None, self.offset.cut(8 * rows)]),
             pa.Array.from_buffers(pa.int64(), rows, [None, self.timestamp.cut(8 * rows)]),
             self.key.finish(&at.key, rows),
             self.value.finish(&at.value, rows),
-            pa.Array.from_buffers(list_type, rows, [None, self.headers_end.cut(4 * (rows + 1))], children=[pairs]),
+            pa.Array.from_buffers(_HEADERS, rows, [None, self.headers_end.cut(4 * (rows + 1))], children=[pairs]),
         )
 
 

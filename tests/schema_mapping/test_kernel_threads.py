@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from archiver.wire import decode_batches
+from archiver.wire import decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
 from tests.record_batches import Record, build
@@ -45,11 +45,12 @@ def kernels() -> dict[str, Callable[[], object]]:
         "decode": partial(kernel.decode, values),
         "encode": partial(kernel.encode, rows),
         "record batches": partial(decode_batches, fetched, start_offset=0, end_offset=1 << 40),
+        "batches of records": partial(encode_batches, records),
         "digest": partial(RecordDigest.of_fetched, records, partition=0),
     }
 
 
-@pytest.mark.parametrize("name", ["decode", "encode", "record batches", "digest"])
+@pytest.mark.parametrize("name", ["decode", "encode", "record batches", "batches of records", "digest"])
 def test_two_threads_do_the_work_of_nearly_two(name: str) -> None:
     run = kernels()[name]
     run()

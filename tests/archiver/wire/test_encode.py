@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,13 @@ def test_one_codec_for_all(codec: Codec) -> None:
 def test_lz4_frames_have_independent_blocks_as_java_demands() -> None:
     encoded = encode_batches(columns(build(RICH)), compression=Codec.LZ4)
     assert encoded.batch(0)[HEADER.size + 4] & 0b0110_0000 == 0b0110_0000
+
+
+def test_lz4_blocks_that_would_grow_are_kept_plain() -> None:
+    noise = random.Random(1).randbytes(150_000)
+    encoded = encode_batches(columns(build([Record(value=noise)])), compression=Codec.LZ4)
+    assert len(encoded.data) < len(noise) + 200
+    assert [each[3] for each in read(encoded.batch(0))] == [noise]
 
 
 @pytest.mark.parametrize(
