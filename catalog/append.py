@@ -29,6 +29,7 @@ from pyiceberg.typedef import Record
 
 from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
+from catalog.attempt_names import new_attempt_id
 from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
@@ -76,6 +77,7 @@ def prepare(
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
     """The request of a transaction whose one snapshot `producer` makes, its manifests written."""
+    producer.commit_uuid = new_attempt_id(table.uuid)
     try:
         producer.commit()
     except BaseException:

@@ -21,6 +21,9 @@ from catalog.offsets import decode_offsets
 DATA_PATH: Final = "write.data.path"
 """The table property by which an operator may put data files elsewhere."""
 
+METADATA_PATH: Final = "write.metadata.path"
+"""The table property by which an operator may put manifests elsewhere."""
+
 PartitionBy = Literal["hour", "day", "month"]
 PartitionSource = Literal["nested", "flat"]
 
@@ -52,6 +55,11 @@ class ArchiveTable:
     def data_location(self) -> str:
         """Where its data files go: `<location>/data`, unless an operator said otherwise."""
         return self.properties.get(DATA_PATH, f"{self.location}/data").rstrip("/")
+
+    @property
+    def metadata_location(self) -> str:
+        """Where its manifests go: `<location>/metadata`, unless an operator said otherwise."""
+        return self.properties.get(METADATA_PATH, f"{self.location}/metadata").rstrip("/")
 
     @property
     def properties(self) -> dict[str, str]:

@@ -37,9 +37,21 @@ def assign_columns(
     that it is not the table the registry knows, or further than the registry.
     """
     topics.lock(connection, topic)
-    topics.check_table(connection, topic, table.uuid if table else None)
     before = load(connection, topic)
     newest = max((each.version for each in before.versions), default=0)
+    check_table(connection, topic, table, before)
+    reserved = before.at_least(table.last_column_id) if table else before
+    assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
+    store(connection, topic, before, assignment.state)
+    if assignment.version > newest:
+        history.record(connection, topic, assignment.version, assignment.changes)
+    return assignment
+
+
+def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
+    """RegistryBehind where `table` (None: there is none) isn't the registry's, or is further than `state`."""
+    topics.check_table(connection, topic, table.uuid if table else None)
+    newest = max((each.version for each in state.versions), default=0)
     if table is not None and table.ledger_version > newest:
         raise RegistryBehind(
             "the table's columns are newer than the registry: its database is new, or was restored from an old state."
@@ -49,12 +61,6 @@ def assign_columns(
             table_version=table.ledger_version,
             registry_version=newest,
         )
-    reserved = before.at_least(table.last_column_id) if table else before
-    assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
-    store(connection, topic, before, assignment.state)
-    if assignment.version > newest:
-        history.record(connection, topic, assignment.version, assignment.changes)
-    return assignment
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:

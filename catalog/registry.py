@@ -6,13 +6,14 @@ which calling it again with the same arguments is safe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 from uuid import UUID
 
 from catalog import files, history, journaling, known_tables, ledger, registered, restoring, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
+from catalog.claims import Claims, claims
 from catalog.history import VersionRecord
 from catalog.known_tables import KnownTable
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
@@ -210,6 +211,26 @@ class Registry:
         """Rewrites that were begun and whose fate is not recorded, the oldest first."""
         with self._postgres.transaction() as connection:
             return rewrites.unfinished(connection, topic)
+
+    def check_table(self, topic: TopicRow, table: ArchiveTable) -> None:
+        """RegistryBehind where this is not the table the registry knows, or one that is further than the registry."""
+        with self._postgres.transaction() as connection:
+            ledger.check_table(connection, topic, table, ledger.load(connection, topic))
+
+    @contextmanager
+    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[Claims]:
+        """What is known of `files` (paths, with the ULIDs in their names); inside the block nothing is staged.
+
+        Nor is a rewrite begun. Keep the block short: others wait for it, and after a minute they give up.
+        """
+        with self._postgres.transaction() as connection:
+            topics.lock(connection, topic)
+            yield claims(connection, topic, files)
+
+    def claims(self, topic: TopicRow, files: Mapping[str, str]) -> Claims:
+        """What is known of `files`: paths, with the ULIDs in their names."""
+        with self._postgres.transaction() as connection:
+            return claims(connection, topic, files)
 
     def lost_offsets(self, topic: TopicRow) -> int:
         """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""

@@ -17,7 +17,8 @@ _KEY = "rewrite"
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Remember a rewrite that is about to be committed."""
+    """Remember a rewrite that is about to be committed; its files, looked at after this, stay."""
+    topics.lock(connection, topic)
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (topic.id, _KEY, rewrite.commit_id, Jsonb(rewrite.to_json())),

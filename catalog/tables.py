@@ -94,6 +94,13 @@ class TableCatalog:
         check_owner(topic, table.metadata.properties)
         return ArchiveTable(topic=topic, iceberg=table)
 
+    def require(self, topic: TopicRow) -> ArchiveTable:
+        """The topic's table; TableMissing where there is none, and what `load` raises."""
+        table = self.load(topic)
+        if table is None:
+            raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
+        return table
+
     def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
         """A topic's table known by its name alone, its row not in the registry (`id` 0); None where there is none.
 

@@ -11,6 +11,7 @@ import typer
 from archiver.cli.archive import archive
 from archiver.cli.demo import demo
 from archiver.cli.failures import exit_code, print_error
+from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
 from archiver.cli.registry import registry_app
 from archiver.cli.replay import replay
@@ -31,6 +32,7 @@ app.command()(archive)
 app.command()(replay)
 app.command()(reprocess)
 app.command()(reconcile)
+app.command()(orphans)
 app.command()(status)
 app.add_typer(schema_app, name="schema")
 app.add_typer(registry_app, name="registry")

@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
-from archiver.config.quantities import parse_seconds
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, seconds_of
 from archiver.errors import ConfigError
 
 INTERRUPTED = 130
@@ -49,11 +48,6 @@ def archive(
 
 
 def _interval(*, once: bool, every: str | None) -> float | None:
-    if every is None:
-        return None
-    if once:
+    if every is not None and once:
         raise ConfigError("Give --once or --every, not both")
-    try:
-        return parse_seconds(every)
-    except ValueError as error:
-        raise ConfigError(f"--every: {error}") from None
+    return seconds_of("--every", every)

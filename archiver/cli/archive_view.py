@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-from rich.text import Text
 
+from archiver.cli.bars import Bars
 from archiver.ingest.observer import Step
 from archiver.ingest.plan import PartitionView, PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
@@ -31,47 +18,18 @@ from schema_mapping.errors import ContextError
 MEGABYTE = 1_000_000
 
 
-class RateColumn(ProgressColumn):
-    """Offsets a second."""
-
-    def render(self, task: Task) -> Text:
-        """The rate of late, nothing before there is one."""
-        return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
-
-
-class PeopleObserver:
+class PeopleObserver(Bars):
     """Tells a person: on a terminal with bars, elsewhere with a line for each wave and failure. Use as a context."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("offsets"),
-            RateColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task: TaskID | None = None
+        super().__init__(console, unit="offsets")
+        self._wave: str | None = None
         self._ahead: dict[tuple[str, int], int] = {}
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
 
     def topics_opened(self, tables: Mapping[str, str]) -> None:
         """Say what will be archived."""
         for topic, table in sorted(tables.items()):
-            self._console.print(f"{topic} [dim]into[/] {table}", highlight=False)
+            self.console.print(f"{topic} [dim]into[/] {table}", highlight=False)
 
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Have the bar count what the run finds to archive."""
@@ -79,12 +37,12 @@ class PeopleObserver:
             start = (each.start or 0) if each.known is None else each.known.next_offset
             left = each.last_stable - max(start, each.log_start)
             self._ahead.setdefault((topic, each.partition), max(0, left))
-        if self._task is not None:
-            self._bars.update(self._task, total=sum(self._ahead.values()))
+        if self._wave is not None:
+            self.show(self._wave, total=sum(self._ahead.values()))
 
     def schema_registry_down(self, topic: str, error: ContextError) -> None:
         """Say that the topic goes on with what is remembered."""
-        self._console.print(
+        self.console.print(
             f"[yellow]{topic}[/]: going on with the schemas last known: {error}", highlight=False, soft_wrap=True
         )
 
@@ -93,18 +51,15 @@ class PeopleObserver:
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
         partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
-        title = f"Wave {wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
-        if self._task is None:
-            self._task = self._bars.add_task(title, total=sum(self._ahead.values()))
-        self._bars.update(self._task, description=title)
-        if not self._console.is_terminal:
-            self._console.print(f"{title}, {offsets:,} offsets", highlight=False)
+        self._wave = f"Wave {wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
+        self.show(self._wave, total=sum(self._ahead.values()))
+        if not self.console.is_terminal:
+            self.console.print(f"{self._wave}, {offsets:,} offsets", highlight=False)
 
     def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
         """Move the bar by what the task covered."""
         del topic, planned
-        if self._task is not None:
-            self._bars.advance(self._task, sum(each.end_offset - each.start_offset for each in result.ranges))
+        self.advance(sum(each.end_offset - each.start_offset for each in result.ranges))
 
     def step_finished(self, topic: str, step: Step, seconds: float) -> None:
         """Say nothing: `committed` does."""
@@ -112,28 +67,27 @@ class PeopleObserver:
     def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
         """Say what a commit brought."""
         rows = sum(each.file.rows for each in ranges if each.file)
-        self._console.print(f"{topic}: committed {rows:,} records", highlight=False, style="dim")
+        self.console.print(f"{topic}: committed {rows:,} records", highlight=False, style="dim")
         for each in ranges:
             if each.lost:
-                self._console.print(f"[bold yellow]{topic}-{each.partition}[/]: recorded as lost {each.span}")
+                self.console.print(f"[bold yellow]{topic}-{each.partition}[/]: recorded as lost {each.span}")
 
     def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
         """Say what can't go on, and why."""
         where = topic if partition is None else f"{topic}-{partition}"
-        self._console.print(f"[bold red]{where}[/]: {type(error).__name__}: {error}", highlight=False)
+        self.say_error(where, error)
 
     def finished(self, report: JobReport) -> None:
         """Show the run's table."""
-        if self._task is not None:
-            self._bars.remove_task(self._task)
-            self._task = None
+        self.clear()
+        self._wave = None
         self._ahead.clear()
-        if self._console.is_terminal:
-            self._console.print(report_table(report))
+        if self.console.is_terminal:
+            self.console.print(report_table(report))
             return
         for topic in report.topics:
-            self._console.print(report_line(topic), highlight=False, soft_wrap=True)
-        self._console.print(report_title(report), highlight=False)
+            self.console.print(report_line(topic), highlight=False, soft_wrap=True)
+        self.console.print(report_title(report), highlight=False)
 
 
 def report_title(report: JobReport) -> str:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from archiver.config.quantities import parse_seconds
+from archiver.errors import ConfigError
+
 ConfigPath = Annotated[
     Path,
     typer.Option("--config", "-c", envvar="ARCHIVER_CONFIG", help="The configuration file.", show_default=True),
@@ -14,3 +17,13 @@ ConfigPath = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for machines instead of text for people.")]
 
 DEFAULT_CONFIG = Path("archiver.toml")
+
+
+def seconds_of(option: str, text: str | None) -> float | None:
+    """What an option says as a duration, in seconds; ConfigError where it is none."""
+    if text is None:
+        return None
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None

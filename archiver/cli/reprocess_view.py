@@ -3,55 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from archiver.cli.bars import Bars
 from archiver.upkeep.reprocess_file import FileResult
 from archiver.upkeep.reprocess_report import ReprocessReport
 from schema_mapping.errors import ContextError
 
 
-class BarObserver:
+class BarObserver(Bars):
     """A bar on a terminal, nothing elsewhere; failures as they come. Use as a context."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bars = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("files"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bars.add_task("Reprocessing", total=None)
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+        super().__init__(console, unit="files")
 
     def planned(self, files: int) -> None:
         """Begin a bar over so many files."""
-        self._bars.update(self._task, total=files, completed=0)
+        self.show("Reprocessing", done=0, total=files)
 
     def file_done(self, result: FileResult) -> None:
         """Move the bar."""
         del result
-        self._bars.advance(self._task)
+        self.advance()
 
     def failed(self, path: str, error: ContextError) -> None:
         """Say what stays as it is, and why."""
-        self._bars.advance(self._task)
-        self._console.print(f"[bold red]{path}[/]: {type(error).__name__}: {error}", highlight=False)
+        self.advance()
+        self.say_error(path, error)
 
 
 def print_report(console: Console, report: ReprocessReport) -> None:

@@ -18,6 +18,7 @@ from archiver.ingest.rotation import EndReason, Rotation, Run, partition_folder
 from archiver.ingest.task_values import TranslateTask
 from archiver.ingest.translate import Translator
 from archiver.ingest.upload import Uploader
+from archiver.storage.data_names import DataName
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.wire.record_digest import RecordDigest
@@ -139,7 +140,13 @@ class RangeWriter:
     def _start_file(self, partition_value: int) -> _OpenFile:
         target, file_id = self._target, new_id()
         folder = partition_folder(target.partition_name, partition_value, target.partition_by)
-        name = f"{target.topic}-{self._partition}-{self._start:020d}-{file_id.lower()}.{target.format.extension}"
+        name = DataName(
+            topic=target.topic,
+            ulid=file_id,
+            extension=target.format.extension,
+            partition=self._partition,
+            start_offset=self._start,
+        )
         local = self._spool.file(f"{file_id}.{target.format.extension}")
         return _OpenFile(
             id=file_id,

@@ -7,7 +7,7 @@ client behind it is made once per process. Errors are leaves of StorageError, ea
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -28,10 +28,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedObject:
-    """An object's URI, and its size in bytes."""
+    """An object's URI, its size in bytes, and when it was last written (ms since 1970; None: the store doesn't say)."""
 
     path: str
     size: int
+    modified_ms: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,19 @@ class ObjectStore:
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
         """Every object below a folder, at any depth; none where there is no such folder."""
+        return self._look(folder, recursive=True)[0]
 
-        def look() -> tuple[ListedObject, ...]:
+    def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
+        """Every object below a folder, in parts: those in it, then those of each folder below it."""
+        inside, folders = self._look(folder, recursive=False)
+        yield inside
+        for each in folders:
+            yield self.list(each)
+
+    def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
+        """The objects and the folders in a folder, or below it."""
+
+        def look() -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
             io = self.file_io(folder)
             if not isinstance(io, PyArrowFileIO):
                 raise StorageError(
@@ -105,13 +122,17 @@ class ObjectStore:
                 )
             scheme, netloc, path = io.parse_location(folder, io.properties)
             found = io.fs_by_scheme(scheme, netloc).get_file_info(
-                FileSelector(path, recursive=True, allow_not_found=True)
+                FileSelector(path, recursive=recursive, allow_not_found=True)
             )
-            return tuple(
-                ListedObject(path=f"{folder}{each.path[len(path) :]}", size=each.size)
-                for each in found
+            named = [(f"{folder}{each.path[len(path) :]}", each) for each in found]
+            objects = tuple(
+                ListedObject(
+                    path=uri, size=each.size, modified_ms=None if each.mtime_ns is None else each.mtime_ns // 1_000_000
+                )
+                for uri, each in named
                 if each.type == FileType.File
             )
+            return objects, tuple(uri for uri, each in named if each.type == FileType.Directory)
 
         return self._attempt(look, "list", folder)
 

@@ -62,10 +62,15 @@ class TaskSpool:
 
 def clean_spool(root: Path) -> int:
     """Remove what dead processes left below `root`; returns how many tasks' folders that were."""
-    dead = [folder for folder in root.glob(f"{_TASK}*") if not _is_held(folder)]
+    dead = dead_folders(root)
     for folder in dead:
         shutil.rmtree(folder, ignore_errors=True)
     return len(dead)
+
+
+def dead_folders(root: Path) -> tuple[Path, ...]:
+    """Folders of tasks whose process is dead."""
+    return tuple(folder for folder in root.glob(f"{_TASK}*") if not _is_held(folder))
 
 
 def _is_held(folder: Path) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from archiver.config import Config
 from archiver.config.model import TopicConfig
-from archiver.errors import NotArchived
+from archiver.errors import ConfigError, NotArchived
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable, PartitionSource
 from catalog.model import TopicRow
@@ -44,3 +45,24 @@ def find_archived(config: Config, name: str, *, registry: Registry, catalog: Tab
             "the topic is not archived yet: run `archiver archive` for it", topic=name, table=settings.table
         )
     return ArchivedTopic(config=settings, topic=known, table=table)
+
+
+def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
+    """The rows of these topics, or of all that the registry knows and the configuration speaks for; NotArchived."""
+    known = {(row.topic, row.table): row for row in registry.topics()}
+    if not topics:
+        return tuple(row for (name, table), row in known.items() if _table_of(config, name) == table)
+    found = []
+    for name in topics:
+        table = config.topic(name).table
+        if (name, table) not in known:
+            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=name, table=table)
+        found.append(known[name, table])
+    return tuple(found)
+
+
+def _table_of(config: Config, topic: str) -> str | None:
+    try:
+        return config.topic(topic).table
+    except ConfigError:  # no section speaks for it
+        return None

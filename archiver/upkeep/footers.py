@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from archiver.rows.table_files import TableFile
+from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 
 READERS: Final = 16
-ULID_LENGTH: Final = 26
 NO_EPOCH: Final = -1
 
 
@@ -46,9 +46,9 @@ def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> Translat
 
 
 def range_id(path: str) -> str:
-    """The ULID at the end of a file's name, else a new one."""
-    found = path.rpartition("/")[2].rpartition(".")[0][-ULID_LENGTH:].upper()
-    return found if len(found) == ULID_LENGTH and found.isalnum() else new_id()
+    """The ULID in a file's name, else a new one."""
+    found = DataName.of(path.rpartition("/")[2])
+    return new_id() if found is None else found.ulid
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:

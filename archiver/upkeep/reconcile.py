@@ -12,10 +12,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from archiver.config import Config
-from archiver.errors import ConfigError, NotArchived, TopicBusy
+from archiver.errors import TopicBusy
 from archiver.rows.table_files import ManifestReader
 from archiver.staged.committing import StagedTopic, commit_pending
 from archiver.storage.journal import Journal
+from archiver.upkeep.archived import known_topics
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.columns import SchemaChange
 from catalog.errors import TableMissing
@@ -48,7 +49,7 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
     with ExitStack() as closing:
         registry = closing.enter_context(Registry(config.registry.dsn))
         catalog = closing.enter_context(TableCatalog(config.catalog))
-        rows = _selected(config, topics, registry)
+        rows = known_topics(config, topics, registry)
         return tuple(_reconciled(row, Journal.of(config), registry, catalog) for row in rows)
 
 
@@ -60,26 +61,6 @@ def newest_columns(state: LedgerState) -> SchemaChange:
         version=newest.version,
         owned_ids=frozenset(entry.field_id for entry in state.entries),
     )
-
-
-def _selected(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
-    known = {(row.topic, row.table): row for row in registry.topics()}
-    if not topics:
-        return tuple(row for (name, table), row in known.items() if _table_of(config, name) == table)
-    found = []
-    for name in topics:
-        table = config.topic(name).table
-        if (name, table) not in known:
-            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=name, table=table)
-        found.append(known[name, table])
-    return tuple(found)
-
-
-def _table_of(config: Config, topic: str) -> str | None:
-    try:
-        return config.topic(topic).table
-    except ConfigError:  # no section speaks for it
-        return None
 
 
 def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog) -> ReconciledTopic:

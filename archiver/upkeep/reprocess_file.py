@@ -22,6 +22,7 @@ from archiver.rows.deletes import DeleteFiles, Deletes
 from archiver.rows.mappings import KnownMappings
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.table_files import TableFile
+from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, SegmentFormat, SegmentLayout
 from archiver.storage.spool import TaskSpool
@@ -125,8 +126,8 @@ class _Rewriting:
     def run(self, spool: TaskSpool) -> FileResult:
         """Write the file anew, check it and upload it."""
         target, old = self._target, self._task.file
-        name = f"{new_id()}.{target.format.extension}"
-        local, path = spool.file(name), self._path(name)
+        file_id = new_id()
+        local, path = spool.file(f"{file_id}.{target.format.extension}"), self._path(file_id)
         info, mended = self._write(local, path)
         self._check(local, info)
         pass_point(FaultPoint.BEFORE_UPLOAD)
@@ -187,10 +188,16 @@ class _Rewriting:
             is_sorted=self._file.reader.metadata.origin is not None,
         )
 
-    def _path(self, name: str) -> str:
+    def _path(self, file_id: str) -> str:
         origin = self._file.reader.metadata.origin
-        place = "reprocessed" if origin is None else f"{origin.partition}-{origin.start_offset:020d}"
-        return f"{self._task.file.path.rpartition('/')[0]}/{self._target.topic}-{place}-{name.lower()}"
+        name = DataName(
+            topic=self._target.topic,
+            ulid=file_id,
+            extension=self._target.format.extension,
+            partition=None if origin is None else origin.partition,
+            start_offset=None if origin is None else origin.start_offset,
+        )
+        return f"{self._task.file.path.rpartition('/')[0]}/{name}"
 
     def _check_original(self, found: RecordDigest) -> None:
         """UpkeepError where the old file doesn't give back the records it was written with."""

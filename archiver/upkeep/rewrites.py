@@ -5,11 +5,16 @@ Nothing is lost by a kill at any step: before the commit the new files are orpha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
+from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.storage.journal import TableJournal
+from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.commit import Unresolved, find_commit
@@ -18,6 +23,8 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.rewrite import Displaced, Rewrite, Rewritten
 from catalog.tables import TableCatalog
+
+LOOKS_AT_ONCE: Final = 16
 
 
 def current_files(table: ArchiveTable, manifests: ManifestReader) -> dict[str, TableFile]:
@@ -38,10 +45,16 @@ def put_in_place(
 ) -> Rewritten | Displaced:
     """Commit a rewrite and record it. `known` are the files as they were read, their delete files included.
 
-    Raises CatalogUnreachable (retryable) where the catalog doesn't say what became of it.
+    Raises CatalogUnreachable (retryable) where the catalog doesn't say what became of it; ObjectMissing where a new
+    file went before the rewrite was remembered.
     """
     topic = table.topic
     registry.begin_rewrite(topic, rewrite)
+    try:
+        _look_at_new(rewrite, ObjectStore.of(table.io.properties))
+    except StorageError:
+        registry.abandon_rewrite(topic, rewrite)
+        raise
     pass_point(FaultPoint.AFTER_STAGE)
     pass_point(FaultPoint.BEFORE_COMMIT)
     done = catalog.rewrite(table, rewrite, change=change, changed=_changed(rewrite, known, manifests))
@@ -79,6 +92,11 @@ def settle_rewrites(
             registry.finish_rewrite(topic, rewrite)
         elif any(one.path not in files for one in rewrite.replacements):
             registry.abandon_rewrite(topic, rewrite)
+
+
+def _look_at_new(rewrite: Rewrite, objects: ObjectStore) -> None:
+    with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="look") as pool:
+        deque(pool.map(lambda one: objects.size(one.file.path), rewrite.replacements), maxlen=0)
 
 
 def _changed(

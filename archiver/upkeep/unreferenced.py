@@ -5,23 +5,20 @@ A registry that was lost knew of them; any file that starts where the table ends
 
 from __future__ import annotations
 
-import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from pyiceberg.types import TimestamptzType
 
+from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers
 from catalog.archive_table import TRANSFORMS, ArchiveTable
 from catalog.model import PartitionOffset, TranslatedRange
 from schema_mapping.fixed_columns import INGEST_TIMESTAMP_ID
-
-_NAME: Final = re.compile(r"-(?P<partition>\d+)-(?P<start>\d{20})-[0-9a-z]{26}\.")
 
 
 def continuing_ranges(
@@ -32,7 +29,7 @@ def continuing_ranges(
     Only of `versions`, the schema versions that are known. Of several that start at one offset the longest is taken.
     """
     offsets = table.offsets
-    paths = [each.path for each in objects.list(table.data_location) if _may_continue(each.path, offsets)]
+    paths = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, offsets)]
     found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
     for path, footer in read_footers(paths, objects, format_).items():
         if footer.schema_version not in versions or not _is_ours(table, footer):
@@ -56,12 +53,12 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int) -> Iterable[Tra
         at = longest.end_offset
 
 
-def _may_continue(path: str, offsets: Mapping[int, PartitionOffset]) -> bool:
-    found = _NAME.search(path)
-    if found is None:
+def _may_continue(name: str, offsets: Mapping[int, PartitionOffset]) -> bool:
+    found = DataName.of(name)
+    if found is None or found.partition is None or found.start_offset is None:
         return False
-    known = offsets.get(int(found["partition"]))
-    return known is None or int(found["start"]) >= known.next_offset
+    known = offsets.get(found.partition)
+    return known is None or found.start_offset >= known.next_offset
 
 
 def _is_ours(table: ArchiveTable, footer: SegmentMetadata) -> bool:

@@ -1,0 +1,113 @@
+"""What a search for orphans tells while it runs, and what it comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from schema_mapping.errors import ContextError
+
+
+class OrphanKind(StrEnum):
+    """How a file of ours came to be referred to by nothing."""
+
+    UNKNOWN = "unknown"
+    """A data file that the registry never heard of: its job died between upload and staging."""
+    REJECTED = "rejected"
+    """A data file whose offsets came into the table in another one."""
+    REPLACED = "replaced"
+    """A data file that a rewrite took out of the table, and no snapshot has any more."""
+    MANIFEST = "manifest"
+    """A manifest or manifest list of a commit that can't land any more, or of snapshots that have expired."""
+
+
+class KeptFor(StrEnum):
+    """Why a file of ours that no snapshot refers to stays all the same."""
+
+    AGE = "age"
+    """It is younger than asked for."""
+    REGISTRY = "registry"
+    """It waits for a commit, was committed as far as the registry knows, or a rewrite in doubt is about it."""
+    JOURNAL = "journal"
+    """The journal has it, though the registry doesn't: run `archiver registry rebuild`."""
+    OFFSETS = "offsets"
+    """It holds offsets that the table hasn't reached: it may be the only copy."""
+    FOOTER = "footer"
+    """Its footer doesn't say that it is this archive's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """An object that nothing refers to; `modified_ms` is when it was last written, in ms since 1970."""
+
+    path: str
+    name: str
+    size: int
+    modified_ms: int
+    kind: OrphanKind
+    ulid: str | None = None
+    """Of data files: what the registry may know it by."""
+
+
+class OrphanObserver(Protocol):
+    """Hears how a search, and the removal after it, go."""
+
+    def listed(self, topic: str, objects: int) -> None:
+        """So many more objects of the topic's table were looked at."""
+
+    def found(self, topic: str, orphans: int) -> None:
+        """The search of a topic ended with so many."""
+
+    def removed(self, topic: str, orphans: int) -> None:
+        """So many more were deleted, or found to be needed again."""
+
+    def failed(self, topic: str, path: str | None, error: ContextError) -> None:
+        """An object could not be looked at or deleted, or (None) the topic could not be searched to its end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicOrphans:
+    """What was found and done for one topic, filled as it goes."""
+
+    topic: str
+    table: str
+    listed: int = 0
+    orphans: tuple[Orphan, ...] = ()
+    kept: Counter[KeptFor] = field(default_factory=Counter)
+    deleted: list[Orphan] = field(default_factory=list)
+    needed_again: list[Orphan] = field(default_factory=list)
+    failures: dict[str, ContextError] = field(default_factory=dict)
+    error: ContextError | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether everything could be looked at, and deleted where that was to be."""
+        return self.error is None and not self.failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansReport:
+    """A run over all topics; `spool_folders` are those that dead tasks left in the local spool."""
+
+    topics: tuple[TopicOrphans, ...]
+    deletes: bool
+    older_than: float
+    spool_folders: int
+    seconds: float
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every topic could be searched and cleaned."""
+        return all(each.succeeded for each in self.topics)
+
+    @property
+    def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
+        """How many objects and bytes there are of each kind."""
+        counted: dict[OrphanKind, tuple[int, int]] = {}
+        for each in (one for topic in self.topics for one in topic.orphans):
+            number, size = counted.get(each.kind, (0, 0))
+            counted[each.kind] = (number + 1, size + each.size)
+        return counted

@@ -1,0 +1,108 @@
+"""`archiver orphans`: uploads that no table will ever have and manifests of commits that failed, found and deleted.
+
+Nothing is deleted that a retained snapshot, branch or tag, the registry, the journal or a commit in doubt refers to,
+nor what others wrote. Progress needs no memory: what is gone isn't found again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from archiver.config import Config
+from archiver.errors import ConfigError
+from archiver.storage.journal import Journal
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import SegmentFormat
+from archiver.storage.spool import clean_spool, dead_folders
+from archiver.upkeep.archived import known_topics
+from archiver.upkeep.orphan_removal import remove_orphans
+from archiver.upkeep.orphan_report import OrphanObserver, OrphansReport, TopicOrphans
+from archiver.upkeep.orphan_search import Connected, OrphanSearch
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+
+LEAST_AGE = 86_400.0
+"""Younger orphans are deleted only where the configuration's `orphan_grace` says so."""
+
+
+class Orphans:
+    """The orphans of `topics` (default: all that the registry knows and the configuration speaks for).
+
+    `older_than` (seconds) defaults to `[archive] orphan_grace`; with `deletes` they go. ConfigError where `older_than`
+    is less than a day, and less than the configuration allows.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str],
+        observer: OrphanObserver,
+        *,
+        older_than: float | None = None,
+        deletes: bool = False,
+        format_: SegmentFormat | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._topics = tuple(topics)
+        self._observer = observer
+        self._older_than = _age(config.archive.orphan_grace, older_than)
+        self._deletes = deletes
+        self._format = format_ or ParquetFormat()
+        self._clock = clock
+
+    def run(self) -> OrphansReport:
+        """Search, and delete if so asked.
+
+        Raises what keeps it from every topic; what one topic or object met is in the report, and the others go on.
+        """
+        started = time.monotonic()
+        with ExitStack() as closing:
+            connected = Connected(
+                registry=closing.enter_context(Registry(self._config.registry.dsn)),
+                catalog=closing.enter_context(TableCatalog(self._config.catalog)),
+                journal=Journal.of(self._config),
+                format=self._format,
+                now_ms=int(self._clock() * 1_000),
+            )
+            rows = known_topics(self._config, self._topics, connected.registry)
+            done = tuple(self._topic(row, connected) for row in rows)
+        spool = self._config.archive.spool
+        return OrphansReport(
+            topics=done,
+            deletes=self._deletes,
+            older_than=self._older_than,
+            spool_folders=clean_spool(spool) if self._deletes else len(dead_folders(spool)),
+            seconds=time.monotonic() - started,
+        )
+
+    def _topic(self, topic: TopicRow, connected: Connected) -> TopicOrphans:
+        report = TopicOrphans(topic=topic.topic, table=topic.table)
+        search = OrphanSearch(connected, topic, report, self._observer, older_than=self._older_than)
+        try:
+            table = connected.catalog.require(topic)
+            report.orphans = search.run(table)
+            self._observer.found(topic.topic, len(report.orphans))
+            if self._deletes:
+                remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
+        except ContextError as error:
+            report.error = error
+            self._observer.failed(topic.topic, None, error)
+        return report
+
+
+def _age(grace: float, wanted: float | None) -> float:
+    least = min(grace, LEAST_AGE)
+    if wanted is not None and wanted < least:
+        raise ConfigError(
+            "so young a file may still be staged: give --older-than at least a day, or lower [archive] orphan_grace if "
+            "every archiver of these topics is stopped",
+            older_than=f"{wanted:.0f}s",
+            least=f"{least:.0f}s",
+            key="archive.orphan_grace",
+        )
+    return grace if wanted is None else wanted

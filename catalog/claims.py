@@ -1,0 +1,56 @@
+"""What the registry says of files by name: which it still needs, whatever the table says (DESIGN §6, §8).
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog import rewrites
+from catalog.model import FileState, TopicRow
+from catalog.postgres import Connection
+
+_NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """States of files by name, those it doesn't know left out, and the names that rewrites in doubt are about."""
+
+    states: Mapping[str, FileState] = field(default_factory=dict)
+    rewriting: frozenset[str] = frozenset()
+
+    def needs(self, name: str) -> bool:
+        """Whether a file waits for a commit, is in the table as far as is known, or is part of a rewrite in doubt."""
+        return name in self.rewriting or self.states.get(name) in _NEEDED
+
+
+def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
+    """What is known of `files`: their paths, with the ULIDs in their names."""
+    found = connection.execute(
+        "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
+        (topic.id, list(files), list(files.values())),
+    )
+    states: dict[str, FileState] = {}
+    for path, text in found:
+        name, state = file_name(path), FileState(text)
+        if states.get(name) not in _NEEDED:
+            states[name] = state
+    return Claims(states=states, rewriting=frozenset(_rewriting(connection, topic)))
+
+
+def file_name(path: str) -> str:
+    """The last part of a path: ours hold a ULID, so it says which file it is wherever the table was moved to."""
+    return path.rpartition("/")[2]
+
+
+def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
+    return [
+        file_name(path)
+        for rewrite in rewrites.unfinished(connection, topic)
+        for each in rewrite.replacements
+        for path in (each.path, each.file.path)
+    ]

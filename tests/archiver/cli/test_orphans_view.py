@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.cli.orphans_view import SHOWN, BarObserver, print_report, report_json
+from archiver.errors import StorageDenied
+from archiver.upkeep.orphan_report import KeptFor, Orphan, OrphanKind, OrphansReport, TopicOrphans
+
+
+def report(number: int, *, deletes: bool) -> OrphansReport:
+    found = tuple(
+        Orphan(path=f"s3://b/{n}", name=str(n), size=1_000_000, modified_ms=0, kind=OrphanKind.REJECTED, ulid="u")
+        for n in range(number)
+    )
+    topic = TopicOrphans(topic="orders", table="kafka.orders", listed=99, orphans=found, kept=Counter(age=3))
+    if deletes:
+        topic.deleted = list(found[1:])
+        topic.failures[found[0].path] = StorageDenied("no right", file=found[0].path)
+    return OrphansReport(topics=(topic,), deletes=deletes, older_than=60.0, spool_folders=0, seconds=1.5)
+
+
+def shown(done: OrphansReport) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_report(console, done)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_dry_run_names_what_would_go() -> None:
+    text = shown(report(SHOWN + 5, deletes=False))
+    assert f"s3://b/{SHOWN - 1}" in text
+    assert "and 5 more" in text
+    assert "25 orphans with 25.0 MB; nothing was changed; run again with --delete" in text
+    assert "3 by age" in text
+
+
+def test_a_removal_says_what_went() -> None:
+    assert "3 of 4 orphans deleted, 1.5 s" in shown(report(4, deletes=True))
+    told = json.loads(report_json(report(4, deletes=True)))
+    (topic,) = told["topics"]
+    assert [each["deleted"] for each in topic["orphans"]] == [False, True, True, True]
+    assert topic["kept"] == {KeptFor.AGE: 3}
+    assert topic["failures"][0]["file"] == "s3://b/0"
+    assert topic["orphans"][0]["modified"] == "1970-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_failures_are_told_as_they_come(is_silent: bool) -> None:
+    console = Console(file=io.StringIO(), width=200, force_terminal=True)
+    with BarObserver(console, is_silent=is_silent) as observer:
+        for _ in range(2):
+            observer.listed("orders", 40)
+            observer.found("orders", 3)
+            observer.removed("orders", 2)
+            observer.failed("orders", "s3://b/0", StorageDenied("no right"))
+    assert isinstance(console.file, io.StringIO)
+    assert ("no right" in console.file.getvalue()) is not is_silent
+
+
+def test_too_young_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    config = tmp_path / "archiver.toml"
+    text = """
+[kafka]
+"bootstrap.servers" = "127.0.0.1:1"
+[catalog]
+uri = "http://127.0.0.1:1"
+[registry]
+dsn = "postgresql://127.0.0.1:1/none"
+"""
+    config.write_text(text)
+    for options in (["--older-than", "1h"], ["--older-than", "soon"]):
+        done = CliRunner().invoke(app, ["orphans", "-c", str(config), *options])
+        assert done.exit_code == 2, done.output
+    config.write_text(text + '[archive]\norphan_grace = "1h"\n')
+    done = CliRunner().invoke(app, ["orphans", "-c", str(config), "--older-than", "1h"])
+    assert done.exit_code == 1  # no Postgres there

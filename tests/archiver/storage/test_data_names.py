@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ulid import ULID
+
+from archiver.storage.data_names import DataName
+from catalog.model import new_id
+
+KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
+
+
+@given(topic=KAFKA_NAMES, partition=st.integers(0, 2**31 - 1), start=st.integers(0, 2**63 - 1))
+def test_a_name_says_what_it_was_made_of(topic: str, partition: int, start: int) -> None:
+    for place in ({"partition": partition, "start_offset": start}, {}):
+        name = DataName(topic=topic, ulid=new_id(), extension="parquet", **place)
+        assert DataName.of(str(name)) == name
+
+
+def test_it_says_when_it_was_given() -> None:
+    ulid = ULID.from_timestamp(1_767_225_600.5)
+    assert DataName(topic="t", ulid=str(ulid), extension="parquet").created_ms == 1_767_225_600_500
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00000-12-7d0a5b39-4f6e-4b8a-9a55-0d3f6a3c1b2e-0-00001.parquet",  # Spark's
+        "00000-0-7d0a5b39-4f6e-4b8a-9a55-0d3f6a3c1b2e.parquet",  # pyiceberg's
+        "orders-0-00000000000000000012-01jz0000000000000000000000.parquet.crc",
+        "orders-0-00000000000000000012-01jz000000000000000000000.parquet",
+        "orders-0-12-01jz0000000000000000000000.parquet",
+        "orders-0-00000000000000000012-01JZ0000000000000000000000.parquet",
+        "orders-0-00000000000000000012-81jz0000000000000000000000.parquet",
+        "orders-0-00000000000000000012-01jzuilo000000000000000000.parquet",
+    ],
+)
+def test_names_that_others_give(name: str) -> None:
+    assert DataName.of(name) is None

@@ -1,0 +1,302 @@
+"""Orphans found and deleted beside everything that must stay: staged, committed, tagged, in doubt, young, foreign."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import Table
+
+from archiver.cli.orphans_view import report_json
+from archiver.config import load_config
+from archiver.errors import ConfigError
+from archiver.ingest.job import ArchiveJob
+from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.upkeep.orphan_report import OrphanKind, OrphansReport
+from archiver.upkeep.orphans import Orphans
+from archiver.upkeep.reprocess import Reprocess
+from catalog.append import prepare
+from catalog.errors import RegistryUnreachable
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.registry import Registry
+from catalog.rewrite import Replacement, Rewrite
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+from tests.fault.test_kill_points import archive as archive_process
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.integration.mending import PARTITIONS as MENDED_PARTITIONS
+from tests.integration.mending import RIGHT, archived_wrongly
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+LATER = 2 * 3600.0
+"""So much further on is the clock by which manifests are old enough."""
+
+
+class Watcher:
+    """Hears what the command tells; `on_found` acts between the search and the removal."""
+
+    def __init__(self, on_found: Callable[[], None] = lambda: None) -> None:
+        self._on_found = on_found
+        self.failures: list[ContextError] = []
+
+    def listed(self, topic: str, objects: int) -> None: ...
+
+    def found(self, topic: str, orphans: int) -> None:
+        self._on_found()
+
+    def removed(self, topic: str, orphans: int) -> None: ...
+
+    def failed(self, topic: str, path: str | None, error: ContextError) -> None:
+        self.failures.append(error)
+
+
+def run(config: Path, watcher: Watcher | None = None, *, deletes: bool = False, **options: Any) -> OrphansReport:
+    report = Orphans(
+        load_config(config), (), watcher or Watcher(), deletes=deletes, **{"clock": _later, **options}
+    ).run()
+    json.loads(report_json(report))
+    return report
+
+
+def _later() -> float:
+    return time.time() + LATER
+
+
+@pytest.fixture
+def killed(stack: Stack) -> Iterator[tuple[Path, str, list[str]]]:
+    """A topic archived after two jobs uploaded files and died before they staged them: those files' paths."""
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}}, archive={"orphan_grace": "0s"})
+    produce(stack, topic, 0)
+    archive_once(config, topic, engine=InlineEngine())
+    produce(stack, topic, 1)
+    for _ in range(2):
+        assert archive_process(config, "before_stage:kill").returncode == -9
+    before = data_files(stack, config, topic)
+    archive_once(config, topic, engine=InlineEngine())
+    referenced = {task.file.file_path for task in table_of(stack, config, topic).scan().plan_files()}
+    orphans = sorted(before - referenced)
+    assert orphans
+    yield config, topic, orphans
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+
+
+def produce(stack: Stack, topic: str, turn: int) -> None:
+    stack.produce(topic, *({"value": b"%d-%d" % (turn, n), "partition": n % PARTITIONS} for n in range(40)))
+
+
+def table_of(stack: Stack, config: Path, topic: str) -> Table:
+    return stack.catalog().load_table(load_config(config).topic(topic).table)
+
+
+def objects_of(config: Path) -> ObjectStore:
+    return ObjectStore.of(load_config(config).catalog)
+
+
+def listed(stack: Stack, config: Path, topic: str) -> list[ListedObject]:
+    """All but what the catalog itself keeps."""
+    found = objects_of(config).list(table_of(stack, config, topic).location())
+    return [each for each in found if each.size and not each.path.endswith(".metadata.json")]
+
+
+def data_files(stack: Stack, config: Path, topic: str) -> set[str]:
+    return {each.path for each in listed(stack, config, topic) if each.path.endswith(".parquet")}
+
+
+def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path, str, list[str]]) -> None:
+    config, topic, orphans = killed
+    objects = objects_of(config)
+    folder = orphans[0].rpartition("/")[0]
+    foreign = [f"{folder}/00000-0-{new_id().lower()}.parquet", f"{folder}/other-0-{0:020d}-{new_id().lower()}.parquet"]
+    for path in foreign:
+        objects.write(path, objects.read(orphans[0]))
+    copied = f"{folder}/{topic}-0-{0:020d}-{new_id().lower()}.parquet"
+    objects.write(copied, b"no file of ours at all")
+    before = {each.path for each in listed(stack, config, topic)}
+
+    shown = run(config)
+    (found,) = shown.topics
+    assert [each.path for each in found.orphans] == orphans
+    assert {each.kind for each in found.orphans} == {OrphanKind.UNKNOWN}
+    assert list(found.failures) == [copied]
+    assert not shown.succeeded
+    assert {each.path for each in listed(stack, config, topic)} == before
+
+    assert [each.path for each in run(config, deletes=True).topics[0].deleted] == orphans
+    assert {each.path for each in listed(stack, config, topic)} == before - set(orphans)
+    objects.delete(copied)
+    again = run(config, deletes=True)
+    assert again.succeeded
+    assert again.topics[0].orphans == ()
+
+
+def test_young_files_stay(killed: tuple[Path, str, list[str]]) -> None:
+    config, _, orphans = killed
+    assert run(config, older_than=LATER + 1800).topics[0].orphans == ()
+    assert len(run(config, older_than=LATER - 1800).topics[0].orphans) == len(orphans)
+    config.write_text(config.read_text().replace('"orphan_grace" = "0s"', ""))
+    with pytest.raises(ConfigError, match="older-than"):
+        run(config, older_than=3600.0)
+    assert run(config).older_than == 3 * 86_400
+
+
+def test_files_that_wait_for_a_commit_stay(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, killed: tuple[Path, str, list[str]]
+) -> None:
+    """Staged ones by the registry's word; with the registry gone, because the table hasn't reached their offsets."""
+    config, topic, orphans = killed
+    produce(stack, topic, 2)
+    monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
+    assert not ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once().succeeded
+    monkeypatch.delenv("ARCHIVER_FAULT")
+    staged = data_files(stack, config, topic)
+    (found,) = run(config, deletes=True).topics
+    assert [each.path for each in found.deleted] == orphans
+    assert found.kept["registry"] == PARTITIONS
+    with Registry(load_config(config).registry.dsn) as registry:
+        (row,) = registry.topics()
+        waiting = registry.pending(row)
+        registry.reject(row, [one.id for one in waiting], reason="as if nobody knew them")
+    (found,) = run(config, deletes=True).topics
+    assert found.kept["offsets"] == PARTITIONS
+    assert not found.deleted
+    assert data_files(stack, config, topic) == staged - set(orphans)
+    archive_once(config, topic, engine=InlineEngine())
+    (found,) = run(config, deletes=True).topics
+    assert {each.kind for each in found.deleted} == {OrphanKind.REJECTED}
+    assert {each.path for each in found.deleted} == {one.file.path for one in waiting if one.file}
+
+
+def test_what_a_rival_takes_between_search_and_removal_survives(
+    stack: Stack, killed: tuple[Path, str, list[str]]
+) -> None:
+    """One is staged, one is part of a rewrite that begins, and one is put into the table by another writer."""
+    config, topic, orphans = killed
+    assert len(orphans) >= 2
+    settings = load_config(config)
+    with Registry(settings.registry.dsn) as registry:
+        (row,) = registry.topics()
+
+        def stage_and_rewrite() -> None:
+            info = DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0)
+            ahead = TranslatedRange(
+                id=new_id(),
+                topic=topic,
+                partition=7,
+                start_offset=0,
+                end_offset=1,
+                schema_version=1,
+                leader_epoch=0,
+                file=info,
+                created_ms=0,
+            )
+            assert registry.stage(row, [ahead], table_offsets={}).accepted
+            other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1, partition_value=0)
+            replacement = Replacement(path="s3://elsewhere/a.parquet", file=other)
+            registry.begin_rewrite(
+                row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, replacements=(replacement,))
+            )
+
+        (report,) = run(config, Watcher(stage_and_rewrite), deletes=True).topics
+        assert [each.path for each in report.needed_again] == orphans[:2]
+        assert [each.path for each in report.deleted] == orphans[2:]
+        registry.reject(row, [one.id for one in registry.pending(row)], reason="enough")
+        for rewrite in registry.unfinished_rewrites(row):
+            registry.abandon_rewrite(row, rewrite)
+    table = table_of(stack, config, topic)
+    before = table.current_snapshot()
+    assert before is not None
+
+    def append_and_roll_back() -> None:
+        """The rows come twice, so the table goes back; a retained snapshot has the files all the same."""
+        table.add_files(orphans[:2], check_duplicate_files=False)
+        table.manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+
+    (report,) = run(config, Watcher(append_and_roll_back), deletes=True).topics
+    assert [each.path for each in report.needed_again] == orphans[:2]
+    assert run(config, deletes=True).topics[0].orphans == ()
+
+
+def test_replaced_files_go_once_no_snapshot_or_tag_has_them(stack: Stack, tmp_path: Path) -> None:
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    config.write_text(config.read_text().replace("[archive]", '[archive]\norphan_grace = "0s"'))
+    first = data_files(stack, config, topic)
+    table = table_of(stack, config, topic)
+    tagged = table.current_snapshot()
+    assert tagged is not None
+    table.manage_snapshots().create_tag(tagged.snapshot_id, "audit").commit()
+    proto.write_text(RIGHT)
+    assert Reprocess(load_config(config), topic, engine=InlineEngine()).run().commit_id
+    everything = {each.path for each in listed(stack, config, topic)}
+
+    assert run(config, deletes=True).topics[0].orphans == ()
+    table = table_of(stack, config, topic)
+    table.manage_snapshots().remove_tag("audit").commit()
+    table.maintenance.expire_snapshots().by_id(tagged.snapshot_id).commit()
+    others = [each.snapshot_id for each in table_of(stack, config, topic).snapshots()][:-1]
+    for snapshot_id in others:
+        table_of(stack, config, topic).maintenance.expire_snapshots().by_id(snapshot_id).commit()
+    (found,) = run(config, deletes=True).topics
+
+    assert {each.path for each in found.deleted if each.kind is OrphanKind.REPLACED} == first
+    manifests = {each.path for each in found.deleted if each.kind is OrphanKind.MANIFEST}
+    assert manifests
+    assert all(path.endswith(".avro") for path in manifests)
+    assert {each.path for each in listed(stack, config, topic)} == everything - first - manifests
+    assert from_archive(config, topic, MENDED_PARTITIONS) == from_kafka(stack, topic, MENDED_PARTITIONS)
+    assert len(table_of(stack, config, topic).scan().to_arrow()) > 0
+
+
+def test_without_postgres_nothing_happens(killed: tuple[Path, str, list[str]]) -> None:
+    config, _, _ = killed
+    dsn = load_config(config).registry.dsn
+    away = config.with_name("away.toml")
+    away.write_text(config.read_text().replace(json.dumps(dsn), '"postgresql://archiver@127.0.0.1:1/none"'))
+    with pytest.raises(RegistryUnreachable):
+        run(away, deletes=True)
+
+
+def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
+    stack: Stack, killed: tuple[Path, str, list[str]]
+) -> None:
+    """A request whose answer never came, as if the registry had forgotten its file: it could still land."""
+    config, topic, orphans = killed
+    settings = load_config(config)
+    with Registry(settings.registry.dsn) as registry, TableCatalog(settings.catalog) as catalog:
+        (row,) = registry.topics()
+        table = catalog.require(row)
+        end = table.offsets[0].next_offset
+        doubtful = TranslatedRange(
+            id=new_id(),
+            topic=topic,
+            partition=0,
+            start_offset=end,
+            end_offset=end + 1,
+            schema_version=1,
+            leader_epoch=0,
+            file=DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0),
+            created_ms=0,
+        )
+        attempt = prepare(table, [doubtful], change=None, commit_id=new_id())
+        assert len(attempt.written) >= 2
+
+        (found,) = run(config, deletes=True).topics
+        assert {each.path for each in found.deleted} == set(orphans[1:])
+        assert set(attempt.written) <= {each.path for each in listed(stack, config, topic)}
+
+        produce(stack, topic, 3)
+        archive_once(config, topic, engine=InlineEngine())
+        (found,) = run(config, deletes=True, clock=time.time).topics
+        assert [each.path for each in found.deleted] == orphans[:1]
+        assert found.kept["age"] >= len(attempt.written)
+        (found,) = run(config, deletes=True).topics
+        assert {each.path for each in found.deleted} == set(attempt.written)
