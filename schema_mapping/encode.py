@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from schema_mapping.errors import KernelError
-from schema_mapping.kernel.encoder import Encoded, encode_rows
+from schema_mapping.kernel.encoder import encode_rows
 from schema_mapping.program import Program
 
-BINARY_LIMIT = 2**31 - 1
 NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
@@ -25,27 +24,30 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
     """
     if rows.type != program.arrow_type:
         rows = _as_mapped(rows, program.arrow_type)
+    size = rows.nbytes
+    try:
+        return _encode(rows, program, size, wide=False)
+    except OverflowError:
+        return _encode(rows, program, size, wide=True)
+
+
+def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) -> pa.BinaryArray | pa.LargeBinaryArray:
     _, capsule = rows.__arrow_c_array__()
     try:
-        encoded = encode_rows(program.tables, capsule, guess=rows.nbytes)
+        encoded = encode_rows(program.tables, capsule, guess=size, wide=wide)
     except TypeError:
         raise _wrong_type(rows.type, program.arrow_type) from None
     except ValueError as error:
         row, number, what = error.args
         raise KernelError(NOT_ENCODABLE[what], row=row, field_number=number) from None
-    return _wrap(rows, encoded)
+    kind = pa.large_binary() if wide else pa.binary()
+    return pa.Array.from_buffers(kind, len(rows), [_validity(rows), encoded.offsets, encoded.data], rows.null_count)
 
 
-def _wrap(rows: pa.StructArray, encoded: Encoded) -> pa.BinaryArray | pa.LargeBinaryArray:
-    large = encoded.size > BINARY_LIMIT
-    offsets = pa.py_buffer(encoded.offsets if large else encoded.offsets.astype(np.int32))
-    data = encoded.buffer.slice(encoded.buffer.size - encoded.size)
-    validity = None
-    if rows.null_count:
-        valid = rows.is_valid().to_numpy(zero_copy_only=False)
-        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    kind = pa.large_binary() if large else pa.binary()
-    return pa.Array.from_buffers(kind, len(rows), [validity, offsets, data], rows.null_count)
+def _validity(rows: pa.StructArray) -> pa.Buffer | None:
+    if not rows.null_count:
+        return None
+    return pa.py_buffer(np.packbits(rows.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
 
 
 def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:

@@ -8,12 +8,11 @@ don't notice. Memory is the only reason to raise, and columns beyond what Arrow'
 import os
 
 cimport cython
-from pyarrow import allocate_buffer, system_memory_pool
-
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset, strlen
 
+from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.kernel.columns cimport (
     Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, Seen, gather, look_over,
 )
@@ -36,8 +35,7 @@ cdef enum:
     SCRATCH_WORDS = 1 << 16 # of all rows
     CHUNK_ROWS = 4096
     CHUNK_SPAN = 0x7FFFFFFF
-
-POOL = system_memory_pool()
+    MOVED = 1 << 25         # bytes of a column that grows where it is, by way of the system
 
 cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
@@ -73,20 +71,22 @@ cdef const char* code_text(int failure) noexcept nogil:
 
 
 cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:
-    # Of the system's allocator: Arrow's own gives pages back to the system when they rest, and fresh ones cost as much as
-    # the parsing.
     cdef Decoder decoder = <Decoder>owner
     cdef int64_t wanted = decoder.foresee(size)
+    cdef Block block = decoder.blocks[memory.index]
+    cdef Block larger
     try:
-        buffer = decoder.buffers[memory.index]
-        if buffer is None:
-            buffer = allocate_buffer(wanted, memory_pool=POOL, resizable=True)
-            decoder.buffers[memory.index] = buffer
+        if block is not None and memory.capacity >= MOVED:
+            block.resize(wanted)
         else:
-            buffer.resize(wanted, shrink_to_fit=False)
-    except (MemoryError, OverflowError):
+            larger = new_block(wanted)
+            if block is not None:
+                memcpy(larger.data, block.data, memory.capacity)
+            block = larger
+    except MemoryError:
         return False
-    memory.data = <uint8_t*><size_t>buffer.address
+    decoder.blocks[memory.index] = block
+    memory.data = block.data
     memory.capacity = wanted
     return True
 
@@ -143,7 +143,7 @@ cdef class Decoder:
     cdef int64_t chunk_words    # of the chunk's rows so far
     cdef bint too_large
     cdef public bint refuse_all     # every value is too large for its columns
-    cdef list buffers
+    cdef list blocks
     cdef Grower grower
     cdef int64_t values_done, values_total, bytes_done, bytes_total
 
@@ -184,7 +184,7 @@ cdef class Decoder:
         s.most_words = value_memory // 8
         set_bit(&self.start_bits, tables.row_bit)
         set_bit(&self.start_bits, tables.ok_bit)
-        self.buffers = [None] * (3 * tables.output_count)
+        self.blocks = [None] * (3 * tables.output_count)
         self.grower.grow = grow_buffer
         self.grower.owner = <void*>self
         for i in range(tables.output_count):
@@ -432,11 +432,13 @@ cdef class Decoder:
         return column.rows, column.nulls, bits, values, data
 
     cdef cut_buffer(self, Memory* memory, int64_t size):
-        # Much spare room goes back to the pool, a little stays.
-        buffer = self.buffers[memory.index]
-        if buffer is not None:
-            buffer.resize(size, shrink_to_fit=memory.capacity > size + size // 4 + 4096)
-        return buffer
+        # Much spare room goes back to the system, a little stays.
+        cdef Block block = self.blocks[memory.index]
+        if block is None:
+            return None
+        if memory.capacity > size + size // 4 + 4096:
+            block.resize(size)
+        return buffer_of(block, 0, size)
 
     def scratch_bytes(self):
         """What the run holds beside its columns: memory that a chunk's rows and side stores have taken so far."""

@@ -5,16 +5,15 @@ Everything a row says is written, nothing is checked against the schema but the 
 nothing in any row isn't looked at in each.
 """
 
-import numpy as np
-from pyarrow import allocate_buffer, system_memory_pool
-
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.kernel.aside cimport Stretch, split_aside
+from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
+from schema_mapping.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
 from schema_mapping.kernel.json_wire cimport JsonReader, free_reader, json_bytes
 from schema_mapping.kernel.numbers cimport put_number, wire_number
 from schema_mapping.kernel.scratch cimport Scratch
@@ -26,10 +25,8 @@ from schema_mapping.kernel.tables cimport (
 from schema_mapping.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.kernel.wire cimport load64, put_varint
 from schema_mapping.kernel.writer cimport (
-    NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, Writer, make_room, put_bytes, put_stretch, put_tag,
+    NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, TOO_LONG, Writer, make_room, put_bytes, put_stretch, put_tag, set_start,
 )
-
-POOL = system_memory_pool()
 
 cdef enum:
     SECONDS_TAG = 8
@@ -205,10 +202,9 @@ cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i,
 
 
 cdef class Encoded:
-    """The values' bytes, one after the other at the end of `buffer`, and the `length + 1` places where they start."""
+    """The values' bytes, one after the other, and the `length + 1` places where they start, of 4 bytes or of 8."""
 
-    cdef readonly object buffer
-    cdef readonly int64_t size
+    cdef readonly object data
     cdef readonly object offsets
 
 
@@ -216,19 +212,57 @@ cdef failure_text(int failure):
     return "json" if failure == NOT_JSON else "form" if failure == NOT_A_FORM else "enum"
 
 
-def encode_rows(Tables tables not None, capsule, *, int64_t guess):
-    """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, in bytes.
+def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
+    """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, `wide` asks for long offsets.
 
     TypeError when the array hasn't the tables' children; ValueError, with the row, the field's number and "enum" or
-    "json", when an enum's text is neither a name nor a number, or a text isn't JSON of its kind; MemoryError.
+    "json", when an enum's text is neither a name nor a number, or a text isn't JSON of its kind; OverflowError when the
+    offsets must be wide; MemoryError.
     """
     cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef Writer w
+    cdef Flat flat
     cdef Encoded result = Encoded()
-    cdef list owner
-    cdef int64_t* offsets
+    cdef Block values = new_block(guess + ROOM)
+    cdef Block starts = new_block((array.length + 1) * (8 if wide else 4))
+    cdef Block slots
+    cdef list owner = [values]
     cdef uint8_t* p = NULL
     cdef int64_t row = 0
+    memset(&w, 0, sizeof(Writer))
+    memset(&flat, 0, sizeof(Flat))
+    look_up_in(&w, tables)
+    w.owner = <void*>owner
+    w.start = values.data
+    w.end = values.data + values.capacity
+    w.short_starts = NULL if wide else <int32_t*>starts.data
+    w.long_starts = <int64_t*>starts.data if wide else NULL
+    try:
+        if not reserve_sources(&w, tables):
+            raise MemoryError
+        if not bind_root(&w.sources, array):
+            raise TypeError("the rows have other columns than the mapping")
+        if array.length >= FLAT_FEWEST and is_flat(&w, &flat):
+            slots = new_block(FLAT_BYTES)
+            flat.slots = slots.data
+            flat.plain = is_plain(array, tables)
+        with nogil:
+            put_late(&w, tables)
+            p = write_rows(&w, &flat, array.length, &row)
+        if p == NULL:
+            if w.failure == OUT_OF_MEMORY:
+                raise MemoryError
+            if w.failure == TOO_LONG:
+                raise OverflowError
+            raise ValueError(row, tables.numbers[w.failed_field], failure_text(w.failure))
+        result.data = buffer_of(owner[0], p - w.start, w.end - p)
+        result.offsets = buffer_of(starts, 0, (array.length + 1) * (8 if wide else 4))
+        return result
+    finally:
+        free_sources(&w)
+
+
+cdef void look_up_in(Writer* w, Tables tables) noexcept:
     w.fields = tables.fields
     w.nodes = tables.nodes
     w.enums = tables.enums
@@ -236,21 +270,16 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.enum_numbers = tables.enum_numbers
     w.name_lookup = tables.name_lookup
     w.names = tables.names
-    w.failure = 0
-    w.failed_field = 0
-    memset(&w.json, 0, sizeof(JsonReader))
-    memset(&w.reader, 0, sizeof(Scratch))
     w.reader.fields = tables.fields
     w.reader.numbers = tables.numbers
     w.reader.places = tables.places
-    owner = [allocate_buffer(guess + ROOM, memory_pool=POOL)]
-    result.offsets = np.empty(array.length + 1, dtype=np.int64)
-    offsets = <int64_t*><size_t>result.offsets.ctypes.data
-    w.owner = <void*>owner
-    w.start = <uint8_t*><size_t>owner[0].address
-    w.end = w.start + guess + ROOM
     w.sources.tables_fields = tables.fields
     w.sources.tables_nodes = tables.nodes
+    w.form_text = tables.names + tables.names_size - tables.form_size
+    w.form_size = tables.form_size
+
+
+cdef bint reserve_sources(Writer* w, Tables tables) noexcept:
     w.sources.fields = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.elements = <Source*>calloc(tables.field_count, sizeof(Source))
     w.sources.unknown = <Source*>calloc(tables.node_count, sizeof(Source))
@@ -258,51 +287,85 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess):
     w.sources.live_counts = <int32_t*>calloc(tables.node_count, sizeof(int32_t))
     w.sources.late = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
     w.sources.is_live = <uint8_t*>calloc(tables.field_count, 1)
-    w.form_text = tables.names + tables.names_size - tables.form_size
-    w.form_size = tables.form_size
     w.aside = <Stretch*>calloc(tables.field_count, sizeof(Stretch))
-    try:
-        if not (w.sources.fields and w.sources.elements and w.sources.unknown and w.sources.live
-                and w.sources.live_counts and w.sources.late and w.sources.is_live and w.aside):
-            raise MemoryError
-        if not bind_root(&w.sources, array):
-            raise TypeError("the rows have other columns than the mapping")
-        with nogil:
-            put_late(&w, tables)
-            p = write_rows(&w, array.length, offsets, &row)
-        if p == NULL:
-            if w.failure == OUT_OF_MEMORY:
-                raise MemoryError
-            raise ValueError(row, tables.numbers[w.failed_field], failure_text(w.failure))
-        result.buffer = owner[0]
-        result.size = w.end - p
-        return result
-    finally:
-        free(w.sources.fields)
-        free(w.sources.elements)
-        free(w.sources.unknown)
-        free(w.sources.live)
-        free(w.sources.live_counts)
-        free(w.sources.late)
-        free(w.sources.is_live)
-        free(w.aside)
-        free_reader(&w.json)
+    return (
+        w.sources.fields != NULL and w.sources.elements != NULL and w.sources.unknown != NULL and w.sources.live != NULL
+        and w.sources.live_counts != NULL and w.sources.late != NULL and w.sources.is_live != NULL and w.aside != NULL
+    )
 
 
-cdef uint8_t* write_rows(Writer* w, int64_t count, int64_t* offsets, int64_t* row) noexcept nogil:
+cdef void free_sources(Writer* w) noexcept:
+    free(w.sources.fields)
+    free(w.sources.elements)
+    free(w.sources.unknown)
+    free(w.sources.live)
+    free(w.sources.live_counts)
+    free(w.sources.late)
+    free(w.sources.is_live)
+    free(w.aside)
+    free_reader(&w.json)
+
+
+cdef uint8_t* write_rows(Writer* w, Flat* flat, int64_t count, int64_t* row) noexcept nogil:
+    # From the last row to the first; flat ones that stand together as a batch.
     cdef uint8_t* p = w.end
-    cdef int64_t i, total
-    offsets[count] = 0
-    for i in range(count - 1, -1, -1):
-        row[0] = i
-        p = write_row(w, i, p)
-        if p == NULL:
+    cdef uint8_t* batch
+    cdef int64_t i = count
+    cdef int n
+    set_start(w, count, p)
+    while i > 0:
+        n = 1 if flat.slots == NULL else plain_rows(w, flat, i)
+        batch = write_flat(w, flat, i - n, n, p) if n >= FLAT_FEWEST else NULL
+        if batch != NULL:
+            p = batch
+            i -= n
+            continue
+        if w.failure == OUT_OF_MEMORY:
             return NULL
-        offsets[i] = w.end - p
-    total = w.end - p
+        w.failure = 0
+        while n > 0:
+            n -= 1
+            i -= 1
+            row[0] = i
+            p = write_row(w, i, p)
+            if p == NULL:
+                return NULL
+            set_start(w, i, p)
+    return p if count_from_start(w, count, w.end - p) else NULL
+
+
+cdef bint count_from_start(Writer* w, int64_t count, int64_t total) noexcept nogil:
+    cdef int64_t i
+    if w.short_starts == NULL:
+        for i in range(count + 1):
+            w.long_starts[i] = total - w.long_starts[i]
+        return True
+    if total > INT32_MAX:
+        w.failure = TOO_LONG
+        return False
     for i in range(count + 1):
-        offsets[i] = total - offsets[i]
-    return p
+        w.short_starts[i] = <int32_t>total - w.short_starts[i]
+    return True
+
+
+cdef bint is_plain(const ArrowArray* array, Tables tables) noexcept:
+    # Whether no row is null, kept raw or of another form, as far as the array says so itself.
+    cdef const ArrowArray* raw = array.children[array.n_children - 4]
+    cdef const ArrowArray* form = array.children[array.n_children - 2]
+    return array.null_count == 0 and raw.null_count == raw.length and form.null_count == form.length
+
+
+cdef inline int plain_rows(Writer* w, const Flat* flat, int64_t end) noexcept nogil:
+    # How many rows before `end` go together; 1 where the last is not to be written from columns in order.
+    cdef int64_t most = flat.rows if flat.rows < end else end
+    cdef int64_t i = end
+    if flat.plain:
+        return <int>most
+    while i > end - most and not is_null(&w.sources.root, i - 1) and is_null(&w.sources.raw, i - 1) and is_null(
+        &w.sources.form, i - 1
+    ):
+        i -= 1
+    return <int>(end - i) if end - i >= FLAT_FEWEST else 1
 
 
 cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
@@ -317,7 +380,7 @@ cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
             return NULL
         w.live = w.sources.late
     p = write_message(w, 0, i, p)
-    if p != NULL:
+    if p != NULL and w.sources.prefix.offsets != NULL:
         p = put_bytes(w, p, &w.sources.prefix, i)
     return p
 

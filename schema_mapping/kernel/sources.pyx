@@ -18,7 +18,8 @@ cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
     if array.n_children != count + SPECIALS + 1:
         return False
     bind(&sources.root, array, array.offset)
-    bind(&sources.prefix, array.children[count], array.offset + array.children[count].offset)
+    if array.children[count].null_count != array.children[count].length:
+        bind(&sources.prefix, array.children[count], array.offset + array.children[count].offset)
     bind(&sources.raw, array.children[count + 1], array.offset + array.children[count + 1].offset)
     bind(&sources.form, array.children[count + 3], array.offset + array.children[count + 3].offset)
     return bind_message(sources, 0, array, array.offset)

@@ -84,9 +84,18 @@ cdef inline int varint_size(uint64_t value) noexcept nogil:
     return (9 * (64 - __builtin_clzll(value | 1)) + 64) >> 6
 
 
+# The `size` bytes, at most eight, of a varint, at the upper end of a word.
+cdef inline uint64_t varint_word(uint64_t value, int size) noexcept nogil:
+    cdef int unused = 64 - 8 * size
+    value = (value & <uint64_t>0x000000000FFFFFFF) | ((value & <uint64_t>0x00FFFFFFF0000000) << 4)
+    value = (value & <uint64_t>0x00003FFF00003FFF) | ((value & <uint64_t>0x0FFFC0000FFFC000) << 2)
+    value = (value & <uint64_t>0x007F007F007F007F) | ((value & <uint64_t>0x3F803F803F803F80) << 1)
+    return (value | <uint64_t>0x0080808080808080 >> unused) << unused
+
+
 # Before `p`, where there is room for ten bytes, of which eight are written at once; the answer is where it starts.
 cdef inline uint8_t* put_varint(uint8_t* p, uint64_t value) noexcept nogil:
-    cdef int unused
+    cdef int size
     if value < 0x80:
         p -= 1
         p[0] = <uint8_t>value
@@ -95,14 +104,10 @@ cdef inline uint8_t* put_varint(uint8_t* p, uint64_t value) noexcept nogil:
         p -= varint_size(value)
         write_varint(p, value)
         return p
-    unused = 64 - 8 * varint_size(value)
-    value = (value & <uint64_t>0x000000000FFFFFFF) | ((value & <uint64_t>0x00FFFFFFF0000000) << 4)
-    value = (value & <uint64_t>0x00003FFF00003FFF) | ((value & <uint64_t>0x0FFFC0000FFFC000) << 2)
-    value = (value & <uint64_t>0x007F007F007F007F) | ((value & <uint64_t>0x3F803F803F803F80) << 1)
-    value |= <uint64_t>0x0080808080808080 >> unused
-    value <<= unused
+    size = varint_size(value)
+    value = varint_word(value, size)
     memcpy(p - 8, &value, 8)
-    return p - 8 + (unused >> 3)
+    return p - size
 
 
 cdef inline uint8_t* write_varint(uint8_t* p, uint64_t value) noexcept nogil:

@@ -17,6 +17,7 @@ cdef enum:
     OUT_OF_MEMORY = 2
     NOT_JSON = 3
     NOT_A_FORM = 4
+    TOO_LONG = 5
 
 cdef struct Writer:
     const Field* fields
@@ -36,6 +37,8 @@ cdef struct Writer:
     uint8_t* end
     JsonReader json
     void* owner             # a list of one, the buffer
+    int32_t* short_starts   # where each value starts, counted from the end; one of the two is there
+    int64_t* long_starts
     int failure
     int failed_field
 
@@ -45,6 +48,13 @@ cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil
 
 cdef inline uint8_t* make_room(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
     return p if p - w.start >= more else grow(w, p, more)
+
+
+cdef inline void set_start(Writer* w, int64_t i, const uint8_t* p) noexcept nogil:
+    if w.short_starts != NULL:
+        w.short_starts[i] = <int32_t>(w.end - p)
+    else:
+        w.long_starts[i] = w.end - p
 
 
 cdef inline uint8_t* put_stretch(Writer* w, uint8_t* p, const uint8_t* start, const uint8_t* end) noexcept nogil:

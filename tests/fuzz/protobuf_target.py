@@ -23,7 +23,7 @@ from tests.conformance import suite
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
 from tests.producers import content as producers
-from tests.property.kernel_check import names_field_zero
+from tests.property.kernel_check import TOGETHER, names_field_zero
 from tests.property.random_payloads import random_payload
 from tests.property.random_schemas import random_schema
 from tests.property.upb_judge import columns_in, columns_of, parse
@@ -124,6 +124,8 @@ def check(octets: bytes) -> None:
         return
     assert parsed is not None, "upb refuses it"
     plain = tried.mapping.encode(without_raw(row))[0].as_py()
+    together = tried.mapping.encode(without_raw(row.take(pa.array([0] * TOGETHER)))).to_pylist()
+    assert together == [plain] * TOGETHER, "rows together are written otherwise than alone"
     assert raw is not None or plain == value
     assert raw is None or raw == value
     assert raw is None or plain != value or tried.has_floats, "it needn't be kept raw"

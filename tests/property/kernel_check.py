@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
@@ -15,6 +16,7 @@ from schema_mapping.mapping import Mapping
 from schema_mapping.types import MappedField, MappedMessage, WireKind
 from tests.property.upb_judge import columns_in, columns_of, parse
 
+TOGETHER = 9  # rows with enough alike around them to be written as a batch
 NATIVE = MappingOptions(well_known_types="native", uint64="decimal")
 
 
@@ -38,6 +40,8 @@ def check_values(
     half = len(values) // 2
     assert mapping.encode(rows.slice(half)).to_pylist() == list(values[half:])
     without_raw = _without_raw(mapping, rows)
+    together = _without_raw(mapping, rows.take(np.repeat(np.arange(len(rows)), TOGETHER)))
+    assert together == [plain for plain in without_raw for _ in range(TOGETHER)]
     for value, row, plain in zip(values, rows.to_pylist(), without_raw, strict=True):
         _check_row(mapping, descriptor, value, row, plain)
 

@@ -1,0 +1,14 @@
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef class Block:
+    """Memory that the last owner of a buffer in it gives back."""
+
+    cdef uint8_t* data
+    cdef int64_t capacity
+
+    cdef void resize(self, int64_t size) except *
+
+
+cdef Block new_block(int64_t size)
+cdef object buffer_of(Block block, int64_t start, int64_t size)
