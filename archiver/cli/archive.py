@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, seconds_of
+from archiver.cli.json_lines import wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of
 from archiver.errors import ConfigError
 
 INTERRUPTED = 130
@@ -23,7 +24,7 @@ def archive(
         bool,
         typer.Option("--accept-gap", help="Where a log lost offsets before they were archived, record it and go on."),
     ] = False,
-    as_json: AsJson = False,
+    json: AsJsonElsewhere = None,
 ) -> None:
     """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
     from archiver.cli.archive_events import JsonObserver
@@ -34,6 +35,7 @@ def archive(
     from archiver.ingest.job import ArchiveJob
     from archiver.ingest.stopping import stop_on_signals
 
+    as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any, Self, TextIO
 
+from archiver.cli.json_lines import error_json, write_line
 from archiver.ingest.observer import Step
 from archiver.ingest.plan import PartitionView, PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
@@ -35,7 +34,7 @@ class JsonObserver:
 
     def schema_registry_down(self, topic: str, error: ContextError) -> None:
         """Write `schema_registry_down`."""
-        self._write("schema_registry_down", topic=topic, error=_error(error))
+        self._write("schema_registry_down", topic=topic, error=error_json(error))
 
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Write `looked`, with the partitions that have something to archive."""
@@ -52,16 +51,18 @@ class JsonObserver:
         self._write("wave_planned", wave=wave, ranges=planned)
 
     def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
-        """Write `task_finished`, with the task's own measures."""
+        """Write `task_finished`, with the task's own measures and the seconds of its steps."""
         covered = [_range(each) for each in result.ranges]
+        measures = {name: value for name, value in asdict(result.metrics).items() if not name.endswith("_seconds")}
         self._write(
             "task_finished",
             topic=topic,
             planned=_range(planned),
             covered=covered,
-            **asdict(result.metrics),
-            seconds=(result.finished_ns - result.started_ns) / 1e9,
-            error=_error(result.error) if result.error else None,
+            **measures,
+            steps={step: round(seconds, 6) for step, seconds in result.metrics.steps.items()},
+            seconds=round((result.finished_ns - result.started_ns) / 1e9, 6),
+            error=error_json(result.error) if result.error else None,
         )
 
     def step_finished(self, topic: str, step: Step, seconds: float) -> None:
@@ -74,7 +75,7 @@ class JsonObserver:
 
     def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
         """Write `failed`."""
-        self._write("failed", topic=topic, partition=partition, error=_error(error))
+        self._write("failed", topic=topic, partition=partition, error=error_json(error))
 
     def finished(self, report: JobReport) -> None:
         """Write `finished`, with the whole report."""
@@ -88,23 +89,11 @@ class JsonObserver:
         )
 
     def _write(self, event: str, **values: Any) -> None:
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
-        self._out.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._out.flush()
+        write_line(event, out=self._out, **values)
 
 
 def _range(each: PlannedRange | TranslatedRange) -> dict[str, int]:
     return {"partition": each.partition, "start_offset": each.start_offset, "end_offset": each.end_offset}
-
-
-def _error(error: ContextError) -> dict[str, Any]:
-    context = {name: str(value) for name, value in error.context.items()}
-    return {
-        "kind": type(error).__name__,
-        "message": error.message,
-        "context": context,
-        "retryable": error.retryable,
-    }
 
 
 def _topic(topic: TopicReport) -> dict[str, Any]:
@@ -124,9 +113,9 @@ def _topic(topic: TopicReport) -> dict[str, Any]:
                 "to_offset": each.to_offset,
                 "records": each.records,
                 "lost_offsets": each.lost_offsets,
-                "error": _error(each.error) if each.error else None,
+                "error": error_json(each.error) if each.error else None,
             }
             for each in topic.partitions
         ],
-        "error": _error(topic.error) if topic.error else None,
+        "error": error_json(topic.error) if topic.error else None,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -82,9 +82,3 @@ class Bars:
             self.console.print(
                 f"[bold red]{where}[/]: {type(error).__name__}: {error}", highlight=False, soft_wrap=True
             )
-
-
-def error_json(error: ContextError) -> dict[str, Any]:
-    """An error for a machine."""
-    context = {name: str(value) for name, value in error.context.items()}
-    return {"kind": type(error).__name__, "message": error.message, "context": context, "retryable": error.retryable}

@@ -16,6 +16,13 @@ ConfigPath = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON for machines instead of text for people.")]
 
+AsJsonElsewhere = Annotated[
+    bool | None,
+    typer.Option(
+        "--json/--no-json", help="JSON lines or text; without either text on a terminal, JSON lines elsewhere."
+    ),
+]
+
 DEFAULT_CONFIG = Path("archiver.toml")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from archiver.cli.bars import Bars, error_json
+from archiver.cli.bars import Bars
+from archiver.cli.json_lines import error_json, write_line
 from archiver.upkeep.orphan_report import Orphan, OrphansReport, TopicOrphans
 from schema_mapping.errors import ContextError
 
@@ -65,18 +65,17 @@ def print_report(console: Console, report: OrphansReport) -> None:
     console.print(f"{deleted:,} of {found:,} orphans deleted, {report.seconds:.1f} s", highlight=False)
 
 
-def report_json(report: OrphansReport) -> str:
-    """The report for a machine, every object named."""
-    return json.dumps(
-        {
-            "deletes": report.deletes,
-            "older_than_seconds": report.older_than,
-            "spool_folders": report.spool_folders,
-            "seconds": round(report.seconds, 3),
-            "topics": [_topic(each) for each in report.topics],
-        },
-        indent=2,
-        ensure_ascii=False,
+def write_report(report: OrphansReport) -> None:
+    """Tell a machine: a line for each topic with every object, and one for the run."""
+    for each in report.topics:
+        write_line("orphans", **_topic(each))
+    write_line(
+        "finished",
+        succeeded=report.succeeded,
+        deletes=report.deletes,
+        older_than_seconds=report.older_than,
+        spool_folders=report.spool_folders,
+        seconds=round(report.seconds, 3),
     )
 
 

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.cli.json_lines import wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath
 
 
 def reprocess(
@@ -23,18 +24,19 @@ def reprocess(
         list[str] | None, typer.Option("--code", help="Only errors of this code (truncated, …); may be given again.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
-    as_json: AsJson = False,
+    json: AsJsonElsewhere = None,
 ) -> None:
     """Decode rows with `__err__` again by the schema that the configuration names now.
 
     The files that hold them are rewritten in one commit; offsets, order and bytes stay as they are.
     """
-    from archiver.cli.reprocess_view import BarObserver, print_report, report_json
+    from archiver.cli.reprocess_view import BarObserver, print_report, write_report
     from archiver.config import load_config
     from archiver.upkeep.error_rows import ErrorFilter
     from archiver.upkeep.reprocess import Reprocess
     from archiver.upkeep.reprocess_report import SilentObserver
 
+    as_json = wants_json(json)
     with reported(as_json=as_json):
         wanted = ErrorFilter(
             codes=frozenset(code or ()),
@@ -45,7 +47,7 @@ def reprocess(
         loaded = load_config(config)
         if as_json:
             report = Reprocess(loaded, topic, wanted, SilentObserver(), dry_run=dry_run).run()
-            typer.echo(report_json(report))
+            write_report(report)
         else:
             console = Console(soft_wrap=True)
             with BarObserver(console) as observer:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from rich.console import Console
 from rich.table import Table
 
 from archiver.cli.bars import Bars
+from archiver.cli.json_lines import error_json, write_line
 from archiver.upkeep.reprocess_file import FileResult
 from archiver.upkeep.reprocess_report import ReprocessReport
 from schema_mapping.errors import ContextError
@@ -43,28 +42,24 @@ def print_report(console: Console, report: ReprocessReport) -> None:
     console.print(_outcome(report), highlight=False)
 
 
-def report_json(report: ReprocessReport) -> str:
-    """The report for a machine."""
-    return json.dumps(
-        {
-            "topic": report.topic,
-            "table": report.table,
-            "dry_run": report.dry_run,
-            "schema_version": report.schema_version,
-            "commit_id": report.commit_id,
-            "files_read": len(report.results) + len(report.failures),
-            "files_rewritten": report.files,
-            "errors": [
-                {"part": part, "code": code, "found": found, "mended": report.mended[part, code]}
-                for (part, code), found in sorted(report.found.items())
-            ],
-            "failures": [
-                {"file": path, "error": type(error).__name__, "message": str(error)}
-                for path, error in sorted(report.failures.items())
-            ],
-            "seconds": round(report.seconds, 3),
-        },
-        indent=2,
+def write_report(report: ReprocessReport) -> None:
+    """Tell a machine."""
+    write_line(
+        "reprocessed",
+        succeeded=report.succeeded,
+        topic=report.topic,
+        table=report.table,
+        dry_run=report.dry_run,
+        schema_version=report.schema_version,
+        commit_id=report.commit_id,
+        files_read=len(report.results) + len(report.failures),
+        files_rewritten=report.files,
+        errors=[
+            {"part": part, "code": code, "found": found, "mended": report.mended[part, code]}
+            for (part, code), found in sorted(report.found.items())
+        ],
+        failures=[{"file": path, **error_json(error)} for path, error in sorted(report.failures.items())],
+        seconds=round(report.seconds, 3),
     )
 
 

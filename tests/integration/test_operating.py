@@ -105,7 +105,7 @@ def test_a_service_is_seen_from_outside(stack: Stack) -> None:
             traces={"endpoint": endpoint, "headers": "x-token=abc"},
         )
         stack.produce(topic, *({"value": b"%d" % number, "partition": number % 2} for number in range(600)))
-        command = [str(ARCHIVER), "archive", "--config", str(config), "--every", "1s", "--json"]
+        command = [str(ARCHIVER), "archive", "--config", str(config), "--every", "1s"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
             try:
                 eventually(lambda: get(f"http://{address}/health")[0] == 200)
@@ -126,7 +126,9 @@ def test_a_service_is_seen_from_outside(stack: Stack) -> None:
     assert job.returncode == 1, errors
     events = [json.loads(line) for line in output.splitlines()]
     task = next(event for event in events if event["event"] == "task_finished")
-    assert {"topic", "planned", "covered", "source_bytes", "fetch_seconds", "write_seconds", "seconds"} <= task.keys()
+    assert {"topic", "planned", "covered", "source_bytes", "file_bytes", "seconds"} <= task.keys()
+    assert list(task["steps"]) == ["fetch", "decode", "write", "upload"]
+    assert all(0.0 < seconds <= task["seconds"] for seconds in task["steps"].values())
     assert {event["step"] for event in events if event["event"] == "step_finished"} == {"stage", "commit"}
     names = [span.name for span in collector.spans]
     assert {"wave", "task", "fetch", "decode", "write", "upload", "stage", "commit"} <= set(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,32 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     error = json.loads(done.stderr)
     assert error["error"] == "ConfigError"
     assert error["context"] == {"file": str(tmp_path / "nowhere.toml")}
+
+
+@pytest.mark.parametrize("command", [["archive"], ["reconcile"], ["reprocess", "orders"], ["orphans"]])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
+def test_jobs_speak_json_where_nobody_reads_along(tmp_path: Path, command: list[str], options: list[str]) -> None:
+    nowhere = [*command, "--config", str(tmp_path / "nowhere.toml"), *options]
+    assert is_json(RUNNER.invoke(app, nowhere).stderr) is ("--no-json" not in options)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_jobs_speak_text_on_a_terminal(tmp_path: Path, options: list[str]) -> None:
+    nowhere = ["archive", "--config", str(tmp_path / "nowhere.toml"), *options]
+    ours, theirs = os.openpty()
+    try:
+        run = [sys.executable, "-c", "from archiver.cli import main; main()", *nowhere]
+        done = subprocess.run(run, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert is_json(done.stderr) is ("--json" in options)
+
+
+def is_json(text: str) -> bool:
+    assert "nowhere.toml" in text
+    return text.startswith("{")
 
 
 def test_an_unreachable_broker_stops_before_any_work_and_is_named(config: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from archiver.cli.orphans_view import SHOWN, BarObserver, print_report, report_json
+from archiver.cli.orphans_view import SHOWN, BarObserver, print_report, write_report
 from archiver.errors import StorageDenied
 from archiver.upkeep.orphan_report import KeptFor, Orphan, OrphanKind, OrphansReport, TopicOrphans
 
@@ -44,8 +44,13 @@ def test_a_dry_run_names_what_would_go() -> None:
 
 def test_a_removal_says_what_went() -> None:
     assert "3 of 4 orphans deleted, 1.5 s" in shown(report(4, deletes=True))
-    told = json.loads(report_json(report(4, deletes=True)))
-    (topic,) = told["topics"]
+
+
+def test_a_machine_hears_of_every_object(capsys: pytest.CaptureFixture[str]) -> None:
+    write_report(report(4, deletes=True))
+    topic, finished = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (finished["event"], finished["succeeded"], finished["deletes"]) == ("finished", False, True)
+    assert (topic["event"], topic["topic"], topic["objects"]) == ("orphans", "orders", 99)
     assert [each["deleted"] for each in topic["orphans"]] == [False, True, True, True]
     assert topic["kept"] == {KeptFor.AGE: 3}
     assert topic["failures"][0]["file"] == "s3://b/0"

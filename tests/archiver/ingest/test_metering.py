@@ -134,6 +134,7 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         {"partition": 1, "next_offset": 10, "last_stable": 60},
     ]
     done, failed = (event for event in events if event["event"] == "task_finished")
-    assert (done["source_bytes"], done["fetch_seconds"], done["upload_seconds"]) == (9_000, 0.5, 0.25)
+    assert (done["source_bytes"], done["steps"]["fetch"], done["steps"]["upload"]) == (9_000, 0.5, 0.25)
+    assert list(done["steps"]) == ["fetch", "decode", "write", "upload"]
     assert (done["seconds"], done["error"]) == (3.0, None)
     assert failed["error"]["kind"] == "BrokerUnavailable"
