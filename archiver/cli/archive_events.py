@@ -19,8 +19,8 @@ from schema_mapping.errors import ContextError
 class JsonObserver:
     """Tells a machine: one JSON object a line, each with `time` and `event`."""
 
-    def __init__(self, out: TextIO = sys.stdout) -> None:
-        self._out = out
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
 
     def __enter__(self) -> Self:
         return self
