@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
 from archiving.cost import measured
 from archiving.setting import Setting
@@ -66,7 +68,7 @@ def serve(name: str, setting: Setting) -> None:
     side.warm_up()
     answer({"name": side.name})
     for _ in sys.stdin:
-        answer(asdict(measured(side.turn)) | {"notes": side.notes()})
+        answer(asdict(measured(side.turn)) | {"notes": side.notes(), "profile": side.profile()})
 
 
 def answer(found: dict[str, Any]) -> None:
@@ -80,7 +82,10 @@ class Player:
 
     def __init__(self, name: str, arguments: list[str]) -> None:
         command = [sys.executable, __file__, "--be", name, *arguments]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        paths = os.pathsep.join(filter(None, (str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": paths}
+        )
         self.name: str = self._answer()["name"]
 
     def turn(self) -> dict[str, Any]:
@@ -130,6 +135,10 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "records": turns[0]["records"],
         "split": turns[-1]["split"],
         "notes": turns[-1]["notes"],
+        "profile": {
+            stage: round(statistics.median(each["profile"][stage] * 1e6 / each["records"] for each in turns), 3)
+            for stage in turns[-1]["profile"]
+        },
     }
 
 
@@ -199,6 +208,19 @@ def show(found: dict[str, dict[str, Any]]) -> None:
     console.print(table)
     for name, each in found.items():
         console.print(f"{name}, the last turn: CPU seconds by process {each['split']} {each['notes'] or ''}")
+        if each["profile"]:
+            show_profile(console, name, each["profile"])
+
+
+def show_profile(console: Console, name: str, profile: dict[str, float]) -> None:
+    """Print where the tasks' time goes, the dearest stage first."""
+    table = Table(title=f"{name}: CPU seconds of the tasks for a million records, medians")
+    for heading in ("stage", "seconds", "share"):
+        table.add_column(heading, justify="left" if heading == "stage" else "right")
+    whole = sum(profile.values())
+    for stage, seconds in sorted(profile.items(), key=lambda one: -one[1]):
+        table.add_row(stage, f"{seconds:.3f}", f"{seconds / whole:.0%}")
+    console.print(table)
 
 
 if __name__ == "__main__":

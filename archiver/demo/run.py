@@ -19,6 +19,7 @@ from archiver.engine.spark import SparkEngine
 from archiver.errors import ConfigError, ReplayError
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.report import JobReport
+from archiver.ingest.task import MODULES
 from archiver.local import Endpoints, LocalStack
 from archiver.local.progress import followed
 from archiver.replay import ReplayConsumer
@@ -143,7 +144,7 @@ class Demo:
 
 def _start_spark(endpoints: Endpoints) -> SparkEngine:
     options = settings.sql_options(endpoints, settings.fetch_iceberg(lambda _: None))
-    return SparkEngine.start({"master": "local[2]", **options})
+    return SparkEngine.start({"master": "local[2]", **options}, preloaded=MODULES)
 
 
 def check_folder(folder: Path) -> None:

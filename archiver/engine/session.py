@@ -11,13 +11,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from archiver.engine.java import require_java
 from archiver.engine.quiet import filtered_children
+from archiver.engine.worker_daemon import PRELOADED
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError
 
@@ -25,7 +26,10 @@ DEFAULT_MASTER = "local[*]"
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "archiver.engine.worker_daemon",
 }
+_LOCAL_JAVA = "-XX:TieredStopAtLevel=1"
+"""The driver's JVM schedules a few tasks and sees no record: its optimising compiler took more than all it does."""
 _DEFAULTS = {
     "spark.app.name": "archiver",
     "spark.ui.enabled": "false",
@@ -64,15 +68,15 @@ def _check_submitted(options: Mapping[str, str]) -> None:
             )
 
 
-def start_session(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+def start_session(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> tuple[SparkSession, bool]:
     """Start the session `options` describe; the flag says so. Where one is active, make a new one beside it.
 
-    Raises as `check_spark` does, and EngineError where Spark does not start.
+    `preloaded` are modules that a new local session's workers find imported. Raises as `check_spark` does, and EngineError where Spark does not start.
     """
     check_spark(options)
     remote = options.get("remote")
     try:
-        return _join_connect(remote, options) if remote else _start_classic(options)
+        return _join_connect(remote, options) if remote else _start_classic(options, preloaded)
     except ContextError:
         raise
     except Exception as error:
@@ -93,14 +97,14 @@ def _join_connect(remote: str, options: Mapping[str, str]) -> tuple[SparkSession
     return builder.create(), True
 
 
-def _start_classic(options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+def _start_classic(options: Mapping[str, str], preloaded: Sequence[str]) -> tuple[SparkSession, bool]:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active.newSession(), False
     if is_submitted(os.environ):
         settings = _given(options)
     else:
-        settings = classic_settings(options)
+        settings = classic_settings(options, preloaded)
         prepare_environment(settings, os.environ)
     builder = SparkSession.builder
     for key, value in settings.items():
@@ -120,19 +124,27 @@ def _own_interrupt() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def classic_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Every setting of a classic session: our defaults, then `options`."""
+def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> dict[str, str]:
+    """Every setting of a classic session: our defaults, then `options`; on this machine, what its workers preload."""
     master = options.get("master") or options.get("spark.master") or DEFAULT_MASTER
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
-        settings |= _LOCAL_DEFAULTS
+        settings |= _LOCAL_DEFAULTS | {f"spark.executorEnv.{PRELOADED}": ",".join(preloaded)}
     settings |= _given(options)
     settings["spark.master"] = master
-    if "log4j2.configurationFile" not in settings.get("spark.driver.extraJavaOptions", ""):
-        logging = importlib.resources.files("archiver.engine") / "log4j2.properties"
-        given = settings.get("spark.driver.extraJavaOptions", "")
-        settings["spark.driver.extraJavaOptions"] = f"{given} -Dlog4j2.configurationFile={logging}".strip()
+    settings["spark.driver.extraJavaOptions"] = _java_options(
+        settings.get("spark.driver.extraJavaOptions", ""), is_local=master.startswith("local")
+    )
     return settings
+
+
+def _java_options(given: str, *, is_local: bool) -> str:
+    """The options given, after our defaults: of two that contradict each other, Java takes the last."""
+    options = [_LOCAL_JAVA, given] if is_local else [given]
+    if "log4j2.configurationFile" not in given:
+        logging = importlib.resources.files("archiver.engine") / "log4j2.properties"
+        options.append(f"-Dlog4j2.configurationFile={logging}")
+    return " ".join(filter(None, options))
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:

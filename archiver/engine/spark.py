@@ -38,12 +38,13 @@ class SparkEngine:
         self.slots = _count_slots(session)
 
     @classmethod
-    def start(cls, options: Mapping[str, str]) -> Self:
+    def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = ()) -> Self:
         """Start, or join, the session that `options` (the configuration's `[spark]`) describe.
 
+        `preloaded` names the modules of its tasks: workers on this machine have them imported before they start.
         Raises ConfigError for an option that isn't Spark's, and EngineError where Spark does not start.
         """
-        session, owned = start_session(options)
+        session, owned = start_session(options, preloaded)
         return cls(session, owned=owned)
 
     @property

@@ -19,6 +19,7 @@ from archiver.errors import TopicBusy
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
+from archiver.ingest.task import MODULES
 from archiver.ingest.task_values import TopicTarget
 from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
@@ -203,7 +204,7 @@ class _Connected:
     def engine(self) -> Engine:
         from archiver.engine.spark import SparkEngine
 
-        return self._closing.enter_context(SparkEngine.start(self._config.spark))
+        return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
 
 
 def _take_lease(registry: Registry, topic: TopicRow, leases: ExitStack) -> None:

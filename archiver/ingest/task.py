@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from typing import Final
 
 from archiver.ingest.grouping import Grouper
 from archiver.ingest.range_writer import RangeWriter
@@ -17,6 +18,9 @@ from archiver.ingest.upload import Uploader
 from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
+
+MODULES: Final = (__name__, "archiver.ingest.kafka_source", "archiver.storage.parquet")
+"""What a worker imports for a task, for engines that can have it imported before."""
 
 
 def translate_range(task: TranslateTask) -> TaskResult:

@@ -72,3 +72,7 @@ class OneProcess:
     def notes(self) -> dict[str, object]:
         """Nothing."""
         return {}
+
+    def profile(self) -> dict[str, float]:
+        """None is taken."""
+        return {}

@@ -6,8 +6,9 @@ from data import message_type
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.config import load_config
-from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.ingest.task import MODULES
+from archiving.profile import ProfilingEngine
 from archiving.setting import SLOTS, Setting
 from tests.stack import Stack
 
@@ -25,7 +26,7 @@ class Ours:
         found = FileDescriptorSet()
         file.CopyToProto(found.file.add())
         self._descriptors.write_bytes(found.SerializeToString())
-        self._engine = SparkEngine.start({"master": SLOTS})
+        self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=MODULES)
         self.last: JobReport | None = None
 
     def warm_up(self) -> None:
@@ -34,6 +35,7 @@ class Ours:
 
     def turn(self) -> int:
         """Archive the topic."""
+        self._engine.seconds.clear()
         return self._archive(self._setting.topic)
 
     def _archive(self, topic: str) -> int:
@@ -51,4 +53,8 @@ class Ours:
             return {}
         metrics = self.last.topics[0].metrics
         names = ("fetch_seconds", "translate_seconds", "write_seconds", "upload_seconds", "file_bytes", "raw_values")
-        return {name: round(getattr(metrics, name), 2) for name in names} | {"table": self.last.topics[0].table}
+        return {name: round(getattr(metrics, name), 2) for name in names}
+
+    def profile(self) -> dict[str, float]:
+        """CPU seconds of its last turn's tasks, by stage."""
+        return dict(self._engine.seconds)

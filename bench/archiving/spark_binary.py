@@ -58,3 +58,7 @@ class SparkBinary:
     def notes(self) -> dict[str, object]:
         """Nothing."""
         return {}
+
+    def profile(self) -> dict[str, float]:
+        """None is taken."""
+        return {}

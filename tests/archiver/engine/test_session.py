@@ -26,9 +26,21 @@ def test_a_cluster_keeps_its_own_addresses():
     assert "PYSPARK_PYTHON" not in environment
 
 
-def test_java_options_of_the_operator_are_kept():
-    given = {"master": "local[1]", "spark.driver.extraJavaOptions": "-Xss4m"}
-    assert classic_settings(given)["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=")
+@pytest.mark.parametrize("master", ["local[1]", "spark://head:7077"])
+def test_java_options_of_the_operator_are_kept_and_win(master: str):
+    given = {"master": master, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
+    options = classic_settings(given)["spark.driver.extraJavaOptions"].split()
+    levels = [each for each in options if each.startswith("-XX:TieredStopAtLevel=")]
+    assert levels[-1] == "-XX:TieredStopAtLevel=4"
+    assert (len(levels) == 2) == master.startswith("local")
+    assert options[-1].startswith("-Dlog4j2.configurationFile=")
+
+
+def test_only_workers_on_this_machine_are_forked_from_our_daemon():
+    local = classic_settings({"master": "local[2]"}, ("json", "csv"))
+    assert local["spark.python.daemon.module"] == "archiver.engine.worker_daemon"
+    assert local["spark.executorEnv.ARCHIVER_PRELOADED"] == "json,csv"
+    assert "spark.python.daemon.module" not in classic_settings({"master": "spark://head:7077"}, ("json",))
 
 
 def test_local_workers_run_this_interpreter_unless_told_otherwise():

@@ -1,0 +1,104 @@
+"""Where a task's CPU seconds go, by stage: functions of the job, wrapped in the worker that runs it.
+
+Seconds are the calling thread's own, and a stage inside another counts once. What no function accounts for, threads of
+Arrow's and of the object store's client included, is the process's time less all of these: `other`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial, wraps
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from archiver.engine.runner import Outcome
+from archiver.engine.spark import SparkEngine
+from archiver.ingest import range_reader, range_writer, translate
+from archiver.ingest.fetch import PartitionFetcher
+from archiver.ingest.grouping import Grouper
+from archiver.ingest.translate import Translator
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.writer import ParquetSegmentWriter
+from archiver.wire.inflate import Inflater
+
+STAGES: tuple[tuple[Any, str, str], ...] = (
+    (PartitionFetcher, "fetch", "fetch"),
+    (Inflater, "inflate", "decompress batches"),
+    (range_reader, "decode_batches", "decode batches"),
+    (Grouper, "push", "group batches"),
+    (Grouper, "finish", "group batches"),
+    (translate, "decode_values", "decode values, prove exactness"),
+    (Translator, "translate", "other columns"),
+    (range_writer.RecordDigest, "of_fetched", "digest"),
+    (pq.ParquetWriter, "write_table", "Parquet writer"),
+    (pq.ParquetWriter, "close", "Parquet writer"),
+    (ParquetSegmentWriter, "write", "cut row groups, choose encodings"),
+    (ParquetSegmentWriter, "close", "cut row groups, choose encodings"),
+    (ObjectStore, "upload", "upload"),
+)
+OTHER = "other"
+
+
+class ProfilingEngine(SparkEngine):
+    """Spark, with a profile of its tasks: `seconds` by stage since it was last cleared."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.seconds: Counter[str] = Counter()
+
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+        """Run the tasks, and take their profiles off their results."""
+        for outcome in super().run_tasks(tasks, partial(profiled, run)):
+            if outcome.result is None:
+                yield outcome
+                continue
+            result, seconds = outcome.result
+            self.seconds.update(seconds)
+            yield Outcome(index=outcome.index, result=result)
+
+
+def profiled(run: Callable[[Any], Any], task: Any) -> tuple[Any, dict[str, float]]:
+    """Run a task; its result, and CPU seconds by stage."""
+    wrap_stages()
+    _seconds.clear()
+    started = time.process_time()
+    result = run(task)
+    whole = time.process_time() - started
+    return result, {**_seconds, OTHER: whole - sum(_seconds.values())}
+
+
+_seconds: Counter[str] = Counter()
+_lock = threading.Lock()
+_inside = threading.local()
+
+
+@cache
+def wrap_stages() -> None:
+    """Wrap the stages' functions, once in a process."""
+    for owner, name, stage in STAGES:
+        found = owner.__dict__[name]
+        if isinstance(found, classmethod):
+            setattr(owner, name, classmethod(_timed(found.__func__, stage)))
+        else:
+            setattr(owner, name, _timed(found, stage))
+
+
+def _timed(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    @wraps(function)
+    def timed(*arguments: Any, **named: Any) -> Any:
+        outer = getattr(_inside, "seconds", 0.0)
+        _inside.seconds = 0.0
+        started = time.thread_time()
+        try:
+            return function(*arguments, **named)
+        finally:
+            took = time.thread_time() - started
+            with _lock:
+                _seconds[stage] += took - _inside.seconds
+            _inside.seconds = outer + took
+
+    return timed
