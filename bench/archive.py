@@ -26,8 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from archiving.cost import measured
 from archiving.setting import Setting
@@ -38,6 +37,7 @@ from rich.table import Table
 from archiver.local import Endpoints, LocalStack
 from tests.stack import unique
 
+HERE = Path(__file__).resolve().parent
 WARM_RECORDS = 20_000
 PARTITIONS = 4
 SIDES = ("ours", "spark_binary", "one_process")

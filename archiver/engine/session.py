@@ -71,7 +71,8 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 def start_session(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> tuple[SparkSession, bool]:
     """Start the session `options` describe; the flag says so. Where one is active, make a new one beside it.
 
-    `preloaded` are modules that a new local session's workers find imported. Raises as `check_spark` does, and EngineError where Spark does not start.
+    `preloaded` are modules that the workers of a new session on this machine find imported. Raises as `check_spark`
+    does, and EngineError where Spark does not start.
     """
     check_spark(options)
     remote = options.get("remote")

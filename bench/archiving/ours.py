@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.ingest.task import MODULES
-from archiving.profile import ProfilingEngine
+from archiving.profiling_engine import ProfilingEngine
 from archiving.setting import SLOTS, Setting
 from tests.stack import Stack
 
@@ -26,7 +26,7 @@ class Ours:
         found = FileDescriptorSet()
         file.CopyToProto(found.file.add())
         self._descriptors.write_bytes(found.SerializeToString())
-        self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=MODULES)
+        self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=(*MODULES, "archiving.profile"))
         self.last: JobReport | None = None
 
     def warm_up(self) -> None:

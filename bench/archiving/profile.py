@@ -9,14 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial, wraps
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from archiver.engine.runner import Outcome
-from archiver.engine.spark import SparkEngine
 from archiver.ingest import range_reader, range_writer, translate
 from archiver.ingest.fetch import PartitionFetcher
 from archiver.ingest.grouping import Grouper
@@ -41,24 +39,6 @@ STAGES: tuple[tuple[Any, str, str], ...] = (
     (ObjectStore, "upload", "upload"),
 )
 OTHER = "other"
-
-
-class ProfilingEngine(SparkEngine):
-    """Spark, with a profile of its tasks: `seconds` by stage since it was last cleared."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.seconds: Counter[str] = Counter()
-
-    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
-        """Run the tasks, and take their profiles off their results."""
-        for outcome in super().run_tasks(tasks, partial(profiled, run)):
-            if outcome.result is None:
-                yield outcome
-                continue
-            result, seconds = outcome.result
-            self.seconds.update(seconds)
-            yield Outcome(index=outcome.index, result=result)
 
 
 def profiled(run: Callable[[Any], Any], task: Any) -> tuple[Any, dict[str, float]]:

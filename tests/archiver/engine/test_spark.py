@@ -24,7 +24,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @pytest.fixture(scope="module")
 def engine():
-    with SparkEngine.start({"master": "local[2]"}) as engine:
+    with SparkEngine.start({"master": "local[2]"}, preloaded=("colorsys",)) as engine:
         yield engine
 
 
@@ -37,6 +37,8 @@ def behave(task: tuple[str, Any]):
             raise DataLoss("offsets are gone", topic="orders", partition=value)
         case "raise":
             raise ZeroDivisionError("by accident")
+        case "imported":
+            return value in sys.modules
         case "die":
             os._exit(value)
         case _:
@@ -53,6 +55,11 @@ def test_every_task_has_one_outcome_and_errors_are_values(engine: SparkEngine):
     assert outcomes[1].error.context == {"topic": "orders", "partition": 3}
     assert isinstance(outcomes[2].error, EngineError)
     assert "ZeroDivisionError: by accident" in str(outcomes[2].error)
+
+
+def test_workers_find_imported_what_the_session_names(engine: SparkEngine):
+    outcomes = engine.run_tasks([("imported", "colorsys"), ("imported", "turtle")], behave)
+    assert {outcome.index: outcome.result for outcome in outcomes} == {0: True, 1: False}
 
 
 def test_a_dead_worker_takes_no_other_task_with_it(engine: SparkEngine):

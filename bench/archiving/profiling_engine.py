@@ -1,0 +1,30 @@
+"""Spark as the job's engine, with a profile of the tasks it ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from archiver.engine.runner import Outcome
+from archiver.engine.spark import SparkEngine
+from archiving.profile import profiled
+
+
+class ProfilingEngine(SparkEngine):
+    """Spark, with a profile of its tasks: `seconds` by stage since it was last cleared."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.seconds: Counter[str] = Counter()
+
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+        """Run the tasks, and take their profiles off their results."""
+        for outcome in super().run_tasks(tasks, partial(profiled, run)):
+            if outcome.result is None:
+                yield outcome
+                continue
+            result, seconds = outcome.result
+            self.seconds.update(seconds)
+            yield Outcome(index=outcome.index, result=result)
