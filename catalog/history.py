@@ -6,24 +6,14 @@ Functions take a connection inside a transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
 from psycopg.types.json import Json
 
 from catalog.model import TopicRow
 from catalog.postgres import Connection
+from catalog.versions import VersionRecord
 from schema_mapping.evolution import Change
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRecord:
-    """A schema version: when it was made (UTC), by which fingerprint it is known, and what it changed."""
-
-    version: int
-    created: datetime
-    fingerprint: str
-    changes: tuple[Change, ...]
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:

@@ -14,7 +14,6 @@ from uuid import UUID
 from catalog import files, history, journaling, known_tables, ledger, registered, restoring, rewrites, starts, topics
 from catalog.archive_table import ArchiveTable
 from catalog.claims import Claims, claims
-from catalog.history import VersionRecord
 from catalog.known_tables import KnownTable
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
@@ -22,6 +21,7 @@ from catalog.registered import RememberedSchemas
 from catalog.restoring import Restored
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
+from catalog.versions import VersionRecord
 from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment
 from schema_mapping.ledger import LedgerState

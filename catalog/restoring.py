@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from catalog import files, history, ledger, topics
 from catalog.errors import RegistryError
-from catalog.history import VersionRecord
 from catalog.model import TopicRow, TranslatedRange
 from catalog.postgres import Connection
+from catalog.versions import VersionRecord
 from schema_mapping.ledger import LedgerState
 
 

@@ -11,6 +11,7 @@ import typer
 from archiver.cli.archive import archive
 from archiver.cli.demo import demo
 from archiver.cli.failures import exit_code, print_error
+from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
 from archiver.cli.registry import registry_app
@@ -18,7 +19,6 @@ from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
 from archiver.cli.status import status
-from archiver.local.cli import local_app
 from schema_mapping.errors import ContextError
 
 app = typer.Typer(

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from archiver.config.quantities import parse_seconds
 from archiver.errors import ConfigError
 
 ConfigPath = Annotated[
@@ -28,6 +27,8 @@ DEFAULT_CONFIG = Path("archiver.toml")
 
 def seconds_of(option: str, text: str | None) -> float | None:
     """What an option says as a duration, in seconds; ConfigError where it is none."""
+    from archiver.config.quantities import parse_seconds
+
     if text is None:
         return None
     try:

@@ -12,7 +12,6 @@ from typing import Protocol
 from archiver.errors import ReplayError
 from archiver.storage.journal import TableJournal
 from archiver.storage.segment import SegmentMetadata
-from catalog.registry import Registry
 from schema_mapping.errors import ContextError, SchemaMappingError
 from schema_mapping.row import RowMapping, row_mapping_from_json
 
@@ -84,6 +83,8 @@ class RegistryMappings:
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version; CatalogError where the registry doesn't answer or doesn't know it."""
+        from catalog.registry import Registry
+
         with Registry(self._dsn, connections=1) as registry:
             topic = registry.find(cluster_id=self._cluster_id, topic=self._topic)
             return None if topic is None else registry.row_mapping(topic, version)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 from archiver.config import Config
@@ -19,9 +19,11 @@ from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
 from catalog.journal import JournalContents, JournaledCommit, JournaledSchema, journaled_schemas
 from catalog.model import TopicRow, TranslatedRange
-from catalog.registry import Registry
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
+
+if TYPE_CHECKING:
+    from catalog.registry import Registry
 
 READERS: Final = 16
 _SCHEMA: Final = "schema-"

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.integration
 
-PROGRAM = "from archiver.local.cli import local_app; local_app()"
+PROGRAM = "from archiver.cli.local import local_app; local_app()"
 
 
 def local(*words: str) -> subprocess.CompletedProcess[str]:

@@ -17,9 +17,9 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
 from archiver.upkeep.reprocess import Reprocess
 from catalog.errors import RegistryBehind
-from catalog.history import VersionRecord
 from catalog.model import FileState
 from catalog.registry import Registry
+from catalog.versions import VersionRecord
 from schema_mapping.ledger import LedgerState
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once

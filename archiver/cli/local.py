@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from archiver.local.progress import followed
-from archiver.local.stack import LocalStack
-from archiver.local.status import StackStatus
-from archiver.local.view import endpoints_table, parts_table
+if TYPE_CHECKING:
+    from archiver.local import StackStatus
 
 local_app = typer.Typer(
     help="The embedded stack: Postgres, Kafka, S3 and an Iceberg catalog on this machine.", no_args_is_help=True
@@ -27,6 +25,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 @local_app.command()
 def up(directory: Directory, as_json: AsJson = False) -> None:
     """Start what does not run yet and write DIR/archiver.toml; the servers stay up after this command."""
+    from archiver.local import LocalStack
+    from archiver.local.progress import followed
+    from archiver.local.view import endpoints_table
+
     stack = LocalStack(directory)
     with followed(Console(stderr=True)) as progress:
         done = stack.ensure(progress)
@@ -41,6 +43,9 @@ def up(directory: Directory, as_json: AsJson = False) -> None:
 @local_app.command()
 def down(directory: Directory, as_json: AsJson = False) -> None:
     """Stop the servers; the data stays, and `up` goes on with it."""
+    from archiver.local import LocalStack
+    from archiver.local.progress import followed
+
     with followed(Console(stderr=True)) as progress:
         stopped = LocalStack(directory).down(progress)
     if as_json:
@@ -56,6 +61,8 @@ def status(
     secrets: Annotated[bool, typer.Option("--secrets", help="With passwords and keys.")] = False,
 ) -> None:
     """Show every server and endpoint; exit code 0 only if all are ready."""
+    from archiver.local import LocalStack
+
     found = LocalStack(directory).status()
     if as_json:
         typer.echo(_document(found.to_json(with_secrets=secrets)))
@@ -66,6 +73,8 @@ def status(
 
 
 def _show(found: StackStatus, *, secrets: bool) -> None:
+    from archiver.local.view import endpoints_table, parts_table
+
     console = Console()
     if not found.parts:
         console.print(f"There is no stack in {found.directory}. Start one with: archiver local up --dir DIR")

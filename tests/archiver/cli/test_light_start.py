@@ -1,0 +1,48 @@
+"""What commands load before they know what to do: a help text shouldn't wait for database drivers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "confluent_kafka", "google.protobuf", "kafka", "numpy", "opentelemetry", "prometheus_client", "psutil", "psycopg",
+    "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests",
+)  # fmt: skip
+REPLAY_NEEDS = ("confluent_kafka", "google.protobuf", "numpy", "pyarrow", "pyiceberg", "requests")
+
+
+def loaded(program: str) -> set[str]:
+    tell = "print(*(name for name in HEAVY if name in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; HEAVY = {HEAVY!r}\n{program}\n{tell}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], *([name, "--help"] for name in ("archive", "replay", "orphans", "local", "registry"))]
+)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    run = f"""
+from archiver.cli.app import app
+try:
+    app({arguments!r}, standalone_mode=False)
+except SystemExit:
+    pass"""
+    assert loaded(run) == set()
+
+
+def test_a_replay_loads_neither_the_registry_nor_the_job() -> None:
+    """Footers say what a replay needs; Postgres is asked for what they don't know."""
+    assert loaded("import archiver.config, archiver.replay") <= set(REPLAY_NEEDS)
+
+
+def test_what_is_loaded_is_seen() -> None:
+    assert {"pyarrow", "psycopg"} <= loaded("import pyarrow, psycopg")
