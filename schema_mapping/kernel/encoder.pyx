@@ -17,7 +17,7 @@ from schema_mapping.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, 
 from schema_mapping.kernel.json_wire cimport JsonReader, free_reader, json_bytes
 from schema_mapping.kernel.numbers cimport put_number, wire_number
 from schema_mapping.kernel.scratch cimport Scratch
-from schema_mapping.kernel.sources cimport Source, bind_root, is_null
+from schema_mapping.kernel.sources cimport Source, bind_root, foresee, is_null
 from schema_mapping.kernel.tables cimport (
     FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, NODE_JSON, NODE_NATIVE, NODE_TIMESTAMP,
     NODE_WRAPPER, Node, OP_ASIDE, OP_BYTES, OP_FLOAT, OP_GROUP, OP_MAP, Tables,
@@ -110,6 +110,7 @@ cdef inline uint8_t* write_field(Writer* w, int index, int64_t i, uint8_t* p) no
     if field.op == OP_ASIDE:
         return put_stretch(w, p, w.aside[index].start, w.aside[index].end)
     if field.flags & FIELD_LIST:
+        foresee(source.offsets + i + source.shift)
         return write_list(w, index, source.offsets[i + source.shift], source.offsets[i + source.shift + 1], p)
     return write_value(w, index, source, i, p)
 

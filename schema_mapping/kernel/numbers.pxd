@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from schema_mapping.kernel.sources cimport Source
+from schema_mapping.kernel.sources cimport Source, foresee
 from schema_mapping.kernel.tables cimport (
     FIELD_WIDE, Field, OP_BOOL, OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_INT32, OP_INT64, OP_LAST_VARINT,
     OP_SINT32, OP_SINT64, OP_UINT32,
@@ -21,10 +21,13 @@ cdef inline uint64_t wire_number(Writer* w, int index, const Source* source, int
     cdef uint64_t value
     cdef uint32_t half
     if field.op == OP_INT64 or field.op == OP_FIXED64 or field.op == OP_DOUBLE:
+        foresee(source.values + at * 8)
         return load64(source.values + at * (16 if field.flags & FIELD_WIDE else 8))
     elif field.op == OP_INT32:
+        foresee(source.values + at * 4)
         return <uint64_t><int64_t><int32_t>load32(source.values + at * 4)
     elif field.op == OP_UINT32 or field.op == OP_FIXED32 or field.op == OP_FLOAT:
+        foresee(source.values + at * 4)
         return load32(source.values + at * 4)
     elif field.op == OP_BOOL:
         return (source.values[at >> 3] >> (at & 7)) & 1

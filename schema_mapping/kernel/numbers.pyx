@@ -4,7 +4,7 @@
 from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from schema_mapping.kernel.sources cimport Source
+from schema_mapping.kernel.sources cimport Source, foresee
 from schema_mapping.kernel.tables cimport Enumeration, hash_name
 from schema_mapping.kernel.writer cimport NOT_A_NUMBER, Writer
 
@@ -17,6 +17,8 @@ cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at)
     cdef uint32_t place
     cdef int found
     cdef uint64_t slot
+    foresee(source.offsets + at)
+    foresee(text)
     if size and text[0] > 57:
         place = hash_name(text, size) & <uint32_t>e.name_mask
         while True:

@@ -5,6 +5,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.kernel.tables cimport Field, Node
 
+cdef extern from *:
+    void __builtin_prefetch(const void*) noexcept nogil
+
+cdef enum:
+    FORESIGHT = 192         # bytes
+
 # Row i of a row space is value i + shift of the buffers.
 cdef struct Source:
     const uint8_t* validity
@@ -32,6 +38,11 @@ cdef struct Sources:
 cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
     i += source.shift
     return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
+
+
+# Rows are written from the last to the first; a message has more columns than the machine itself follows.
+cdef inline void foresee(const void* p) noexcept nogil:
+    __builtin_prefetch(<const uint8_t*>p - FORESIGHT)
 
 
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil

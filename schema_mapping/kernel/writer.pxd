@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from schema_mapping.kernel.aside cimport Stretch
 from schema_mapping.kernel.json_wire cimport JsonReader
 from schema_mapping.kernel.scratch cimport Scratch
-from schema_mapping.kernel.sources cimport Source, Sources, is_null
+from schema_mapping.kernel.sources cimport Source, Sources, foresee, is_null
 from schema_mapping.kernel.tables cimport Enumeration, Field, Node
 from schema_mapping.kernel.wire cimport put_varint
 
@@ -75,6 +75,8 @@ cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int6
     i += source.shift
     start = source.offsets[i]
     length = source.offsets[i + 1] - start
+    foresee(source.offsets + i)
+    foresee(source.data + start)
     p = make_room(w, p, length + ROOM)
     if p == NULL or length == 0:
         return p
