@@ -34,7 +34,7 @@ from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.model import DataFileInfo, TranslatedRange
-from catalog.offsets import advance, encode_offsets, encode_ranges
+from catalog.offsets import advance, encode_offsets, encode_ranges, encode_spans
 
 _LOG = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
 
 def _lost(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
     lost = tuple(one for one in ranges if one.lost)
-    return {keys.LOST: encode_ranges(lost)} if lost else {}
+    return {keys.LOST: encode_spans(lost)} if lost else {}
 
 
 def _sort_order_id(table: ArchiveTable) -> int | None:

@@ -42,6 +42,23 @@ def decode_ranges(text: str) -> dict[int, tuple[int, int]]:
     return {int(partition): (start, end) for partition, (start, end) in json.loads(text).items()}
 
 
+def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
+    """The snapshot summary's `archiver.lost`: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
+    found: dict[str, list[int]] = {}
+    for one in in_order(ranges):
+        found.setdefault(str(one.partition), []).extend((one.start_offset, one.end_offset))
+    return json.dumps(found, separators=(",", ":"))
+
+
+def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
+    """What `encode_spans` gave: partition, start and end of each range."""
+    return tuple(
+        (int(partition), start, end)
+        for partition, edges in json.loads(text).items()
+        for start, end in zip(edges[::2], edges[1::2], strict=True)
+    )
+
+
 def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
     """First start and last end by partition; ValueError where a partition's ranges leave a gap or overlap."""
     found: dict[int, tuple[int, int]] = {}

@@ -102,6 +102,7 @@ def open_topic(
         table = catalog.ensure(
             topic, change, partition_by=config.partition_by, partition_source=config.partition_source
         )
+        registry.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
         row, change = assign(table)
     kept = journal.of_table(table)

@@ -21,6 +21,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers, table_info
+from archiver.upkeep.told_losses import told_losses
 from archiver.upkeep.unreferenced import continuing_ranges
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange, merge
@@ -99,7 +100,7 @@ class Rebuild:
             table_uuid=table.uuid,
             state=state,
             records=[each.record for each in journal.schemas],
-            ranges=_ranges(journal, files, footers),
+            ranges=_ranges(table, journal, files, footers),
         )
         versions = frozenset(each.version for each in registry.ledger(topic).versions)
         staged = registry.stage(
@@ -162,10 +163,17 @@ def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
 
 
 def _ranges(
-    journal: JournalContents, files: Mapping[str, TableFile], footers: Mapping[str, SegmentMetadata]
+    table: ArchiveTable,
+    journal: JournalContents,
+    files: Mapping[str, TableFile],
+    footers: Mapping[str, SegmentMetadata],
 ) -> list[tuple[TranslatedRange, str | None]]:
-    """The table's ranges: the journal's, and those of files it doesn't know, which take the place of what is gone."""
-    found = {(one.partition, one.start_offset): (one, commit_id) for one, commit_id in journal.ranges}
+    """The table's ranges: the journal's, and those of files it doesn't know, which take the place of what is gone.
+
+    Accepted gaps that the journal doesn't know are those that snapshots tell of.
+    """
+    known = [*told_losses(table), *journal.ranges]
+    found = {(one.partition, one.start_offset): (one, commit_id) for one, commit_id in known}
     for path, footer in footers.items():
         one = range_of(path, footer, table_info(files[path], footer))
         if one is None:

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 
 from catalog.errors import TableError
 from catalog.model import PartitionOffset
-from catalog.offsets import advance, decode_offsets, decode_ranges, encode_offsets, encode_ranges, spans
+from catalog.offsets import (
+    advance,
+    decode_offsets,
+    decode_ranges,
+    decode_spans,
+    encode_offsets,
+    encode_ranges,
+    encode_spans,
+    spans,
+)
 from tests.catalog.memory import span
 
 OFFSETS = st.dictionaries(
@@ -40,6 +49,13 @@ def test_ranges_of_a_snapshot_are_spans_of_partitions():
     ranges = (span(1, 5, 9), span(0, 20, 30), span(0, 10, 20))
     assert encode_ranges(ranges) == '{"0":[10,30],"1":[5,9]}'
     assert decode_ranges(encode_ranges(ranges)) == spans(ranges) == {0: (10, 30), 1: (5, 9)}
+
+
+def test_gaps_of_a_partition_stay_apart():
+    lost = (span(0, 20, 25), span(1, 5, 9), span(0, 10, 15))
+    assert encode_spans(lost) == '{"0":[10,15,20,25],"1":[5,9]}'
+    assert decode_spans(encode_spans(lost)) == ((0, 10, 15), (0, 20, 25), (1, 5, 9))
+    assert decode_spans("{}") == ()
 
 
 @pytest.mark.parametrize("second", [(11, 20), (9, 20), (0, 10)])
