@@ -1,8 +1,9 @@
 """Named points where a test can make the job die, one after each step that a crash could come between.
 
 `ARCHIVER_FAULT=after_stage:kill` ends the process with SIGKILL at that point; `:raise` raises `InjectedFault`;
-`:pause` waits there to be killed from outside. `@n` means only the n-th passage in a process: `after_upload:kill@2`.
-Without the variable a point costs a dictionary lookup. Points of tasks act in Spark's Python workers.
+`:pause` waits there to be killed from outside, `:stop` suspends the process until SIGCONT. `@n` means only the n-th
+passage in a process: `after_upload:kill@2`. Without the variable a point costs a dictionary lookup. Points of tasks act
+in Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 from archiver.errors import ConfigError, InjectedFault
 
 VARIABLE: Final = "ARCHIVER_FAULT"
-_FAULT = re.compile(r"(?P<point>\w+):(?P<action>kill|raise|pause)(@(?P<passage>\d+))?")
+_FAULT = re.compile(r"(?P<point>\w+):(?P<action>kill|raise|pause|stop)(@(?P<passage>\d+))?")
 _PAUSE_SECONDS: Final = 3600
 _passages: Counter[str] = Counter()
 
@@ -46,7 +47,7 @@ def pass_point(point: FaultPoint) -> None:
     fault = _FAULT.fullmatch(wanted)
     if fault is None or fault["point"] not in FaultPoint.__members__.values():
         raise ConfigError(
-            f"{VARIABLE} is POINT:kill, POINT:raise or POINT:pause, with @n for the n-th passage",
+            f"{VARIABLE} is POINT:kill, :raise, :pause or :stop, with @n for the n-th passage",
             value=wanted,
             points=[str(known) for known in FaultPoint],
         )
@@ -60,5 +61,7 @@ def pass_point(point: FaultPoint) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "raise":
             raise InjectedFault("A test asked for a failure here", point=str(point))
+        case "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
         case _:
             time.sleep(_PAUSE_SECONDS)

@@ -16,7 +16,7 @@ from catalog.commit import CommitOutcome, Committed, Moved, Patience, Unresolved
 from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.tables import TableCatalog
 from tests.integration.catalog_files import assigned, bare, made, new_topic, written
-from tests.integration.lossy_proxy import Fault, LossyProxy, lossy_proxy
+from tests.lossy_catalog import Fault, LossyProxy, lossy_proxy
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration

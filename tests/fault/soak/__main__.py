@@ -1,0 +1,49 @@
+"""`python -m tests.fault.soak`: plays numbered rounds of faults; exit code 1 where anything was lost or doubled."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from archiver.local import LocalStack
+from tests.fault.soak.results import Results
+from tests.fault.soak.run import soak, stack_in
+from tests.fault.soak.servers import Servers
+
+
+def main(arguments: list[str]) -> int:
+    """Play, and print the summary."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fault.soak", description=__doc__)
+    parser.add_argument("--faults", type=int, default=200, help="rounds in all, those of earlier runs included")
+    parser.add_argument("--seed", type=int, default=1, help="which rounds these are")
+    parser.add_argument("--out", type=Path, default=Path("docs/faults.json"), help="where results are kept")
+    parser.add_argument("--resume", action="store_true", help="go on where the file's results end")
+    parser.add_argument("--minutes", type=float, help="end after about so long")
+    parser.add_argument(
+        "--stack", type=Path, help="a folder for servers of its own, left running (default: a fresh one)"
+    )
+    given = parser.parse_args(arguments)
+    results = Results.open(given.out, seed=given.seed, resume=given.resume)
+    with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
+        folder = given.stack or Path(scratch) / "stack"
+        try:
+            stack = stack_in(folder, Path(scratch))
+            soak(
+                stack,
+                Servers(folder),
+                results,
+                rounds=given.faults,
+                minutes=given.minutes,
+                say=lambda line: print(line, flush=True),  # noqa: T201 - a command's own output
+            )
+        finally:
+            if given.stack is None:
+                LocalStack(folder).down()
+    sys.stdout.write(f"{results.table()}\n{results.totals()}\n")
+    return 1 if results.totals()["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The judge of records: what is in one reading against another and against what producers were told.
+
+In the style of Jepsen's workload for Kafka: lost, doubled, reordered, aborted, phantom and changed records each have a
+name. Pure: it knows neither servers nor us.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.fault.soak.ledger import Ledger
+from tests.integration.readers import Seen
+from tests.record_digest import SeenRecord, digest
+
+_SHOWN = 5
+
+
+class Defect(StrEnum):
+    """What can be wrong with an archive."""
+
+    LOST = "lost"
+    """Kafka has it, the archive hasn't."""
+    DOUBLED = "doubled"
+    """An offset is there more than once."""
+    REORDERED = "reordered"
+    """An offset comes after a higher one of its partition."""
+    ABORTED = "aborted"
+    """A record of an aborted transaction is there."""
+    PHANTOM = "phantom"
+    """The archive has it, Kafka hasn't."""
+    CHANGED = "changed"
+    """It isn't what Kafka has at that offset."""
+    ACKNOWLEDGED_LOST = "acknowledged lost"
+    """A producer was told that it is stored, and it isn't there, or is another."""
+    DIGEST = "digest"
+    """A recorded digest isn't that of Kafka's records."""
+    OFFSETS = "offsets"
+    """Progress in the table, its snapshots or the registry isn't one chain that ends where Kafka does."""
+    FILES = "files"
+    """A file is missing, referred to twice, or known to only one of table and registry."""
+    OUTCOME = "outcome"
+    """A job did not stop, or stopped, where it should have done otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """A defect, and where."""
+
+    defect: Defect
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.defect}: {self.where}: {self.text}"
+
+
+def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
+    """What is wrong with `found`, as it came, where Kafka gives `expected` of these ranges."""
+    wanted = {(record.partition, record.offset): record for record in expected}
+    had = Counter((record.partition, record.offset) for record in found)
+    strange = [place for place in had if place not in wanted]
+    aborted = [place for place in strange if (topic, *place) in ledger.aborted]
+    changed = [
+        f"{_text((record.partition, record.offset))} ({_differing(wanted[record.partition, record.offset], record)})"
+        for record in found
+        if (record.partition, record.offset) in wanted and wanted[record.partition, record.offset] != record
+    ]
+    sides = (
+        (Defect.LOST, [place for place in wanted if place not in had]),
+        (Defect.DOUBLED, [place for place, times in had.items() if times > 1]),
+        (Defect.REORDERED, _reordered(found)),
+        (Defect.ABORTED, aborted),
+        (Defect.PHANTOM, [place for place in strange if place not in set(aborted)]),
+    )
+    anomalies = [
+        Anomaly(defect=defect, where=where, text=_listed(map(_text, places))) for defect, places in sides if places
+    ]
+    if changed:
+        anomalies.append(Anomaly(defect=Defect.CHANGED, where=where, text=_listed(changed)))
+    return anomalies
+
+
+def hold_against_ledger(where: str, found: Iterable[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
+    """What producers were promised and `found`, everything there is from the beginning, doesn't hold."""
+    there = {(topic, record.partition, record.offset): (record.key, record.value) for record in found}
+    broken = [
+        place for place, payload in ledger.acknowledged.items() if place[0] == topic and there.get(place) != payload
+    ]
+    aborted = [place for place in there if place in ledger.aborted]
+    sides = ((Defect.ACKNOWLEDGED_LOST, broken), (Defect.ABORTED, aborted))
+    return [
+        Anomaly(defect=defect, where=where, text=_listed(_text(place[1:]) for place in places))
+        for defect, places in sides
+        if places
+    ]
+
+
+def digest_of(records: Iterable[Seen]) -> str:
+    """The digest by docs/digest.md, in plain Python."""
+    return digest(
+        SeenRecord(
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_type=record.timestamp_type - 1,
+            timestamp=record.timestamp,
+            key=record.key,
+            value=record.value,
+            headers=tuple((name.encode(), value) for name, value in record.headers),
+        )
+        for record in records
+    )
+
+
+def _reordered(found: Iterable[Seen]) -> list[tuple[int, int]]:
+    highest: dict[int, int] = {}
+    late = []
+    for record in found:
+        if record.offset < highest.get(record.partition, -1):
+            late.append((record.partition, record.offset))
+        highest[record.partition] = max(record.offset, highest.get(record.partition, -1))
+    return late
+
+
+def _differing(one: Seen, other: Seen) -> str:
+    fields = (name for name in Seen._fields if getattr(one, name) != getattr(other, name))
+    return ", ".join(f"{name} {str(getattr(other, name))[:60]}, not {str(getattr(one, name))[:60]}" for name in fields)
+
+
+def _text(place: Sequence[int | str]) -> str:
+    return "/".join(map(str, place))
+
+
+def _listed(texts: Iterable[str]) -> str:
+    every = list(texts)
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return f"{len(every)}: {', '.join(every[:_SHOWN])}{more}"

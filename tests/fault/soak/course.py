@@ -1,0 +1,101 @@
+"""A round as it goes: what its jobs said, which faults struck, what was verified, and what is wrong."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tests.fault.soak.checker import Anomaly, Defect
+from tests.fault.soak.faults import Fault, described
+from tests.fault.soak.jobs import Ending, Job, Running, running
+from tests.fault.soak.scene import Scene
+from tests.fault.soak.servers import Servers
+from tests.fault.soak.verdict import Verdict
+
+JOB_SECONDS = 200.0
+HEALING_RUNS = 2
+"""How many runs may be needed until everything is archived once nothing is wrong any more."""
+
+
+class Course:
+    """Where a round's results gather."""
+
+    def __init__(self, scene: Scene, servers: Servers | None, noise: Random) -> None:
+        self.scene = scene
+        self.noise = noise
+        self.jobs: list[str] = []
+        self.anomalies: list[Anomaly] = []
+        self.records = 0
+        self.digest = 0
+        self._servers = servers
+        self._struck: dict[int, bool] = {}
+
+    @property
+    def servers(self) -> Servers:
+        """Servers that may be ended."""
+        assert self._servers is not None, "this fault needs servers of its own"
+        return self._servers
+
+    def job(self, **options: Any) -> Job:
+        """A job that reaches catalog and store by the proxies."""
+        return Job(config=self.scene.config, **options)
+
+    def run(self, **options: Any) -> Ending:
+        """Run a job to its end."""
+        with running(self.job(**options), self.scene.folder) as job:
+            return self.end(job)
+
+    def end(self, job: Running) -> Ending:
+        """Wait for a job's end and note it."""
+        ending = job.ending(JOB_SECONDS)
+        self.jobs.append(ending.said)
+        return ending
+
+    def heal(self) -> None:
+        """Archive all there is, now that nothing is in the way."""
+        for _ in range(HEALING_RUNS):
+            ending = self.run()
+            if ending.succeeded:
+                return
+        self.blame("a job fails though nothing is wrong any more", ending)
+
+    def stopped(self, ending: Ending, kind: str, *places: tuple[str, int | None]) -> None:
+        """A job must have stopped these topics (partition None) or partitions, and nothing else, and said why."""
+        said = sorted((each.kind, each.topic, str(each.partition)) for each in ending.failures)
+        if said != sorted((kind, topic, str(partition)) for topic, partition in places):
+            self.blame(f"a job was to stop {places} with {kind}", ending)
+
+    @property
+    def every_topic(self) -> tuple[tuple[str, None], ...]:
+        """All topics, each as a whole."""
+        return tuple((each.topic, None) for each in self.scene.subjects)
+
+    def produce(self, records: int) -> None:
+        """About so many records for each topic."""
+        for each in self.scene.subjects:
+            each.workload.produce(self.noise, each.partitions, records)
+
+    def blame(self, text: str, ending: Ending | None = None) -> None:
+        """A job did otherwise than it had to."""
+        said = (
+            f"; it said {[str(each) for each in ending.failures]} {ending.said}: {ending.log[-1500:]}" if ending else ""
+        )
+        self.anomalies.append(Anomaly(defect=Defect.OUTCOME, where="job", text=text + said))
+
+    def strike(self, fault: Fault, *, struck: bool = True) -> None:
+        """Note whether a fault befell anything."""
+        self._struck[id(fault)] = struck or self._struck.get(id(fault), False)
+
+    def verified(self, verdict: Verdict) -> None:
+        """Take a verdict on new records."""
+        self.records += verdict.records
+        self.digest = (self.digest + int(verdict.digest, 16)) % 2**128
+        self.found(verdict)
+
+    def found(self, verdict: Verdict) -> None:
+        """Take what a verdict found wrong."""
+        self.anomalies += verdict.anomalies
+
+    def struck_of(self, dealt: tuple[Fault, ...]) -> tuple[dict[str, Any], ...]:
+        """The faults as they are written down."""
+        return tuple(described(fault) | {"struck": self._struck.get(id(fault), False)} for fault in dealt)

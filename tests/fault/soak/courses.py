@@ -1,0 +1,127 @@
+"""Rounds with a course of their own: what is lost for good, and must be named, and what has to be brought back."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import KafkaException
+
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.jobs import Verb, running
+from tests.fault.soak.log_cut import cut_log
+from tests.fault.soak.scene import Subject
+from tests.fault.soak.verdict import judge, judge_whole
+
+_TOPIC_SECONDS = 20.0
+
+
+def catalog_away(course: Course, fault: faults.CatalogAway) -> None:
+    """Runs without the catalog stage what they archive; afterwards `reconcile` commits it, without Kafka."""
+    catalog = course.scene.ground.catalog
+    catalog.away = True
+    for _ in range(fault.runs):
+        course.produce(200)
+        course.stopped(course.run(), "CatalogUnreachable", *course.every_topic)
+    course.strike(fault)
+    catalog.calm()
+    if fault.killed is not None:
+        course.run(verb=Verb.RECONCILE, fault=f"{fault.killed}:kill@1")
+    ending = course.run(verb=Verb.RECONCILE)
+    if not ending.succeeded:
+        course.blame("staged files weren't reconciled", ending)
+
+
+def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
+    """A job is killed, and the database gone: archiving refuses, `registry rebuild` brings back what it needs."""
+    course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
+    course.scene.lose_registry()
+    course.stopped(course.run(), "RegistryBehind", *course.every_topic)
+    if fault.rebuild_killed is not None:
+        with running(course.job(verb=Verb.REBUILD), course.scene.folder) as job:
+            if not job.ends(fault.rebuild_killed):
+                job.kill()
+            course.end(job)
+    ending = course.run(verb=Verb.REBUILD)
+    if not ending.succeeded:
+        course.blame("the registry wasn't rebuilt", ending)
+
+
+def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:
+    """The log begins behind what is archived: its partition stops, the others go on; an accepted gap is recorded."""
+    subject = course.scene.first
+    known = subject.verified
+    partition, before = _some_new_records(course, subject)
+    subject.delete_records(partition, before)
+    course.strike(fault)
+    course.stopped(course.run(), "DataLoss", (subject.topic, partition))
+    course.verified(judge(course.scene, stopped=frozenset({partition})))
+    lost = range(known.ends[partition], before)
+    known.lost[partition] = known.lost.get(partition, 0) + len(lost)
+    known.ends[partition] = before
+    subject.ledger.forget(subject.topic, partition, lost)
+    if fault.killed is not None:
+        course.run(accept_gaps=True, fault=f"{fault.killed}:kill@1")
+    ending = course.run(accept_gaps=True)
+    if not ending.succeeded:
+        course.blame("a gap was not accepted", ending)
+
+
+def log_cut(course: Course, fault: faults.LogCut) -> None:
+    """The log is shorter than the archive and goes on otherwise: its partition stops for good, nothing changes."""
+    scene, subject = course.scene, course.scene.first
+    course.heal()
+    course.verified(judge(scene))
+    ends = subject.verified.ends
+    partition = max(ends, key=lambda one: ends[one])
+    end = ends[partition]
+    course.servers.end("kafka", killed=False)
+    wanted = end - course.noise.randrange(1, min(end, 60))
+    cut = cut_log(course.servers.log_folder(subject.topic, partition), wanted)
+    course.servers.up()
+    after = subject.strangers()
+    after.backlog(course.noise, partition, end - cut + 50 if fault.regrown else (end - cut) // 2)
+    for other in set(ends) - {partition}:
+        after.backlog(course.noise, other, 20)
+    course.strike(fault)
+    for _ in range(2):
+        course.stopped(course.run(), "DataLoss", (subject.topic, partition))
+    course.verified(judge(scene, stopped=frozenset({partition})))
+    course.found(judge_whole(scene))
+
+
+def topic_recreated(course: Course, fault: faults.TopicRecreated) -> None:
+    """A topic of the same name and other records: it is refused as a whole, and nothing changes."""
+    scene, subject = course.scene, course.scene.first
+    course.heal()
+    course.verified(judge(scene))
+    subject.stack.delete_topic(subject.topic)
+    _create(subject)
+    subject.strangers().produce(course.noise, subject.partitions, 200)
+    course.strike(fault)
+    course.stopped(course.run(), "DataLoss", (subject.topic, None))
+    course.found(judge_whole(scene))
+
+
+def _create(subject: Subject) -> None:
+    deadline = time.monotonic() + _TOPIC_SECONDS
+    while True:
+        try:
+            subject.stack.topic(subject.partitions, name=subject.topic)
+        except KafkaException:  # it is still being deleted
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def _some_new_records(course: Course, subject: Subject) -> tuple[int, int]:
+    """The partition with the most new offsets, and one of them behind the first."""
+    while True:
+        ends = subject.verified.ends
+        new = {one: end - ends[one] for one, end in subject.log_ends().items()}
+        partition = max(new, key=lambda one: new[one])
+        if new[partition] > 1:
+            return partition, ends[partition] + course.noise.randrange(1, new[partition])
+        course.produce(100)

@@ -1,0 +1,171 @@
+"""Which fault comes when: a deck of all kinds with their parameters, shuffled by a seed and dealt by number.
+
+So every step and every mistreatment comes up once in each pass through the deck, and a round is known by seed and
+number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+from archiver.fault_points import FaultPoint as At
+from tests.fault.soak import faults
+from tests.fault.soak.faults import Fault
+from tests.lossy_catalog import Delivery
+from tests.lossy_catalog import Fault as CommitFault
+from tests.lossy_objects import ObjectFault
+
+PAIRED = 0.3
+"""The share of rounds with a second fault, of those where one makes sense."""
+
+_REPEATED = (At.BEFORE_UPLOAD, At.AFTER_UPLOAD, At.BEFORE_STAGE, At.AFTER_STAGE, At.BEFORE_COMMIT, At.AFTER_COMMIT)
+_OF_THE_DRIVER = (
+    At.AFTER_PLAN,
+    At.BEFORE_STAGE,
+    At.AFTER_STAGE,
+    At.BEFORE_COMMIT,
+    At.AFTER_COMMIT,
+    At.AFTER_CONFIRM,
+)
+_LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_NEXT_COMMIT, Delivery.BY_HAND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A numbered round: its faults, and the noise that its records are made from."""
+
+    number: int
+    faults: tuple[Fault, ...]
+    noise: Random
+
+
+def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _: True) -> Round:
+    """Round `number` (from 0) of a seed; of the faults that are `allowed`."""
+    cards = [card for card in _shuffled(seed, number // len(_cards()), len(_cards())) if allowed(card)]
+    noise = Random(f"{seed}/{number}")
+    first = cards[number % len(_cards()) % len(cards)]
+    second = _second(first, noise)
+    return Round(number=number, faults=(first,) if second is None else (first, second), noise=noise)
+
+
+@cache
+def _shuffled(seed: int, turn: int, count: int) -> tuple[Fault, ...]:
+    return tuple(Random(f"deck {seed}/{turn}").sample(_cards(), count))
+
+
+@cache
+def _cards() -> tuple[Fault, ...]:
+    return (*_killed(), *_rivalled(), *_catalog(), *_store(), *_servers(), *_logs())
+
+
+def _killed() -> list[Fault]:
+    return [
+        *(faults.KillAtPoint(point=point) for point in At),
+        *(faults.KillAtPoint(point=point, passage=2) for point in _REPEATED),
+        *(faults.KillAtPoint(point=point, spark=True) for point in _OF_THE_DRIVER),
+        *(
+            faults.KillAtPoint(point=point, spark=True)
+            for point in (At.BEFORE_UPLOAD, At.AFTER_UPLOAD)
+            for _ in range(3)
+        ),
+        *(faults.KillLater(seconds=seconds) for seconds in (0.05, 0.15, 0.3, 0.5)),
+        *(faults.KillLater(seconds=seconds, spark=True) for seconds in (7.0, 9.0)),
+        *(faults.Terminate(seconds=seconds) for seconds in (0.05, 0.15, 0.3)),
+        *(faults.RegistryLost(point=point) for point in (At.AFTER_UPLOAD, At.AFTER_STAGE, At.AFTER_COMMIT)),
+        *(faults.RegistryLost(point=At.BEFORE_COMMIT, rebuild_killed=seconds) for seconds in (0.1, 0.3)),
+    ]
+
+
+def _rivalled() -> list[Fault]:
+    return [
+        *(faults.Overtaken(point=point) for point in At if point is not At.AFTER_CONFIRM),
+        *(faults.Rivals(count=count) for count in (2, 2, 3)),
+        *(faults.OthersCommit() for _ in range(2)),
+    ]
+
+
+def _catalog() -> list[Fault]:
+    hurting = [fault for fault in CommitFault if fault is not CommitFault.HOLD]
+    return [
+        *(faults.CommitFails(fault=fault, times=1) for fault in hurting),
+        *(faults.CommitFails(fault=fault, times=3) for fault in hurting if fault is not CommitFault.SILENCE),
+        *(faults.CommitLate(delivery=delivery, killed=False) for delivery in _LATE),
+        *(faults.CommitLate(delivery=delivery, killed=True) for delivery in _LATE),
+        *(faults.CatalogAway(runs=runs) for runs in (1, 3)),
+        *(faults.CatalogAway(runs=1, killed=point) for point in (At.BEFORE_COMMIT, At.AFTER_COMMIT)),
+    ]
+
+
+def _store() -> list[Fault]:
+    return [
+        *(faults.StoreFails(fault=fault, times=1, skip=0) for fault in ObjectFault),
+        *(faults.StoreFails(fault=fault, times=1, skip=2) for fault in ObjectFault),
+        *(
+            faults.StoreFails(fault=fault, times=30, skip=1)
+            for fault in (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UPLOAD, ObjectFault.SLOW_LINK)
+        ),
+    ]
+
+
+def _servers() -> list[Fault]:
+    postgres = (At.AFTER_ASSIGN, At.AFTER_PLAN, At.BEFORE_STAGE, At.AFTER_STAGE, At.AFTER_COMMIT)
+    return [
+        *(faults.ServerRestarts(server="postgres", point=point, killed=True) for point in postgres),
+        faults.ServerRestarts(server="kafka", point=At.AFTER_ASSIGN, killed=False),
+        faults.ServerRestarts(server="kafka", point=At.AFTER_PLAN, killed=False),
+        faults.ServerRestarts(server="kafka", point=At.AFTER_PLAN, killed=True),
+        faults.ServerRestarts(server="kafka", point=At.AFTER_UPLOAD, killed=False),
+        *(
+            faults.ServerRestarts(server="seaweedfs", point=point, killed=False)
+            for point in (At.BEFORE_UPLOAD, At.BEFORE_COMMIT, At.AFTER_COMMIT)
+        ),
+        faults.ServerStalls(server="postgres", point=At.BEFORE_STAGE, seconds=2.5),
+        faults.ServerStalls(server="postgres", point=At.AFTER_COMMIT, seconds=2.5),
+        faults.ServerStalls(server="kafka", point=At.AFTER_ASSIGN, seconds=3.0),
+        faults.ServerStalls(server="kafka", point=At.AFTER_PLAN, seconds=3.0),
+        faults.ServerStalls(server="seaweedfs", point=At.BEFORE_UPLOAD, seconds=3.0),
+        faults.ServerStalls(server="seaweedfs", point=At.BEFORE_COMMIT, seconds=4.5),
+    ]
+
+
+def _logs() -> list[Fault]:
+    return [
+        *(faults.LogCut(regrown=regrown) for regrown in (False, True)),
+        *(faults.RecordsDeleted(killed=point) for point in (None, At.AFTER_STAGE, At.AFTER_COMMIT)),
+        faults.TopicRecreated(),
+    ]
+
+
+def _second(first: Fault, noise: Random) -> Fault | None:
+    """Another fault for the same run, drawn at random where the first leaves room for one."""
+    wanted, choice = noise.random() < PAIRED, noise.random()
+    if not wanted:
+        return None
+    match first:
+        case faults.KillAtPoint() | faults.KillLater() | faults.Terminate() | faults.Rivals():
+            return _mistreatment(choice, noise)
+        case faults.CommitFails() | faults.StoreFails() | faults.OthersCommit():
+            if choice < 0.5:
+                return faults.KillAtPoint(point=noise.choice(_REPEATED), passage=noise.choice((1, 1, 2)))
+            return faults.Rivals(count=2) if choice < 0.7 else faults.KillLater(seconds=round(noise.uniform(0, 0.6), 2))
+        case faults.Overtaken():
+            return faults.CommitFails(fault=noise.choice(_answered()), times=1)
+        case _:
+            return None
+
+
+def _mistreatment(choice: float, noise: Random) -> Fault:
+    if choice < 0.45:
+        return faults.CommitFails(fault=noise.choice(_answered()), times=noise.choice((1, 2)))
+    if choice < 0.9:
+        options: list[Any] = [fault for fault in ObjectFault if fault is not ObjectFault.SILENCE]
+        return faults.StoreFails(fault=noise.choice(options), times=noise.choice((1, 3)), skip=noise.choice((0, 1)))
+    return faults.OthersCommit()
+
+
+def _answered() -> list[CommitFault]:
+    return [fault for fault in CommitFault if fault not in {CommitFault.HOLD, CommitFault.SILENCE}]

@@ -1,0 +1,187 @@
+"""What can befall an archiver, as values: a closed union, each kind with its parameters.
+
+A round of the soak is one or two of them. Names of kinds and parameters are those of `docs/faults.json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+from archiver.fault_points import FaultPoint
+from tests.lossy_catalog import Delivery
+from tests.lossy_catalog import Fault as CommitFault
+from tests.lossy_objects import ObjectFault
+
+Server = Literal["kafka", "postgres", "seaweedfs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillAtPoint:
+    """SIGKILL of the driver at a step, or of a Spark worker where the step is a task's."""
+
+    point: FaultPoint
+    passage: int = 1
+    spark: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillLater:
+    """SIGKILL of the driver at no step in particular."""
+
+    seconds: float
+    spark: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminate:
+    """SIGTERM: the job is to end in order."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overtaken:
+    """The job is suspended at a step; another one archives everything; then the first goes on."""
+
+    point: FaultPoint
+    passage: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """Archivers at work on the same topics at once, none kept back by the lease."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OthersCommit:
+    """Another client commits to the table all the while."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFails:
+    """The catalog, or what stands before it, mistreats commits."""
+
+    fault: CommitFault
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLate:
+    """The catalog gets a commit after its client gave up, or died."""
+
+    delivery: Delivery
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogAway:
+    """The catalog doesn't answer for whole runs; `archiver reconcile` commits what was staged, `killed` at a step."""
+
+    runs: int
+    killed: FaultPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFails:
+    """The object store, or the way to it, mistreats requests."""
+
+    fault: ObjectFault
+    times: int
+    skip: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRestarts:
+    """A server ends while the job is at a step, and comes back."""
+
+    server: Server
+    point: FaultPoint
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStalls:
+    """A server is suspended while the job is at a step, and goes on some seconds later."""
+
+    server: Server
+    point: FaultPoint
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryLost:
+    """A job is killed at a step, the registry's database is gone, and its rebuilding killed after some seconds."""
+
+    point: FaultPoint
+    rebuild_killed: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCut:
+    """An unclean leader: the log ends earlier than what is archived; `regrown` beyond that by other records."""
+
+    regrown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsDeleted:
+    """Retention takes records before they are archived; `killed` at a step of the run that accepts the gap."""
+
+    killed: FaultPoint | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecreated:
+    """The topic is deleted and made again under its name."""
+
+
+Fault: TypeAlias = (
+    KillAtPoint
+    | KillLater
+    | Terminate
+    | Overtaken
+    | Rivals
+    | OthersCommit
+    | CommitFails
+    | CommitLate
+    | CatalogAway
+    | StoreFails
+    | ServerRestarts
+    | ServerStalls
+    | RegistryLost
+    | LogCut
+    | RecordsDeleted
+    | TopicRecreated
+)
+
+
+def described(fault: Fault) -> dict[str, Any]:
+    """A fault as plain JSON values: its kind and its parameters."""
+    values = {each.name: getattr(fault, each.name) for each in fields(fault)}
+    return {"kind": type(fault).__name__} | {
+        name: value.name.lower() if isinstance(value, Enum) else value for name, value in values.items()
+    }
+
+
+def needs_new_topic(fault: Fault) -> bool:
+    """Whether it can only befall a topic that never was archived."""
+    return isinstance(fault, KillAtPoint | Overtaken) and fault.point is FaultPoint.AFTER_CREATE
+
+
+def ends_topic(fault: Fault) -> bool:
+    """Whether its topic stops for good."""
+    return isinstance(fault, LogCut | TopicRecreated)
+
+
+def restarts_servers(fault: Fault) -> bool:
+    """Whether it needs servers of its own: others would notice."""
+    return isinstance(fault, ServerRestarts | ServerStalls | LogCut)
+
+
+def on_spark(fault: Fault) -> bool:
+    """Whether it needs Spark."""
+    return isinstance(fault, KillAtPoint | KillLater) and fault.spark

@@ -1,0 +1,103 @@
+"""What a job's process does: one command of the archiver, with short patience, told about in files beside its log."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from archiver.config import Config, load_config
+from archiver.ingest.job import ArchiveJob
+from archiver.ingest.stopping import stop_on_signals
+from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.reconcile import reconcile
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from schema_mapping.errors import ContextError
+from tests.fault.soak.jobs import Failure, Job, Verb
+from tests.inline_engine import InlineEngine
+
+__all__ = ["run"]
+
+CATALOG_TIMEOUT_SECONDS = 3.0
+"""How long a job waits for an answer of the catalog here; a silence is longer."""
+
+
+def run(job: Job, base: Path) -> None:
+    """Do the job and end the process: 0 where everything was done, 1 where not. Logs to `base`.log."""
+    with base.with_suffix(".log").open("wb") as log:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
+    os.environ.pop("ARCHIVER_FAULT", None)
+    if job.fault is not None:
+        os.environ["ARCHIVER_FAULT"] = job.fault
+    _be_impatient()
+    if not job.with_lease:
+        _ignore_leases()
+    try:
+        records, failures = _done(job)
+    except ContextError as error:
+        traceback.print_exc()
+        records, failures = 0, [_failure("", None, error)]
+    for each in failures:
+        sys.stderr.write(f"{each}\n")
+    base.with_suffix(".json").write_text(
+        json.dumps({"records": records, "failures": [asdict(each) for each in failures]})
+    )
+    sys.exit(1 if failures else 0)
+
+
+def _done(job: Job) -> tuple[int, list[Failure]]:
+    config = load_config(job.config)
+    match job.verb:
+        case Verb.ARCHIVE:
+            return _archived(job, config)
+        case Verb.RECONCILE:
+            done = reconcile(config)
+            return sum(each.rows for each in done), [
+                _failure(each.topic, None, each.error) for each in done if each.error is not None
+            ]
+        case Verb.REBUILD:
+            return sum(each.ranges for each in Rebuild(config).run()), []
+
+
+def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
+    with stop_on_signals() as stop, _engine(spark=job.spark) as engine:
+        report = ArchiveJob(config, engine=engine, accept_gaps=job.accept_gaps).run_once(stop)
+    failures = [
+        _failure(topic.topic, partition, error) for topic in report.topics for partition, error in topic.failures
+    ]
+    return report.records, failures
+
+
+def _engine(*, spark: bool) -> Any:
+    if not spark:
+        return nullcontext(InlineEngine())
+    from archiver.engine.spark import SparkEngine
+
+    return SparkEngine.start({"master": "local[2]"})
+
+
+def _failure(topic: str, partition: int | None, error: ContextError) -> Failure:
+    return Failure(topic=topic, partition=partition, kind=type(error).__name__, text=str(error))
+
+
+def _be_impatient() -> None:
+    defaults = TableCatalog.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["timeout_seconds"] = CATALOG_TIMEOUT_SECONDS
+
+
+def _ignore_leases() -> None:
+    @contextmanager
+    def lease(registry: Registry, topic: TopicRow) -> Iterator[bool]:
+        yield True
+
+    Registry.lease = lease  # type: ignore[method-assign,assignment]

@@ -1,0 +1,99 @@
+"""What came of rounds, as JSON: a line a round, written as they end, so that a run can go on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EXACTLY_ONCE = "exactly once"
+WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundResult:
+    """A round: its faults with whether they struck, what jobs said in turn, what was checked, and what was wrong."""
+
+    number: int
+    topic: int
+    faults: tuple[dict[str, Any], ...]
+    jobs: tuple[str, ...]
+    records: int
+    digest: str
+    seconds: float
+    anomalies: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "number": self.number,
+            "topic": self.topic,
+            "faults": list(self.faults),
+            "jobs": list(self.jobs),
+            "outcome": WRONG if self.anomalies else EXACTLY_ONCE,
+            "records": self.records,
+            "digest": self.digest,
+            "seconds": self.seconds,
+        } | ({"anomalies": list(self.anomalies)} if self.anomalies else {})
+
+
+class Results:
+    """The results of one seed in a file."""
+
+    def __init__(self, path: Path, seed: int, rounds: list[dict[str, Any]]) -> None:
+        self._path = path
+        self.seed = seed
+        self.rounds = rounds
+
+    @classmethod
+    def open(cls, path: Path, *, seed: int, resume: bool) -> Results:
+        """The file's results to go on with, or none yet; ValueError where the file is another seed's."""
+        if not resume or not path.exists():
+            return cls(path, seed, [])
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["seed"] != seed:
+            raise ValueError(
+                f"{path} holds results of seed {known['seed']}: give --seed {known['seed']}, or another file"
+            )
+        return cls(path, seed, known["rounds"])
+
+    def add(self, result: RoundResult) -> None:
+        """Keep a round; a kill leaves the file of before or of after."""
+        self.rounds.append(result.to_json())
+        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        fresh.write_text(self.text(), encoding="utf-8")
+        fresh.replace(self._path)
+
+    def text(self) -> str:
+        """The file."""
+        head = {"seed": self.seed, **self.totals()}
+        lines = ",\n".join(f"    {json.dumps(one)}" for one in self.rounds)
+        return json.dumps(head, indent=2)[:-2] + f',\n  "rounds": [\n{lines}\n  ]\n}}\n'
+
+    def totals(self) -> dict[str, Any]:
+        """Sums over all rounds."""
+        faults = [fault for one in self.rounds for fault in one["faults"]]
+        return {
+            "total_rounds": len(self.rounds),
+            "faults": len(faults),
+            "struck": sum(fault["struck"] for fault in faults),
+            "wrong": sum(one["outcome"] == WRONG for one in self.rounds),
+            "topics": len({one["topic"] for one in self.rounds}),
+            "records": sum(one["records"] for one in self.rounds),
+        }
+
+    def table(self) -> str:
+        """A summary by kind, in Markdown."""
+        by_kind: dict[str, Counter[str]] = defaultdict(Counter)
+        for one in self.rounds:
+            for fault in one["faults"]:
+                counts = by_kind[fault["kind"]]
+                counts["faults"] += 1
+                counts["struck"] += fault["struck"]
+                counts["wrong"] += one["outcome"] == WRONG
+        lines = ["| fault | times | struck | wrong |", "|---|---:|---:|---:|"]
+        lines += [f"| {kind} | {n['faults']} | {n['struck']} | {n['wrong']} |" for kind, n in sorted(by_kind.items())]
+        return "\n".join(lines)

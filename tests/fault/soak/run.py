@@ -1,0 +1,122 @@
+"""The soak: numbered rounds of faults on topics with a history, one after the other, results kept as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.deck import Round, deal
+from tests.fault.soak.player import play
+from tests.fault.soak.results import Results, RoundResult
+from tests.fault.soak.scene import Ground, Scene, Shape
+from tests.fault.soak.servers import Servers
+from tests.fault.soak.verdict import judge
+from tests.lossy_catalog import lossy_proxy
+from tests.lossy_objects import lossy_store
+from tests.stack import Stack
+
+TOPIC_ROUNDS = 20
+"""After so many rounds a fresh topic takes over."""
+LAST_ROUND_S = 20.0
+"""What is kept of the time for the last round, after which everything is read again."""
+WHOLE_EVERY = 5
+"""Rounds after which all that a topic ever had is read again."""
+
+
+@contextmanager
+def ground(stack: Stack) -> Iterator[Ground]:
+    """The stack with proxies before catalog and store."""
+    with ExitStack() as over:
+        catalog = over.enter_context(lossy_proxy(stack.catalog_properties["uri"]))
+        store = over.enter_context(lossy_store())
+        yield Ground(stack=stack, catalog=catalog, store=store)
+
+
+class Soak:
+    """Rounds of one seed, each on the topic of the one before as long as that lasts."""
+
+    def __init__(self, where: Ground, servers: Servers | None, seed: int) -> None:
+        self._ground = where
+        self._servers = servers
+        self._seed = seed
+        self._scene: Scene | None = None
+        self._topic = -1
+        self._rounds_on_topic = 0
+
+    def play(self, dealt: Round, *, last: bool = False) -> RoundResult:
+        """Play a round; after the last one everything is read again."""
+        scene = self._scene_for(dealt)
+        self._rounds_on_topic += 1
+        ends = last or self._rounds_on_topic >= TOPIC_ROUNDS
+        whole = ends or self._rounds_on_topic % WHOLE_EVERY == 0
+        result = play(dealt, scene, self._servers, topic=self._topic, whole=whole)
+        if ends or result.anomalies or faults.ends_topic(dealt.faults[0]):
+            self._scene = None
+        return result
+
+    def _scene_for(self, dealt: Round) -> Scene:
+        if self._scene is None or any(map(faults.needs_new_topic, dealt.faults)):
+            self._scene = Scene(self._ground, Shape.draw(Random(f"topic {self._seed}/{dealt.number}")))
+            self._topic = dealt.number
+            self._rounds_on_topic = 0
+            if not any(map(faults.needs_new_topic, dealt.faults)):
+                archive_first(self._scene, dealt)
+        return self._scene
+
+
+def archive_first(scene: Scene, dealt: Round) -> None:
+    """Some records in the tables before anything happens."""
+    course = Course(scene, None, Random(f"first {dealt.number}"))
+    course.produce(300)
+    course.heal()
+    course.verified(judge(scene))
+    if course.anomalies:
+        raise AssertionError("\n".join(map(str, course.anomalies)))
+
+
+def soak(
+    stack: Stack,
+    servers: Servers | None,
+    results: Results,
+    *,
+    rounds: int,
+    minutes: float | None = None,
+    allowed: Callable[[faults.Fault], bool] = lambda _: True,
+    say: Callable[[str], None],
+) -> None:
+    """Play rounds until the results hold so many, or the time is over."""
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    with ground(stack) as where:
+        player = Soak(where, servers, results.seed)
+        for number in range(len(results.rounds), rounds):
+            last = number + 1 == rounds or (deadline is not None and time.monotonic() > deadline - LAST_ROUND_S)
+            result = player.play(deal(results.seed, number, allowed=allowed), last=last)
+            results.add(result)
+            say(_line(result))
+            if last:
+                break
+
+
+def stack_in(folder: Path, scratch: Path) -> Stack:
+    """The embedded stack in a folder, started if it doesn't run."""
+    from archiver.local import LocalStack
+
+    return Stack(LocalStack(folder).up(), scratch)
+
+
+def _line(result: RoundResult) -> str:
+    dealt = " and ".join(map(_text, result.faults))
+    verdict = "WRONG: " + "; ".join(result.anomalies) if result.anomalies else "exactly once"
+    told = f"{result.number:4} {result.seconds:5.1f} s {result.records:6,} records"
+    return f"{told}  {dealt}: {', '.join(result.jobs)}: {verdict}"
+
+
+def _text(fault: Mapping[str, Any]) -> str:
+    said = " ".join(str(value) for name, value in fault.items() if name != "struck")
+    return said if fault["struck"] else f"{said} (missed)"

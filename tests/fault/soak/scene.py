@@ -1,0 +1,203 @@
+"""What jobs archive in many rounds: one topic or two, and all that belongs to them.
+
+Faults of many rounds befall one scene in a row, so that each finds the history that those before it left.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
+
+from archiver.config import load_config
+from tests.fault.soak.ledger import Ledger
+from tests.fault.soak.workload import Workload, raw_value, text_value
+from tests.integration.readers import Seen
+from tests.lossy_catalog import LossyProxy
+from tests.lossy_objects import LossyStore
+from tests.stack import Stack
+
+_PROTO = 'syntax = "proto3"; package soak; message Text { string value = 1; }'
+_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What all scenes stand on: the stack, and the proxies that jobs reach catalog and store by."""
+
+    stack: Stack
+    catalog: LossyProxy
+    store: LossyStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicShape:
+    """How a topic is made and archived."""
+
+    partitions: int
+    append_time: bool
+    text: bool
+    partition_by: str
+
+    @classmethod
+    def draw(cls, noise: Random) -> TopicShape:
+        """Any."""
+        return cls(
+            partitions=noise.randrange(1, 5),
+            append_time=noise.random() < 0.25,
+            text=noise.random() < 0.4,
+            partition_by=noise.choice(("hour", "day", "month")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The topics of a scene, and how they are archived: with a journal, backlogs cut into tasks."""
+
+    topics: tuple[TopicShape, ...]
+    journal: bool
+    cut: bool
+
+    @classmethod
+    def draw(cls, noise: Random) -> Shape:
+        """Any."""
+        return cls(
+            topics=tuple(TopicShape.draw(noise) for _ in range(noise.choice((1, 2)))),
+            journal=noise.random() < 0.7,
+            cut=noise.random() < 0.5,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Verified:
+    """What was found right: records by partition, where each partition goes on, and the table's files."""
+
+    records: dict[int, list[Seen]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Rows and size by path."""
+    lost: dict[int, int] = field(default_factory=dict)
+    """Offsets that the log lost before they were archived, as was accepted, by partition."""
+
+
+class Subject:
+    """A topic, its producers, what they were told, and what of its archive was verified."""
+
+    def __init__(self, stack: Stack, shape: TopicShape) -> None:
+        self.stack = stack
+        self.shape = shape
+        self.partitions = shape.partitions
+        self.topic = stack.topic(
+            shape.partitions, {"message.timestamp.type": "LogAppendTime"} if shape.append_time else {}
+        )
+        self.ledger = Ledger()
+        self.verified = Verified(ends=dict.fromkeys(range(shape.partitions), 0))
+        self.workload = self.producers("main")
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return f"kafka.{self.topic}"
+
+    def producers(self, name: str) -> Workload:
+        """More producers of the same records."""
+        value = text_value if self.shape.text else raw_value
+        return Workload(self.stack.bootstrap_servers, self.topic, self.ledger, value, name=name)
+
+    def strangers(self) -> Workload:
+        """Producers of whose records nobody keeps account."""
+        return Workload(self.stack.bootstrap_servers, self.topic, Ledger(), lambda noise: noise.randbytes(9))
+
+    def add_partition(self) -> None:
+        """One more partition, empty."""
+        admin = self._admin()
+        admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(_TIMEOUT)
+        self.verified.ends[self.partitions] = 0
+        self.partitions += 1
+
+    def delete_records(self, partition: int, before: int) -> None:
+        """The log of a partition begins at `before` from now on."""
+        admin = self._admin()
+        for done in admin.delete_records([TopicPartition(self.topic, partition, before)]).values():
+            done.result(_TIMEOUT)
+
+    def log_ends(self) -> dict[int, int]:
+        """Where committed records end, by partition."""
+        asked = {TopicPartition(self.topic, each): OffsetSpec.latest() for each in range(self.partitions)}
+        admin = self._admin()
+        found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
+        return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
+
+    def _admin(self) -> AdminClient:
+        """A client that remembers nothing from before a broker came back."""
+        return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers, "log_level": 0})
+
+
+class Scene:
+    """Topics archived by jobs that come and go. `direct` is the judges' configuration, `config` the jobs'."""
+
+    def __init__(self, ground: Ground, shape: Shape) -> None:
+        self.ground = ground
+        self.subjects = tuple(Subject(ground.stack, each) for each in shape.topics)
+        self.was_rebuilt = False
+        self.direct = self._configured(shape)
+        self.config = self._through_proxies()
+
+    @property
+    def first(self) -> Subject:
+        """The topic that faults of topics befall."""
+        return self.subjects[0]
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self.direct.parent
+
+    @property
+    def dsn(self) -> str:
+        """The registry's address."""
+        return load_config(self.direct).registry.dsn
+
+    def lose_registry(self) -> None:
+        """An empty database takes the registry's place."""
+        known, fresh = json.dumps(self.dsn), json.dumps(self.ground.stack.database())
+        for path in (self.direct, self.config):
+            path.write_text(path.read_text().replace(known, fresh))
+        self.was_rebuilt = True
+
+    def _configured(self, shape: Shape) -> Path:
+        archive: dict[str, Any] = {"max_commit_interval": "5s"}
+        if shape.cut:
+            archive |= {"task_size": 60_000, "tasks_per_partition": 8}
+        proto = self.ground.stack.scratch / "text.proto"
+        proto.write_text(_PROTO)
+        text = {"value": {"format": "protobuf", "message": "soak.Text", "proto": str(proto)}}
+        topics: dict[str, dict[str, Any]] = {
+            each.topic: {"table": each.table, "partition_by": each.shape.partition_by}
+            | (text if each.shape.text else {})
+            for each in self.subjects
+        }
+        path = self.ground.stack.config(topics, archive=archive, kafka={"socket.timeout.ms": "10000"})
+        if not shape.journal:
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if not line.startswith('"journal"')))
+        return path
+
+    def _through_proxies(self) -> Path:
+        uri = f'"uri" = {json.dumps(self.ground.stack.catalog_properties["uri"])}\n'
+        ours = {
+            "uri": self.ground.catalog.uri,
+            "s3.proxy-uri": self.ground.store.uri,
+            "s3.request-timeout": "5",
+            "s3.connect-timeout": "5",
+        }
+        lines = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in ours.items())
+        path = self.direct.with_name("job.toml")
+        path.write_text(self.direct.read_text().replace(uri, lines))
+        path.chmod(0o600)
+        return path

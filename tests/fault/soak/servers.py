@@ -1,0 +1,65 @@
+"""The embedded stack's servers, ended, suspended and brought back one by one."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from archiver.local import LocalStack, state
+from archiver.local.stack import PARTS
+from tests.fault.soak.faults import Server
+
+_STOP_WITHIN = 30.0
+
+
+class Servers:
+    """The servers of the stack in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def end(self, server: Server, *, killed: bool) -> None:
+        """SIGKILL, or the signal that ends it in good order; it is gone on return."""
+        process = self._process(server)
+        children = process.children(recursive=True)
+        (part,) = (part for part in PARTS if part.name == server)
+        process.send_signal(signal.SIGKILL if killed else part.stop_signal)
+        _, alive = psutil.wait_procs([process, *children], timeout=_STOP_WITHIN)
+        for each in alive:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+
+    def suspend(self, server: Server) -> None:
+        """SIGSTOP for all its processes."""
+        for each in self._family(server):
+            with suppress(psutil.NoSuchProcess):
+                each.suspend()
+
+    def resume(self, server: Server) -> None:
+        """SIGCONT for all its processes."""
+        for each in self._family(server):
+            with suppress(psutil.NoSuchProcess):
+                each.resume()
+
+    def up(self) -> float:
+        """Start what doesn't run; how long that took."""
+        started = time.monotonic()
+        LocalStack(self._folder).up()
+        return time.monotonic() - started
+
+    def log_folder(self, topic: str, partition: int) -> Path:
+        """Where the broker keeps a partition."""
+        return self._folder / "kafka" / "data" / f"{topic}-{partition}"
+
+    def _process(self, server: Server) -> psutil.Process:
+        known = state.load(self._folder)
+        assert known is not None
+        return psutil.Process(known.processes[server].pid)
+
+    def _family(self, server: Server) -> list[psutil.Process]:
+        process = self._process(server)
+        return [process, *process.children(recursive=True)]

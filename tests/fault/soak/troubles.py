@@ -1,0 +1,169 @@
+"""Faults that befall a job while it runs, alone or two at a time; what they leave is for others to heal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+from pyiceberg.exceptions import CommitFailedException
+
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.faults import Fault
+from tests.fault.soak.jobs import Running, running
+from tests.lossy_catalog import Delivery
+from tests.lossy_catalog import Fault as CommitFault
+
+STEP_SECONDS = 60.0
+"""How long a job may take to the step where a fault waits for it."""
+_POLL = 0.005
+
+
+def befall(course: Course, dealt: Sequence[Fault]) -> None:
+    """Let loose the faults on one job, or on rivals, and wait for their end."""
+    with ExitStack() as over:
+        for fault in dealt:
+            over.enter_context(_around(course, fault))
+        first, *more = dealt
+        options = _options(first) | (_options(more[0]) if more else {})
+        count = max((fault.count for fault in dealt if isinstance(fault, faults.Rivals)), default=1)
+        job = course.job(**options)
+        jobs = [over.enter_context(running(job, course.scene.folder)) for _ in range(count)]
+        for fault in dealt:
+            _meet(course, fault, jobs)
+        for one in jobs:
+            ending = course.end(one)
+            for fault in dealt:
+                if isinstance(fault, faults.KillAtPoint | faults.KillLater):
+                    lost = any(each.kind == "WorkerLost" for each in ending.failures)
+                    course.strike(fault, struck=ending.killed or lost)
+
+
+def _options(fault: Fault) -> dict[str, object]:
+    match fault:
+        case faults.KillAtPoint():
+            return {"fault": f"{fault.point}:kill@{fault.passage}"} | ({"spark": True} if fault.spark else {})
+        case faults.KillLater():
+            return {"spark": True} if fault.spark else {}
+        case faults.Overtaken():
+            return {"fault": f"{fault.point}:stop@{fault.passage}"}
+        case faults.ServerRestarts() | faults.ServerStalls():
+            return {"fault": f"{fault.point}:stop@1"}
+        case faults.Rivals():
+            return {"with_lease": False}
+        case _:
+            return {}
+
+
+@contextmanager
+def _around(course: Course, fault: Fault) -> Iterator[None]:
+    """What is in the way as long as jobs run."""
+    catalog, store = course.scene.ground.catalog, course.scene.ground.store
+    before = catalog.struck, store.struck
+    match fault:
+        case faults.CommitFails():
+            for _ in range(fault.times):
+                catalog.faults.put(fault.fault)
+            yield
+            course.strike(fault, struck=catalog.struck > before[0])
+        case faults.CommitLate():
+            catalog.delivery = fault.delivery
+            catalog.faults.put(CommitFault.HOLD)
+            yield
+            course.strike(fault, struck=catalog.struck > before[0])
+        case faults.StoreFails():
+            store.arm(fault.fault, times=fault.times, skip=fault.skip)
+            yield
+            course.strike(fault, struck=store.struck > before[1])
+        case faults.OthersCommit():
+            with _others(course) as done:
+                yield
+            course.strike(fault, struck=bool(done))
+        case _:
+            yield
+
+
+def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
+    """What happens to jobs that run."""
+    job = jobs[0]
+    match fault:
+        case faults.KillLater():
+            if not job.ends(fault.seconds):
+                job.kill()
+        case faults.Terminate():
+            if not job.ends(fault.seconds):
+                job.terminate()
+                course.strike(fault)
+        case faults.Rivals():
+            course.strike(fault)
+        case faults.Overtaken() | faults.ServerRestarts() | faults.ServerStalls():
+            if job.stops(STEP_SECONDS):
+                course.strike(fault)
+                _while_suspended(course, fault, job)
+        case faults.CommitLate(killed=True):
+            _kill_once_held(course, job)
+        case _:
+            pass
+
+
+def _while_suspended(
+    course: Course, fault: faults.Overtaken | faults.ServerRestarts | faults.ServerStalls, job: Running
+) -> None:
+    """The job stands at a step; it goes on into what has changed meanwhile."""
+    match fault:
+        case faults.Overtaken():
+            course.run(with_lease=False)
+            job.goes_on()
+        case faults.ServerRestarts():
+            course.servers.end(fault.server, killed=fault.killed)
+            job.goes_on()
+            course.servers.up()
+        case faults.ServerStalls():
+            course.servers.suspend(fault.server)
+            job.goes_on()
+            time.sleep(fault.seconds)
+            course.servers.resume(fault.server)
+
+
+def _kill_once_held(course: Course, job: Running) -> None:
+    catalog = course.scene.ground.catalog
+    while job.alive and not catalog.holds:
+        time.sleep(_POLL)
+    job.kill()
+
+
+def deliver_by_hand(course: Course, dealt: Sequence[Fault]) -> None:
+    """A commit held all along reaches the catalog when others have taken its place: it must be refused."""
+    catalog = course.scene.ground.catalog
+    if not any(isinstance(fault, faults.CommitLate) for fault in dealt):
+        return
+    was_held, before = catalog.holds, len(catalog.delivered)
+    catalog.deliver_held()
+    if was_held and any(status < 400 for status in catalog.delivered[before:]):
+        course.blame(f"the catalog took a commit on top of what had replaced it: {catalog.delivered[before:]}")
+    catalog.delivery = Delivery.BY_HAND
+
+
+@contextmanager
+def _others(course: Course) -> Iterator[list[int]]:
+    """Another client of the catalog sets a property again and again; what it did is counted."""
+    scene, done, over = course.scene, list[int](), threading.Event()
+
+    def work() -> None:
+        catalog = scene.ground.stack.catalog()
+        while not over.wait(0.02):
+            if catalog.table_exists(scene.first.table):
+                table = catalog.load_table(scene.first.table)
+                with suppress(CommitFailedException), table.transaction() as transaction:
+                    transaction.set_properties({"somebody.else": str(len(done))})
+                    done.append(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,238 @@
+"""The verdict on a scene: its table, its replay, its registry and its files against Kafka and the ledger.
+
+Each time the new is read, and held to continue the old; `whole` reads everything again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import psycopg
+from pyiceberg.table import Table
+
+from archiver.storage.objects import ObjectStore
+from tests.fault.soak import readings
+from tests.fault.soak.checker import Anomaly, Defect, compare, digest_of, hold_against_ledger
+from tests.fault.soak.scene import Scene, Subject
+from tests.integration.readers import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was checked and what is wrong with it: records of the new ranges, and their digest by Kafka's."""
+
+    records: int
+    digest: str
+    anomalies: tuple[Anomaly, ...]
+
+
+def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
+    """Everything up to where Kafka's committed records end must be archived, but `stopped` partitions of the first."""
+    return _sum(_judge(scene, each, stopped if each is scene.first else frozenset()) for each in scene.subjects)
+
+
+def judge_part(scene: Scene) -> Verdict:
+    """Whatever is archived in the midst of trouble must be what Kafka has, without a gap, as far as it goes."""
+    return _sum(_judge_part(each) for each in scene.subjects)
+
+
+def judge_whole(scene: Scene) -> Verdict:
+    """Everything from the beginning on, read again, must be what was verified in pieces."""
+    return _sum(_judge_whole(scene, each) for each in scene.subjects)
+
+
+def _sum(verdicts: Iterable[Verdict]) -> Verdict:
+    every = tuple(verdicts)
+    return Verdict(
+        records=sum(each.records for each in every),
+        digest=f"{sum(int(each.digest, 16) for each in every) % 2**128:032x}",
+        anomalies=tuple(anomaly for each in every for anomaly in each.anomalies),
+    )
+
+
+def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
+    known, topic = subject.verified, subject.topic
+    starts = {partition: end for partition, end in known.ends.items() if partition not in stopped}
+    ends = {partition: end for partition, end in subject.log_ends().items() if partition not in stopped}
+    expected = readings.of_kafka(subject.stack, topic, starts)
+    new = readings.in_order(expected)
+    table = subject.stack.catalog().load_table(subject.table)
+    replayed = readings.in_order(readings.of_replay(scene.direct, topic, starts))
+    anomalies = [
+        *_rows(subject, table, new),
+        *compare(f"replay of {topic}", new, replayed, subject.ledger, topic),
+        *_progress(subject, table, ends),
+        *_registry(scene, subject, new, stopped),
+    ]
+    for partition, records in expected.items():
+        known.records.setdefault(partition, []).extend(records)
+    known.ends |= ends
+    return Verdict(records=len(new), digest=digest_of(new), anomalies=tuple(anomalies))
+
+
+def _judge_part(subject: Subject) -> Verdict:
+    nothing = Verdict(records=0, digest=digest_of(()), anomalies=())
+    if not subject.stack.catalog().table_exists(subject.table):
+        return nothing
+    table = subject.stack.catalog().load_table(subject.table)
+    tasks = [task for task in _tasks_in_order(table) if task.file.file_path not in subject.verified.files]
+    found = list(readings.of_rows(table, tasks))
+    reached = _offsets(table)
+    starts = {partition: subject.verified.ends.get(partition, 0) for partition in reached}
+    going = {partition: start for partition, start in starts.items() if reached[partition] > start}
+    there = readings.in_order(readings.of_kafka(subject.stack, subject.topic, going)) if going else []
+    expected = [record for record in there if record.offset < reached[record.partition]]
+    where = f"table {subject.table}, before healing"
+    anomalies = compare(where, expected, found, subject.ledger, subject.topic)
+    return Verdict(records=len(expected), digest=digest_of(expected), anomalies=tuple(anomalies))
+
+
+def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
+    ledger, topic = subject.ledger, subject.topic
+    verified = readings.in_order(subject.verified.records)
+    table = subject.stack.catalog().load_table(subject.table)
+    rows = list(readings.of_rows(table, _tasks_in_order(table)))
+    starts = dict.fromkeys(subject.verified.records, 0)
+    replayed = readings.in_order(readings.of_replay(scene.direct, topic, starts))
+    digest = digest_of(verified)
+    anomalies = [
+        *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
+        *compare(f"whole replay of {topic}", verified, replayed, ledger, topic),
+        *hold_against_ledger(f"whole replay of {topic}", replayed, ledger, topic),
+    ]
+    if digest_of(replayed) != digest:
+        anomalies.append(Anomaly(defect=Defect.DIGEST, where=f"whole replay of {topic}", text="is not Kafka's"))
+    return Verdict(records=len(verified), digest=digest, anomalies=tuple(anomalies))
+
+
+def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anomaly]:
+    """New files' rows are the new records; files seen before are there as they were; each once, each an object."""
+    tasks = _tasks_in_order(table)
+    known = subject.verified.files
+    new = [task for task in tasks if task.file.file_path not in known]
+    anomalies = compare(
+        f"table {subject.table}", expected, list(readings.of_rows(table, new)), subject.ledger, subject.topic
+    )
+    files = {task.file.file_path: (task.file.record_count, task.file.file_size_in_bytes) for task in tasks}
+    twice = [path for path, times in Counter(task.file.file_path for task in tasks).items() if times > 1]
+    objects = {each.path: each.size for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data")}
+    wrong = {
+        "referred to twice": twice,
+        "gone from the table": [path for path in known if path not in files],
+        "of another size or row count than before": [
+            path for path, size in known.items() if path in files and files[path] != size
+        ],
+        "without its object": [path for path, (_, size) in files.items() if objects.get(path) != size],
+    }
+    subject.verified.files = files
+    return anomalies + [
+        Anomaly(defect=Defect.FILES, where=f"table {subject.table}", text=f"{what}: {paths[:3]}")
+        for what, paths in wrong.items()
+        if paths
+    ]
+
+
+def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anomaly]:
+    """Offsets are Kafka's ends; what snapshots say they advanced are chains that lead there; no commit twice."""
+    anomalies = []
+    offsets = _offsets(table)
+    if wrong := {
+        partition: (offsets.get(partition), end)
+        for partition, end in ends.items()
+        if end and offsets.get(partition) != end
+    }:
+        anomalies.append(f"archived to, Kafka's end: {wrong}")
+    at: dict[int, int] = {}
+    for snapshot in sorted(table.metadata.snapshots, key=lambda one: one.sequence_number or 0):
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        for name, (start, end) in json.loads(summary.get("archiver.ranges", "{}")).items():
+            partition = int(name)
+            if at.get(partition, start) != start:
+                anomalies.append(
+                    f"a snapshot advances {partition} from {start}, the one before ended at {at[partition]}"
+                )
+            at[partition] = end
+    if wrong_ends := {
+        partition: (end, offsets.get(partition)) for partition, end in at.items() if offsets.get(partition) != end
+    }:
+        anomalies.append(f"snapshots advanced to, property: {wrong_ends}")
+    ids = Counter(
+        snapshot.summary.additional_properties.get("archiver.commit-id")
+        for snapshot in table.metadata.snapshots
+        if snapshot.summary
+    )
+    if twice := [name for name, times in ids.items() if name and times > 1]:
+        anomalies.append(f"commits made twice: {twice}")
+    return [Anomaly(defect=Defect.OFFSETS, where=f"table {subject.table}", text=text) for text in anomalies]
+
+
+def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped: frozenset[int]) -> list[Anomaly]:
+    """Committed ranges are one chain, their files the table's, their digests Kafka's; nothing is left staged."""
+    known, where = subject.verified, f"registry of {subject.topic}"
+    found = _ranges(scene.dsn, subject.topic)
+    committed = [one for one in found if one.state == "committed"]
+    texts = [f"left staged: {one}" for one in found if one.state == "uploaded" and one.partition not in stopped]
+    at: dict[int, int] = {}
+    lost: dict[int, int] = {}
+    for one in committed:
+        if at.get(one.partition, one.start) != one.start and not _forgot_gaps(scene, subject, one.partition):
+            texts.append(f"{one} where {at[one.partition]} comes next")
+        at[one.partition] = one.end
+        if one.lost:
+            lost[one.partition] = lost.get(one.partition, 0) + one.end - one.start
+    if lost != known.lost and not any(_forgot_gaps(scene, subject, each) for each in known.lost):
+        texts.append(f"lost offsets recorded {lost}, really {known.lost}")
+    anomalies = [Anomaly(defect=Defect.OFFSETS, where=where, text=text) for text in texts[:3]]
+    if odd := sorted({one.path for one in committed if one.path} ^ set(known.files)):
+        anomalies.append(Anomaly(defect=Defect.FILES, where=where, text=f"not in both it and table: {odd[:3]}"))
+    digests = [one.digest for one in committed if one.start >= known.ends.get(one.partition, 0) and one.digest]
+    total, wanted = f"{sum(int(each, 16) for each in digests) % 2**128:032x}", digest_of(expected)
+    if total != wanted:
+        anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text=f"{total}, Kafka's is {wanted}"))
+    return anomalies
+
+
+def _forgot_gaps(scene: Scene, subject: Subject, partition: int) -> bool:
+    """Whether an accepted gap may be missing: a registry that was rebuilt knows none."""
+    return scene.was_rebuilt and bool(subject.verified.lost.get(partition))
+
+
+class _Range(NamedTuple):
+    partition: int
+    start: int
+    end: int
+    state: str
+    path: str | None
+    digest: str | None
+    lost: bool
+
+
+def _ranges(dsn: str, topic: str) -> list[_Range]:
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(
+            "SELECT partition, start_offset, end_offset, files.state, path, digest, lost"
+            " FROM files JOIN topics ON topics.id = files.topic_id"
+            " WHERE files.state IN ('uploaded', 'committed') AND topics.topic = %s ORDER BY partition, start_offset",
+            (topic,),
+        ).fetchall()
+    return [_Range(*row) for row in found]
+
+
+def _tasks_in_order(table: Table) -> list[Any]:
+    """The table's files, by partition and first offset, as their metrics say."""
+    field = {name: table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")}
+
+    def place(task: Any) -> tuple[int, int]:
+        low = task.file.lower_bounds
+        return tuple(int.from_bytes(low[field[name]], "little") for name in ("partition", "offset"))  # type: ignore[return-value]
+
+    return sorted(table.scan().plan_files(), key=place)
+
+
+def _offsets(table: Table) -> dict[int, int]:
+    plain = json.loads(table.properties.get("archiver.offsets", "{}"))
+    return {int(partition): int(value[0]) for partition, value in plain.items()}
