@@ -74,19 +74,27 @@ Obstacle = TypeVar("Obstacle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often a commit is tried, and the pauses in between: doubling, each shortened by up to half at random."""
+    """How often a commit is tried, and the pauses in between: doubling, each shortened by up to half at random.
+
+    No pause is shorter than `asked_seconds` says that the catalog asks for; where that is more than
+    `longest_asked_seconds`, it isn't tried again.
+    """
 
     attempts: int = 8
     first_seconds: float = 0.2
     longest_seconds: float = 10.0
+    longest_asked_seconds: float = 60.0
     pause: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    asked_seconds: Callable[[], float] = float
 
     def __iter__(self) -> Iterator[int]:
         for attempt in range(self.attempts):
             if attempt:
                 longest = min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds)
-                self.pause(longest * (1 - self.jitter() / 2))
+                if (asked := self.asked_seconds()) > self.longest_asked_seconds:
+                    return
+                self.pause(max(longest * (1 - self.jitter() / 2), asked))
             yield attempt
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
 import requests
 from pydantic import ValidationError
@@ -15,8 +16,9 @@ from pyiceberg import exceptions
 from pyiceberg.catalog.rest import RestCatalog
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.retry_after import AskedPause
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS: Final = 10.0
 
 UNANSWERED = (
     requests.RequestException,
@@ -44,10 +46,14 @@ _REFUSED = (
 
 
 class BoundedRestCatalog(RestCatalog):
-    """An Iceberg REST catalog whose requests end after `timeout_seconds` without a byte."""
+    """An Iceberg REST catalog whose requests end after `timeout_seconds` without a byte.
+
+    `asked_pause` is how long it wants to be left alone (`Retry-After`).
+    """
 
     def __init__(self, name: str, *, timeout_seconds: float, properties: Mapping[str, str]) -> None:
         self._timeout_seconds = timeout_seconds
+        self.asked_pause = AskedPause()
         super().__init__(name, **properties)
 
     def _config_headers(self, session: requests.Session) -> None:
@@ -55,6 +61,7 @@ class BoundedRestCatalog(RestCatalog):
         super()._config_headers(session)
         limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
         session.request = limited  # type: ignore[method-assign]
+        session.hooks["response"].append(self.asked_pause.note)
 
 
 def connect(properties: Mapping[str, str], *, timeout_seconds: float) -> BoundedRestCatalog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -51,7 +52,7 @@ class TableCatalog:
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
         self._timeout_seconds = timeout_seconds
-        self._patience = patience or Patience()
+        self._patience = replace(patience or Patience(), asked_seconds=self._asked_seconds)
         self._connection: BoundedRestCatalog | None = None
         try:
             self._connection = connect(properties, timeout_seconds=timeout_seconds)
@@ -75,6 +76,9 @@ class TableCatalog:
         if self._connection is None:
             self._connection = connect(self._properties, timeout_seconds=self._timeout_seconds)
         return self._connection
+
+    def _asked_seconds(self) -> float:
+        return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
     def known(self, table: ArchiveTable) -> KnownTable:
         """What the registry keeps of a table for when the catalog is away."""

@@ -12,10 +12,12 @@ import typer
 from rich.console import Console
 
 from archiver.cli.failures import reported
+from archiver.cli.json_lines import error_json
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 
 if TYPE_CHECKING:
     from archiver.config import Config
+    from archiver.errors import SchemaRegistryError
     from catalog.model import TopicRow
     from catalog.registry import Registry
 
@@ -73,20 +75,27 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Print what would change in the table if a schema were deployed; nothing is changed."""
-    from archiver.cli.schema_diff import compare, proposed_schemas
+    from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
     from archiver.cli.schema_view import changes_lines
+    from archiver.schemas.topic import TopicSchemas
 
     with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)
         state = registry.ledger(row)
-        proposed = proposed_schemas(
-            settings, state, file=descriptors, message=message, of_key=of_key, registry=loaded.schema_registry
-        )
+        down: SchemaRegistryError | None = None
+        if descriptors is None:
+            today = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
+            proposed, down = Schemas(key=today.key, value=today.value), today.registry_down
+        else:
+            proposed = proposed_schemas(settings, state, file=descriptors, message=message, of_key=of_key)
         found = compare(state, proposed, settings)
         if as_json:
-            _print_json({"topic": topic, "table": row.table, **found.to_json()})
+            told = {"schema_registry_down": error_json(down)} if down else {}
+            _print_json({"topic": topic, "table": row.table, **found.to_json(), **told})
             return
         console = Console(soft_wrap=True)
+        if down is not None:
+            console.print(f"[yellow]By the schemas last known[/]: {down}", highlight=False)
         console.print(f"{topic} in {row.table}: {found.summary}", highlight=False)
         console.print(
             *changes_lines(found.changes), *(f"  cut: {cut}" for cut in found.cuts), sep="\n", highlight=False

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, assert_never
 
-from archiver.config.model import ProtobufFormat, SchemaRegistrySection, TopicConfig
+from archiver.config.model import ProtobufFormat, TopicConfig
 from archiver.errors import ConfigError
 from archiver.schemas import compile_proto, mapping_options, read_descriptor_set
-from archiver.schemas.topic import TopicSchemas
 from schema_mapping import (
     AnyMapping,
     LedgerState,
@@ -62,20 +61,16 @@ def proposed_schemas(
     settings: TopicConfig,
     state: LedgerState,
     *,
-    file: Path | None,
+    file: Path,
     message: str | None,
     of_key: bool,
-    registry: SchemaRegistrySection | None = None,
 ) -> Schemas:
-    """The schemas to compare with: those of the configuration, or `file` for one side and today's for the other.
+    """The schemas to compare with: `file` for one side and today's for the other.
 
     Of several message types `file` is for the one named `message`, or adds it.
 
     Raises ConfigError where the file can't be read or its message isn't known.
     """
-    if file is None:
-        today = TopicSchemas.read(settings, registry)
-        return Schemas(key=today.key, value=today.value)
     newest = _newest(state)
     side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
     newest_message = now.message if isinstance(now, Mapping) else None

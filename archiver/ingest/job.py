@@ -25,7 +25,7 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import open_topic, target_of
 from archiver.ingest.waves import Waves, failing
-from archiver.schemas.topic import TopicSchemas, registry_name
+from archiver.schemas.topic import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
@@ -147,12 +147,9 @@ class ArchiveJob:
 
     def _schemas(self, topic: TopicConfig, connected: _Connected) -> TopicSchemas:
         """The topic's schemas, by what is remembered of the schema registry while that can't be asked."""
+        known = connected.registry.find(cluster_id=connected.cluster_id, topic=topic.name)
         section = self._config.schema_registry
-        name = registry_name(topic, section)
-        known = connected.registry.find(cluster_id=connected.cluster_id, topic=topic.name) if name else None
-        if name is None or known is None:
-            return TopicSchemas.read(topic, section)
-        return TopicSchemas.read(topic, section, connected.registry.remembered_schemas(known, name))
+        return TopicSchemas.read_or_recall(topic, section, known=known, registry=connected.registry)
 
     def _open(
         self, schemas: TopicSchemas, connected: _Connected, leases: ExitStack, look_every: float | None

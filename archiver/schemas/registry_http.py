@@ -13,14 +13,17 @@ from typing import Any, Final
 
 import requests
 from requests.exceptions import InvalidSchema, InvalidURL, RequestException
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
+from catalog.retry_after import retry_after_seconds
 
 NOT_FOUND: Final = 404
 DENIED: Final = (401, 403)
 BUSY: Final = (408, 429)
 SERVER_ERRORS: Final = 500
+LONGEST_ASKED_SECONDS: Final = 30.0
+"""A registry that asks for more isn't waited for: it is left alone for so long, and the caller told."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 
@@ -71,8 +74,8 @@ class RegistryHttp:
             raise self._failure
         retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, SchemaRegistryUnavailable)),
-            stop=stop_after_attempt(self._settings.attempts),
-            wait=wait_random_exponential(multiplier=self._settings.pause, max=self._settings.timeout),
+            stop=self._gives_up,
+            wait=self._pause,
             reraise=True,
         )
         urls = self._settings.urls
@@ -81,9 +84,19 @@ class RegistryHttp:
                 with attempt:
                     return self._once(urls[(attempt.retry_state.attempt_number - 1) % len(urls)], path)
         except SchemaRegistryUnavailable as error:
-            self._failure, self._resting_until = error, time.monotonic() + self._settings.rest
+            rest = max(self._settings.rest, _asked(error))
+            self._failure, self._resting_until = error, time.monotonic() + rest
             raise
         raise AssertionError("unreachable: the last attempt raises")
+
+    def _gives_up(self, state: RetryCallState) -> bool:
+        return state.attempt_number >= self._settings.attempts or _asked(_failure(state)) > LONGEST_ASKED_SECONDS
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Grows at random; once every address was tried, no shorter than the last one asks for."""
+        settings = self._settings
+        growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
+        return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
 
     def _once(self, url: str, path: str) -> Mapping[str, Any] | None:
         where = {"url": url, "path": path}
@@ -119,7 +132,9 @@ def _read(answer: requests.Response, where: Mapping[str, str]) -> Mapping[str, A
             **where,
         )
     if status >= SERVER_ERRORS or status in BUSY:
-        raise SchemaRegistryUnavailable("the schema registry can't answer now", status=status, **where)
+        asked = retry_after_seconds(answer)
+        told = {"retry_after": asked} if asked else {}
+        raise SchemaRegistryUnavailable("the schema registry can't answer now", status=status, **told, **where)
     try:
         body = answer.json()
     except ValueError:
@@ -133,6 +148,15 @@ def _read(answer: requests.Response, where: Mapping[str, str]) -> Mapping[str, A
             **where,
         )
     return body
+
+
+def _failure(state: RetryCallState) -> BaseException | None:
+    return None if state.outcome is None else state.outcome.exception()
+
+
+def _asked(error: BaseException | None) -> float:
+    """How long the registry asked to be left alone (`Retry-After`)."""
+    return float(error.context.get("retry_after", 0.0)) if isinstance(error, SchemaRegistryUnavailable) else 0.0
 
 
 def _session(settings: RegistrySettings) -> requests.Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError, SchemaRegistryError
@@ -10,8 +11,12 @@ from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, sour
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.settings import registry_settings
 from archiver.schemas.subjects import NOTHING, Subjects
+from catalog.model import TopicRow
 from catalog.registered import RememberedSchemas
 from schema_mapping.descriptors import MessageSchema
+
+if TYPE_CHECKING:
+    from catalog.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,16 @@ class TopicSchemas:
                 _read(config, part, settings, None)
             elif registry is not None:
                 registry_settings(registry)
+
+    @classmethod
+    def read_or_recall(
+        cls, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
+    ) -> TopicSchemas:
+        """As `read`; while the schema registry is down by what is remembered of it for the topic, if it is `known`."""
+        name = registry_name(config, section)
+        if name is None or known is None:
+            return cls.read(config, section)
+        return cls.read(config, section, registry.remembered_schemas(known, name))
 
     @classmethod
     def read(

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from functools import cache
 
 from archiver.config import Config
+from archiver.config.model import RawFormat
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
@@ -66,9 +67,10 @@ class Reprocess:
         report, and the others go on.
         """
         started = time.monotonic()
-        schemas = TopicSchemas.read(self._config.topic(self._name), self._config.schema_registry)
-        if schemas.key is None and schemas.value is None:
+        settings, section = self._config.topic(self._name), self._config.schema_registry
+        if isinstance(settings.key, RawFormat) and isinstance(settings.value, RawFormat):
             raise ConfigError("The topic's section names no schema to decode with", topic=self._name)
+        TopicSchemas.check(settings, section)
         if self._engine is None:
             check_spark(self._config.spark)
         manifests = ManifestReader()
@@ -76,11 +78,14 @@ class Reprocess:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
             journal = Journal.of(self._config).of_table(archived.table)
             if not self._dry_run:
                 settle_rewrites(archived.topic, registry, catalog, manifests, journal)
             assignment = self._assign(schemas, archived, registry)
             pass_point(FaultPoint.AFTER_ASSIGN)
+            if not self._dry_run and schemas.registry is not None:
+                registry.remember_schemas(archived.topic, schemas.registry, schemas.news)
             if not self._dry_run:
                 journal.keep_schemas(archived.topic, registry)
             clean_spool(self._config.archive.spool)
@@ -112,6 +117,7 @@ class Reprocess:
             failures=work.failures,
             seconds=time.monotonic() - started,
             commit_id=commit_id,
+            registry_down=schemas.registry_down,
             found=sum((each.found for each in results), Counter()),
             mended=sum((each.mended for each in results), Counter()),
         )

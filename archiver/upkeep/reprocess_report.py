@@ -50,6 +50,8 @@ class ReprocessReport:
     failures: Mapping[str, ContextError]
     seconds: float
     commit_id: str | None = None
+    registry_down: ContextError | None = None
+    """Why the schema registry couldn't be asked, where it was done by the schemas last known."""
     found: Counter[ErrorKind] = field(default_factory=Counter)
     mended: Counter[ErrorKind] = field(default_factory=Counter)
 

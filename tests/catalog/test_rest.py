@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,13 +17,17 @@ from catalog.rest import connect, in_our_words
 
 
 @contextmanager
-def answering(status: int, body: object, *, after_seconds: float = 0.0) -> Iterator[str]:
+def answering(
+    status: int, body: object, *, after_seconds: float = 0.0, headers: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """A server that gives every request this answer."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             time.sleep(after_seconds)
             self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(json.dumps(body).encode())
 

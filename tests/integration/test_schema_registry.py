@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import message_factory
+from typer.testing import CliRunner
 
+from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
@@ -278,6 +281,25 @@ def test_what_lacks_an_envelope_is_decoded_again_once_coerced(stack: Stack, regi
     assert [seen.value for seen in from_archive(config, topic, 1)] == [enveloped(first, FIRST, a=1), produced[1].value]
     config.write_text(config.read_text().replace('"coerce" = true', '"coerce" = false'))
     assert from_archive(config, topic, 1) == produced
+
+
+def test_repairs_and_previews_go_on_while_the_registry_is_down(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    first = registry.register(f"{topic}-value", FIRST)
+    section = {"url": registry.url, "timeout": "100ms"}
+    config = stack.config({topic: {"value": {**FORMAT, "coerce": False}}}, schema_registry=section)
+    stack.produce(topic, {"value": bare(FIRST, a=1)}, {"value": enveloped(first, FIRST, a=2)})
+    assert run(config).succeeded
+    registry.down = True
+    config.write_text(config.read_text().replace('"coerce" = false', '"coerce" = true'))
+    client_of.cache_clear()
+    told = json.loads(CliRunner().invoke(app, ["schema", "diff", topic, "--json", "--config", str(config)]).stdout)
+    assert (told["is_new"], told["changes"]) == (True, [])
+    assert told["schema_registry_down"]["kind"] == "SchemaRegistryUnavailable"
+    report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.succeeded, report.failures
+    assert isinstance(report.registry_down, SchemaRegistryUnavailable)
+    assert [row["a"] for row in read(stack, config, topic)] == [1, 2]
 
 
 def test_keys_of_several_types(stack: Stack, registry: FakeRegistry) -> None:

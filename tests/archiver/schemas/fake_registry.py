@@ -16,7 +16,8 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 
 
 class FakeRegistry:
-    """What the server knows and does. `faults` are statuses to answer with before answers come.
+    """What the server knows and does. `faults` are statuses to answer with before answers come,
+    with `retry_after` where that goes along.
 
     While it is `down`, connections end without an answer, as behind a proxy; `asked` has what reached it otherwise.
     """
@@ -25,6 +26,7 @@ class FakeRegistry:
         self.url = f"{scheme}://{address[0]}:{address[1]}/apis/ccompat/v7"
         self.down = False
         self.faults: list[int] = []
+        self.retry_after: str | None = None
         self.asked: list[str] = []
         self.authorization: str | None = None
         self._schemas: dict[int, dict[str, Any]] = {}
@@ -78,6 +80,8 @@ def fake_registry(tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
             content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            if status in (429, 503) and self.registry.retry_after is not None:
+                self.send_header("Retry-After", self.registry.retry_after)
             self.end_headers()
             self.wfile.write(content)
 

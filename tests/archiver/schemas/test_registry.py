@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import time
 from collections.abc import Iterator
 from importlib import resources
 
@@ -363,3 +364,35 @@ def test_a_coerced_message_knows_its_envelope(registry: FakeRegistry) -> None:
     assert envelope("shop.Order.Line") == b"\0" + number.to_bytes(4, "big") + b"\x04\0\0"
     with pytest.raises(BadSchema, match="only imports it"):
         envelope("shop.Money")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_registry_that_asks_to_wait_is_waited_for(registry: FakeRegistry, status: int) -> None:
+    number = order(registry)
+    registry.faults, registry.retry_after = [status], "1"
+    started = time.monotonic()
+    assert client(registry).by_id(number) is not None
+    assert 1.0 <= time.monotonic() - started < 10.0
+
+
+def test_a_registry_that_asks_for_too_much_is_left_alone_for_as_long(registry: FakeRegistry) -> None:
+    number = order(registry)
+    registry.faults, registry.retry_after = [503], "120"
+    patient = client(registry, rest=0.0)
+    started = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(SchemaRegistryUnavailable) as caught:
+            patient.by_id(number)
+        assert caught.value.context["retry_after"] == 120.0
+    assert time.monotonic() - started < 10.0
+    assert len(registry.asked) == 1
+
+
+def test_the_other_address_is_not_waited_for(registry: FakeRegistry) -> None:
+    number = order(registry)
+    with fake_registry() as busy:
+        busy.faults, busy.retry_after = [503] * 9, "20"
+        started = time.monotonic()
+        both = SchemaRegistry(RegistrySettings(urls=(busy.url, registry.url), pause=0.001))
+        assert both.by_id(number) is not None
+        assert time.monotonic() - started < 10.0
