@@ -9,19 +9,17 @@ import os
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strlen
 
-from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
-from schema_mapping.kernel.columns cimport (
-    Column, GATHERED, GATHER_NO_MEMORY, Gathered, Grower, Memory, Seen, gather, look_over,
-)
+from schema_mapping.kernel.column_memory cimport ColumnMemory
+from schema_mapping.kernel.columns cimport Column, GATHERED, GATHER_NO_MEMORY, Gathered, Seen, gather, look_over
 from schema_mapping.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
 from schema_mapping.kernel.json_items cimport Json
 from schema_mapping.kernel.parse cimport parse_message
 from schema_mapping.kernel.scratch cimport (
-    BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Rows,
-    Scratch, TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, reserve_spill, spilled_slot,
+    BAD_GROUP, BAD_LENGTH, BAD_PACKED, BAD_TAG, BAD_UTF8, BAD_VARINT, BAD_WIRE_TYPE, FINE, NO_MEMORY, Piece, Scratch,
+    TOO_DEEP, TOO_LARGE, TRUNCATED, append_row, bytes_slot, close_scratch, open_scratch, reserve_spill, spilled_slot,
 )
 from schema_mapping.kernel.tables cimport OUT_64, OUT_DECIMAL, Output, Tables
 from schema_mapping.kernel.undo cimport clear_message
@@ -34,8 +32,6 @@ cdef enum:
     CHUNK_WORDS = 1 << 15   # of the root's rows
     SCRATCH_WORDS = 1 << 16 # of all rows
     CHUNK_ROWS = 4096
-    CHUNK_SPAN = 0x7FFFFFFF
-    MOVED = 1 << 25         # bytes of a column that grows where it is, by way of the system
 
 cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
@@ -68,27 +64,6 @@ cdef const char* code_text(int failure) noexcept nogil:
     elif failure == TOO_DEEP:
         return b"too_deep"
     return b"too_large"
-
-
-cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:
-    cdef Decoder decoder = <Decoder>owner
-    cdef int64_t wanted = decoder.foresee(size)
-    cdef Block block = decoder.blocks[memory.index]
-    cdef Block larger
-    try:
-        if block is not None and memory.capacity >= MOVED:
-            block.resize(wanted)
-        else:
-            larger = new_block(wanted)
-            if block is not None:
-                memcpy(larger.data, block.data, memory.capacity)
-            block = larger
-    except MemoryError:
-        return False
-    decoder.blocks[memory.index] = block
-    memory.data = block.data
-    memory.capacity = wanted
-    return True
 
 
 @cython.final
@@ -143,26 +118,15 @@ cdef class Decoder:
     cdef int64_t chunk_words    # of the chunk's rows so far
     cdef bint too_large
     cdef public bint refuse_all     # every value is too large for its columns
-    cdef list blocks
-    cdef Grower grower
-    cdef int64_t values_done, values_total, bytes_done, bytes_total
+    cdef ColumnMemory memory
 
     def __cinit__(self, Tables tables not None, *, int chunk_rows, int64_t value_memory):
         cdef int i
         cdef int64_t heads = 0
         cdef Scratch* s = &self.scratch
         self.tables = tables
-        s.fields = tables.fields
-        s.nodes = tables.nodes
-        s.layout = tables.spaces
-        s.numbers = tables.numbers
-        s.lookup = tables.lookup
-        s.places = tables.places
-        s.enums = tables.enums
-        s.enum_numbers = tables.enum_numbers
-        s.enum_names = tables.enum_names
-        s.enum_lookup = tables.enum_lookup
-        s.spaces = <Rows*>calloc(tables.space_count, sizeof(Rows))
+        if not open_scratch(s, tables, value_memory):
+            raise MemoryError
         self.columns = <Column*>calloc(tables.output_count, sizeof(Column))
         self.dead = <RowList*>calloc(tables.map_count + 1, sizeof(RowList))
         self.totals = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
@@ -172,21 +136,18 @@ cdef class Decoder:
         for i in range(tables.space_count):
             heads += tables.spaces[i].head
         self.seen_words = <uint64_t*>calloc(2 * heads + 1, sizeof(uint64_t))
-        if not (s.spaces and self.columns and self.dead and self.totals and self.marks and self.spans and self.seen
-                and self.seen_words):
+        if not (
+            self.columns and self.dead and self.totals and self.marks and self.spans and self.seen and self.seen_words
+        ):
             raise MemoryError
         heads = 0
         for i in range(tables.space_count):
-            s.spaces[i].stride = tables.spaces[i].stride
             self.seen[i].some = self.seen_words + heads
             self.seen[i].every = self.seen[i].some + tables.spaces[i].head
             heads += 2 * tables.spaces[i].head
-        s.most_words = value_memory // 8
         set_bit(&self.start_bits, tables.row_bit)
         set_bit(&self.start_bits, tables.ok_bit)
-        self.blocks = [None] * (3 * tables.output_count)
-        self.grower.grow = grow_buffer
-        self.grower.owner = <void*>self
+        self.memory = ColumnMemory(count=3 * tables.output_count)
         for i in range(tables.output_count):
             self.columns[i].bits.index = 3 * i
             self.columns[i].values.index = 3 * i + 1
@@ -198,22 +159,13 @@ cdef class Decoder:
         if chunk_rows > 0:
             self.chunk_rows = chunk_rows
         self.chunk_rows = min(<int64_t>CHUNK_ROWS, self.chunk_rows)
-        if reserve_spill(s, tables.names_size + 64) == NULL:
-            raise MemoryError
-        memcpy(s.spill, tables.names, tables.names_size)
-        s.spill_size = tables.names_size
 
     def __dealloc__(self):
         cdef int i
-        if self.scratch.spaces != NULL:
-            for i in range(self.tables.space_count):
-                free(self.scratch.spaces[i].block)
+        close_scratch(&self.scratch, self.tables)
         if self.dead != NULL:
             for i in range(self.tables.map_count):
                 free(self.dead[i].rows)
-        free(self.scratch.spaces)
-        free(self.scratch.spill)
-        free(self.scratch.pieces)
         free(self.columns)
         free(self.dead)
         free(self.keys.places)
@@ -225,17 +177,10 @@ cdef class Decoder:
         free(self.seen)
         free(self.seen_words)
 
-    cdef int64_t foresee(self, int64_t size):
-        # A buffer that needs `size` bytes now, at the end of the run: no more than the input could still fill twice.
-        cdef int64_t done = max(1, self.values_done)
-        cdef int64_t wanted = <int64_t>(<double>size * 1.03 * max(1, self.values_total) / done) + 1024
-        cdef int64_t most = size + 2 * max(0, self.bytes_total - self.bytes_done) + 4096
-        return max(min(wanted, most), size + size // 4, 256)
-
     def expect(self, int64_t values, int64_t size):
         """Says how much is to come in this run, so that buffers are made large enough at once."""
-        self.values_total = values
-        self.bytes_total = size
+        self.memory.values_total = values
+        self.memory.bytes_total = size
 
     def feed(self, Values values not None):
         """Decodes all of `values`. MemoryError when memory is out, OverflowError when a column gets too large."""
@@ -260,7 +205,7 @@ cdef class Decoder:
             elif (
                 s.spaces[0].count >= self.chunk_rows or end - first > CHUNK_BYTES or self.chunk_words > SCRATCH_WORDS
             ):
-                self.bytes_done += start - first
+                self.memory.bytes_done += start - first
                 if not self.flush():
                     return False
             if s.spaces[0].count == 0:
@@ -362,7 +307,7 @@ cdef class Decoder:
         cdef const Output* output
         cdef Gathered outcome
         cdef int i
-        self.values_done += s.spaces[0].count
+        self.memory.values_done += s.spaces[0].count
         self.chunk_words = 0
         for i in range(self.tables.map_count):
             if s.spaces[self.tables.maps[i].space].count > 1 and not self.settle_map(i):
@@ -373,7 +318,7 @@ cdef class Decoder:
             look_over(&s.spaces[i], self.tables.spaces[i].head, &self.seen[i])
         for i in range(self.tables.output_count):
             output = &self.tables.outputs[i]
-            outcome = gather(s, output, &self.columns[i], &self.grower, &self.seen[output.space])
+            outcome = gather(s, output, &self.columns[i], &self.memory.grower, &self.seen[output.space])
             if outcome != GATHERED:
                 self.too_large = outcome != GATHER_NO_MEMORY
                 return False
@@ -426,19 +371,10 @@ cdef class Decoder:
         cdef Column* column = &self.columns[index]
         cdef int kind = self.tables.outputs[index].kind
         cdef int64_t width = 8 if kind == OUT_64 else 16 if kind == OUT_DECIMAL else 0
-        bits = self.cut_buffer(&column.bits, (column.rows + 7) >> 3)
-        values = self.cut_buffer(&column.values, column.rows * width if width else (column.rows + 1) * 4)
-        data = self.cut_buffer(&column.data, column.data_size)
+        bits = self.memory.cut(&column.bits, (column.rows + 7) >> 3)
+        values = self.memory.cut(&column.values, column.rows * width if width else (column.rows + 1) * 4)
+        data = self.memory.cut(&column.data, column.data_size)
         return column.rows, column.nulls, bits, values, data
-
-    cdef cut_buffer(self, Memory* memory, int64_t size):
-        # Much spare room goes back to the system, a little stays.
-        cdef Block block = self.blocks[memory.index]
-        if block is None:
-            return None
-        if memory.capacity > size + size // 4 + 4096:
-            block.resize(size)
-        return buffer_of(block, 0, size)
 
     def scratch_bytes(self):
         """What the run holds beside its columns: memory that a chunk's rows and side stores have taken so far."""

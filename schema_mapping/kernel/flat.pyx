@@ -104,7 +104,7 @@ cdef bint lay_out(Writer* w, Flat* f, int64_t first, int n) noexcept nogil:
 
 
 cdef inline void look_ahead(const uint8_t* end, int64_t size) noexcept nogil:
-    # The next batch's part of a column lies before this one's: a hundred columns are too many for the machine to foresee.
+    # The next batch's part of a column lies before this one's; the machine itself doesn't follow a hundred columns.
     cdef const uint8_t* p = end - (size if size < AHEAD else AHEAD)
     while p < end:
         __builtin_prefetch(p)

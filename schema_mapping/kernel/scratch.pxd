@@ -7,7 +7,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
 
-from schema_mapping.kernel.tables cimport Enumeration, Field, Node, Space
+from schema_mapping.kernel.tables cimport Enumeration, Field, Node, Space, Tables
 
 cdef enum:
     SPILL_BIT = 31
@@ -65,6 +65,8 @@ cdef struct Scratch:
     int64_t piece_capacity
 
 
+cdef bint open_scratch(Scratch* s, Tables tables, int64_t value_memory) noexcept
+cdef void close_scratch(Scratch* s, Tables tables) noexcept
 cdef bint grow_rows(Scratch* s, Rows* rows, int64_t more) noexcept nogil
 
 
