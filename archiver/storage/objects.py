@@ -6,7 +6,6 @@ client behind it is made once per process. Errors are leaves of StorageError, ea
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,9 +18,8 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from archiver.errors import StorageError
+from archiver.storage.copying import copy
 from archiver.storage.failures import classified
-
-UPLOAD_CHUNK = 8 << 20
 
 T = TypeVar("T")
 
@@ -153,7 +151,7 @@ class ObjectStore:
     def _upload_once(self, source: Path, path: str) -> int:
         expected = source.stat().st_size
         with source.open("rb") as local, self.file_io(path).new_output(path).create(overwrite=True) as remote:
-            shutil.copyfileobj(local, remote, UPLOAD_CHUNK)
+            copy(local, remote)
         arrived = len(self.file_io(path).new_input(path))
         if arrived != expected:
             raise StorageError(

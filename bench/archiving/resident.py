@@ -1,0 +1,79 @@
+"""How much memory a process and all it has started hold, watched until it ends (Linux)."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+PAUSE = 0.2
+JVM = "java"
+
+
+@dataclass(kw_only=True)
+class Peaks:
+    """The most that was seen at one time, in bytes.
+
+    `proportional` counts pages that processes share once, `resident` in each of them. `split` is what the first one
+    consists of at its peak, by kind of process; `alone` the most that each kind held at whatever time.
+    """
+
+    proportional: int = 0
+    resident: int = 0
+    split: dict[str, int] = field(default_factory=dict)
+    alone: dict[str, int] = field(default_factory=dict)
+    over_time: list[tuple[float, int]] = field(default_factory=list)
+
+
+def watch(process: subprocess.Popen[str]) -> Peaks:
+    """Look at the process and its descendants, five times a second, until it ends."""
+    peaks, started = Peaks(), time.monotonic()
+    top = psutil.Process(process.pid)
+    while process.poll() is None:
+        split, resident = _held(top)
+        total = sum(split.values())
+        if total > peaks.proportional:
+            peaks.proportional, peaks.split = total, split
+        peaks.resident = max(peaks.resident, resident)
+        for kind, size in split.items():
+            peaks.alone[kind] = max(peaks.alone.get(kind, 0), size)
+        peaks.over_time.append((round(time.monotonic() - started, 1), total))
+        time.sleep(PAUSE)
+    return peaks
+
+
+def _held(top: psutil.Process) -> tuple[dict[str, int], int]:
+    split: dict[str, int] = {}
+    resident = 0
+    try:
+        family = (top, *top.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return split, resident
+    for each in family:
+        found = _rollup(each.pid)
+        if found:
+            kind = _kind(each, top)
+            split[kind] = split.get(kind, 0) + found["Pss"]
+            resident += found["Rss"]
+    return split, resident
+
+
+def _kind(process: psutil.Process, top: psutil.Process) -> str:
+    if process == top:
+        return "driver"
+    try:
+        return "JVM" if process.name() == JVM else "workers"
+    except psutil.NoSuchProcess:
+        return "workers"
+
+
+def _rollup(pid: int) -> dict[str, int]:
+    """Bytes by name; none of a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines}

@@ -1,0 +1,122 @@
+"""Whether a larger backlog takes more memory: peaks summed over the archive job's processes, for backlogs of two sizes.
+
+Recipe: `python bench/memory.py [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR] [--json FILE]`, on
+Linux. A topic of one partition for each size (megabytes of its log; twice that of disk) on an embedded stack, which is
+started and stopped unless one is named. The way `cut` is the job as it comes, which cuts the backlog into tasks; `one`
+has the whole range as one task. Each is an `archiver archive --once` of its own on two slots: driver, JVM, Python
+workers and whatever they start, by the kernel's proportional set sizes; broker, S3 and catalog are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from archive import stack
+from archiving.backlog import batches, fill
+from archiving.resident import Peaks, watch
+from archiving.setting import SLOTS
+from data import message_type
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from rich.console import Console
+from rich.table import Table
+
+from archiver.local import Endpoints
+from archiver.wire import Codec
+from tests.stack import Stack, unique
+
+WAYS: dict[str, dict[str, str]] = {"cut": {}, "one": {"task_size": "1TiB", "max_commit_interval": "1h"}}
+MIB = 1 << 20
+
+
+def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
+    """A configuration with a table and a registry of its own."""
+    found = FileDescriptorSet()
+    message_type().file.CopyToProto(found.file.add())
+    (folder / "shop.binpb").write_bytes(found.SerializeToString())
+    value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(folder / "shop.binpb")}
+    return Stack(endpoints, folder).config({topic: {"value": value}}, archive=WAYS[way], spark={"master": SLOTS})
+
+
+def archived(path: Path, topic: str, log: Path) -> Peaks:
+    """Archive the topic by the command line, in a process of its own."""
+    command = [sys.executable, "-c", "from archiver.cli import main; main()"]
+    with log.open("w") as output:
+        process = subprocess.Popen(  # noqa: S603
+            [*command, "archive", topic, "--config", str(path), "--once", "--json"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        peaks = watch(process)
+    if process.returncode:
+        raise RuntimeError(f"the job failed, exit code {process.returncode}:\n{log.read_text()[-2000:]}")
+    return peaks
+
+
+def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
+    """Fill a topic of each size and archive it each way."""
+    parts = batches(Codec[options.codec.upper()])
+    found: list[dict[str, Any]] = []
+    for megabytes in options.megabytes:
+        topic = unique("backlog")
+        records = fill(endpoints.bootstrap_servers, topic, parts, megabytes * 10**6)
+        for way in options.way:
+            started = time.monotonic()
+            peaks = archived(config(endpoints, folder, topic, way), topic, folder / f"{topic}-{way}.log")
+            found.append(
+                {"way": way, "megabytes": megabytes, "records": records}
+                | {"seconds": round(time.monotonic() - started, 1)}
+                | vars(peaks)
+            )
+            print(f"{way}, {megabytes} MB: {peaks.proportional / MIB:,.0f} MiB", flush=True)
+    return found
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    """Print a table; growth is against the smallest backlog archived the same way."""
+    table = Table(title="Peak memory of the archive job, MiB")
+    for heading in ("way", "MB of log", "records", "seconds", "sum", "growth", "driver, JVM, workers then", "resident"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    for each in sorted(found, key=lambda one: (one["way"], one["megabytes"])):
+        least = min((one for one in found if one["way"] == each["way"]), key=lambda one: one["megabytes"])
+        split = ", ".join(f"{each['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers"))
+        table.add_row(
+            each["way"],
+            f"{each['megabytes']:,}",
+            f"{each['records']:,}",
+            str(each["seconds"]),
+            f"{each['proportional'] / MIB:,.0f}",
+            f"{each['proportional'] / least['proportional'] - 1:+.1%}",
+            split,
+            f"{each['resident'] / MIB:,.0f}",
+        )
+    Console(width=None if Console().is_terminal else 120).print(table)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Memory of archiving")
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[1_000, 10_000], help="of the partition's log")
+    parser.add_argument("--way", choices=WAYS, nargs="+", default=list(WAYS))
+    parser.add_argument("--codec", choices=[each.name.lower() for each in Codec], default="none")
+    parser.add_argument("--stack", type=Path, help="the folder of a running stack")
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
+    options = parser.parse_args()
+    with stack(options.stack) as endpoints, tempfile.TemporaryDirectory(prefix="archiver-bench-") as folder:
+        found = measure(options, endpoints, Path(folder))
+    show(found)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
