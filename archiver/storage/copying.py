@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 CHUNK = 8 << 20
 AHEAD = 32 << 20
-"""Bytes on their way at most. pyarrow's S3 streams take whatever is written: a slow store made them hold whole files."""
+"""Bytes on their way at most. pyarrow's S3 streams take all that is written; slow stores made them hold whole files."""
 
 
 class Writable(Protocol):

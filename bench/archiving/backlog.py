@@ -18,7 +18,7 @@ WITHOUT_TOPIC_IDS = 12
 
 
 def batches(codec: Codec) -> tuple[bytes, ...]:
-    """The orders in batches of 1 MB before compression, as producers send them: from offset 0, which no checksum covers."""
+    """The orders in batches of 1 MB before compression, as producers send them: from offset 0."""
     encoded = encode_batches(one_partition(DIFFERENT * PARTITIONS), compression=codec)
     return tuple(bytes(8) + bytes(encoded.batch(index)[8:]) for index in range(len(encoded)))
 
