@@ -17,7 +17,7 @@ PAGE_BYTES = 1 << 20
 SLICE_BYTES = PAGE_BYTES // 4
 PAGE_LIMIT = PAGE_BYTES - SLICE_BYTES
 """pyarrow's `data_page_size`: a page that has reached it is closed."""
-VALUES_PER_CHECK = 1024
+VALUES_PER_CHECK = 2048
 """pyarrow's `write_batch_size`: values between two looks at the page's size."""
 
 

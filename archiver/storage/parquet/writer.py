@@ -156,6 +156,7 @@ class ParquetSegmentWriter:
             choose_encodings(self._leaves, sample),
             self._compression_level,
             is_sorted=self._layout.is_sorted,
+            counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
         )
         self._parquet = pq.ParquetWriter(self._sink, self._layout.schema, **options)
         return self._parquet
@@ -185,26 +186,34 @@ def _width(kind: pa.DataType) -> float:
 
 
 def writer_options(
-    leaves: tuple[Leaf, ...], encodings: Encodings, compression_level: int, *, is_sorted: bool
+    leaves: tuple[Leaf, ...],
+    encodings: Encodings,
+    compression_level: int,
+    *,
+    is_sorted: bool,
+    counted: frozenset[int] = frozenset(),
 ) -> dict[str, Any]:
     """How pyarrow is to write these columns; `is_sorted` says that rows come by partition and offset.
 
-    The compression level is for long strings; numbers and short ones get no smaller above level 1 (measured).
+    The compression level is for long strings; numbers and short ones get no smaller above level 1 (measured). Nobody
+    prunes by the extremes of what repeats within a row: they are looked for only where the table wants the column, one
+    of the ids `counted`, measured.
     """
     by_name = {leaf.name: leaf for leaf in leaves}
+    compressed = [leaf.parquet_path for leaf in leaves if leaf.parquet_path not in encodings.constant]
     order = (PARTITION, OFFSET) if is_sorted else ()
     sorting = [pq.SortingColumn(by_name[name].index) for name in order if name in by_name]
     return {
         "version": "2.6",
-        "compression": "zstd",
+        "compression": {leaf.parquet_path: "none" for leaf in leaves} | dict.fromkeys(compressed, "zstd"),
         "compression_level": {
-            leaf.parquet_path: compression_level if leaf.parquet_path in encodings.long else min(1, compression_level)
-            for leaf in leaves
+            path: compression_level if path in encodings.long else min(1, compression_level) for path in compressed
         },
         "use_dictionary": list(encodings.dictionary),
         "column_encoding": encodings.special,
         "data_page_size": PAGE_LIMIT,
         "write_batch_size": VALUES_PER_CHECK,
+        "write_statistics": [leaf.parquet_path for leaf in leaves if not leaf.is_repeated or leaf.field_id in counted],
         "write_page_index": True,
         "write_page_checksum": True,
         "sorting_columns": sorting or None,

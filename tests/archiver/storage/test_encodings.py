@@ -31,10 +31,16 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], str]] = {
         "DELTA_BINARY_PACKED",
     ),
     "ratios": (pa.float64(), [DRAW.random() for _ in range(COUNT)], "plain"),
-    "texts": (pa.string(), [f"order-{DRAW.randrange(10**9)}-ü" for _ in range(COUNT)], "DELTA_BYTE_ARRAY"),
-    "octets": (pa.binary(), [DRAW.randbytes(DRAW.randrange(30)) or None for _ in range(COUNT)], "DELTA_BYTE_ARRAY"),
+    "texts": (pa.string(), [f"shops/1/orders/{DRAW.randrange(10**9)}-ü" for _ in range(COUNT)], "DELTA_BYTE_ARRAY"),
+    "octets": (
+        pa.binary(),
+        [b"\xff" * 30 + DRAW.randbytes(DRAW.randrange(2, 30)) if place % 3 else None for place in range(COUNT)],
+        "DELTA_BYTE_ARRAY",
+    ),
+    "unlike": (pa.string(), [f"{DRAW.randrange(10**9):09}, as before" for _ in range(COUNT)], "plain"),
     "long": (pa.binary(), [DRAW.randbytes(100) for _ in range(COUNT)], "plain"),
     "mostly_null": (pa.int64(), [place if place % 100 == 0 else None for place in range(COUNT)], "dictionary"),
+    "same": (pa.int64(), [7] * COUNT, "dictionary"),
     "none": (pa.string(), [None] * COUNT, "dictionary"),
     "lists": (pa.list_(pa.int64()), [[place, -place][: place % 3] for place in range(COUNT)], "DELTA_BINARY_PACKED"),
 }
@@ -66,6 +72,7 @@ def test_choices() -> None:
     }
     assert found == {name: expected for name, (_, _, expected) in COLUMNS.items()}
     assert chosen.long == {"val.long"}
+    assert chosen.constant == {"val.same", "val.none"}
 
 
 def test_pyarrow_and_duckdb_read_what_was_written(tmp_path: Any) -> None:
