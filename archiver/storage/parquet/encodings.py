@@ -32,6 +32,8 @@ ENOUGH: Final = 1_024
 """Values of a sample below which it says nothing."""
 REPEATING: Final = 0.75
 """Distinct values of a sample, as a share, up to which they repeat enough for a dictionary."""
+UNIQUE: Final = 0.99
+"""From this share on, more values would only be more that don't repeat."""
 SHORT: Final = 64
 """Bytes of a string, on average, up to which a start it shares with another is worth looking for."""
 PAIRS: Final = 256
@@ -88,15 +90,21 @@ def _choice(leaf: Leaf, values: pa.Array) -> str:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether the values repeat, or are too few to tell. Of more values no larger a share is distinct."""
+    """Whether the values repeat, or are too few to tell. The first of them often say enough."""
     sample = values.slice(0, SAMPLE).drop_null()
-    return len(sample) < ENOUGH or any(
-        pc.count_distinct(part).as_py() <= REPEATING * len(part) for part in (sample.slice(0, ENOUGH), sample)
-    )
+    for size in (ENOUGH, 4 * ENOUGH, SAMPLE) if len(sample) >= ENOUGH else ():
+        part = sample.slice(0, size)
+        share = pc.count_distinct(part).as_py() / len(part)
+        if not REPEATING < share < UNIQUE:
+            return bool(share <= REPEATING)
+    return len(sample) < ENOUGH
 
 
 def _is_constant(values: pa.Array) -> bool:
-    return len(values) >= ENOUGH and pc.count_distinct(values.slice(0, SAMPLE), mode="all").as_py() == 1
+    sample = values.slice(0, SAMPLE)
+    if len(sample) < ENOUGH or sample.null_count:
+        return len(sample) >= ENOUGH and sample.null_count == len(sample)
+    return bool(pc.all(pc.equal(sample, sample[0])).as_py())
 
 
 def _share_starts(strings: pa.Array) -> bool:
