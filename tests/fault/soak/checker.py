@@ -41,6 +41,8 @@ class Defect(StrEnum):
     """Progress in the table, its snapshots or the registry isn't one chain that ends where Kafka does."""
     FILES = "files"
     """A file is missing, referred to twice, or known to only one of table and registry."""
+    REFUSED = "refused"
+    """A replay doesn't take the table as it is."""
     OUTCOME = "outcome"
     """A job did not stop, or stopped, where it should have done otherwise."""
 

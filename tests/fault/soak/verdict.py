@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import psycopg
 from pyiceberg.table import Table
 
+from archiver.errors import ArchiverError
 from archiver.storage.objects import ObjectStore
 from tests.fault.soak import readings
 from tests.fault.soak.checker import Anomaly, Defect, compare, digest_of, hold_against_ledger
@@ -61,10 +62,9 @@ def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
     expected = readings.of_kafka(subject.stack, topic, starts)
     new = readings.in_order(expected)
     table = subject.stack.catalog().load_table(subject.table)
-    replayed = readings.in_order(readings.of_replay(scene.direct, topic, starts))
     anomalies = [
         *_rows(subject, table, new),
-        *compare(f"replay of {topic}", new, replayed, subject.ledger, topic),
+        *_replayed(scene, subject, starts, new),
         *_progress(subject, table, ends),
         *_registry(scene, subject, new, stopped),
     ]
@@ -97,16 +97,25 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
     table = subject.stack.catalog().load_table(subject.table)
     rows = list(readings.of_rows(table, _tasks_in_order(table)))
     starts = dict.fromkeys(subject.verified.records, 0)
-    replayed = readings.in_order(readings.of_replay(scene.direct, topic, starts))
-    digest = digest_of(verified)
     anomalies = [
         *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
-        *compare(f"whole replay of {topic}", verified, replayed, ledger, topic),
-        *hold_against_ledger(f"whole replay of {topic}", replayed, ledger, topic),
+        *hold_against_ledger(f"whole table {subject.table}", rows, ledger, topic),
+        *_replayed(scene, subject, starts, verified),
     ]
-    if digest_of(replayed) != digest:
-        anomalies.append(Anomaly(defect=Defect.DIGEST, where=f"whole replay of {topic}", text="is not Kafka's"))
-    return Verdict(records=len(verified), digest=digest, anomalies=tuple(anomalies))
+    return Verdict(records=len(verified), digest=digest_of(verified), anomalies=tuple(anomalies))
+
+
+def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected: Sequence[Seen]) -> list[Anomaly]:
+    """What a replay gives from these offsets on, and its digest, are Kafka's."""
+    where = f"replay of {subject.topic}"
+    try:
+        found = readings.in_order(readings.of_replay(scene.direct, subject.topic, starts))
+    except ArchiverError as error:
+        return [Anomaly(defect=Defect.REFUSED, where=where, text=str(error))]
+    anomalies = compare(where, expected, found, subject.ledger, subject.topic)
+    if digest_of(found) != digest_of(expected):
+        anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text="is not Kafka's"))
+    return anomalies
 
 
 def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anomaly]:
