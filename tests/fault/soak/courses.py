@@ -11,7 +11,10 @@ from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import Verb, running
 from tests.fault.soak.log_cut import cut_log
 from tests.fault.soak.scene import Subject
+from tests.fault.soak.troubles import STEP_SECONDS, kill_once_held
 from tests.fault.soak.verdict import judge, judge_whole
+from tests.lossy_catalog import Delivery
+from tests.lossy_catalog import Fault as CommitFault
 
 _TOPIC_SECONDS = 20.0
 
@@ -45,6 +48,63 @@ def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
     ending = course.run(verb=Verb.REBUILD)
     if not ending.succeeded:
         course.blame("the registry wasn't rebuilt", ending)
+
+
+def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
+    """Two archivers with a registry each: what the one is about to do, the other has done; the table alone decides."""
+    scene = course.scene
+    with running(course.job(fault=f"{fault.point}:stop@1"), scene.folder) as job:
+        if job.stops(STEP_SECONDS):
+            course.strike(fault)
+        scene.lose_registry()
+        ending = course.run(verb=Verb.REBUILD)
+        if not ending.succeeded:
+            course.blame("the registry wasn't rebuilt beside a job that is suspended", ending)
+        course.heal()
+        job.goes_on()
+        course.end(job)
+
+
+def others_expire(course: Course, fault: faults.OthersExpire) -> None:
+    """Which commit brought what was staged can't be read from the table's history any more."""
+    course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
+    for each in course.scene.subjects:
+        table = each.stack.catalog().load_table(each.table)
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append():
+            pass
+        table.refresh()
+        current = table.metadata.current_snapshot_id
+        older = [one.snapshot_id for one in table.metadata.snapshots if one.snapshot_id != current]
+        table.maintenance.expire_snapshots().by_ids(older).commit()
+
+
+def orphans_removed(course: Course, fault: faults.OrphansRemoved) -> None:
+    """What a dead job left is cleaned up, days later where it is dead for sure: nothing that is needed may go."""
+    catalog = course.scene.ground.catalog
+    if fault.point is None:
+        catalog.delivery = course.noise.choice((Delivery.BEFORE_NEXT_LOAD, Delivery.BY_HAND))
+        catalog.faults.put(CommitFault.HOLD)
+        with running(course.job(), course.scene.folder) as job:
+            kill_once_held(course, job)
+            course.end(job)
+        course.strike(fault, struck=bool(catalog.holds))
+        _remove_orphans(course, days=0.0)
+        catalog.deliver_held()
+        catalog.delivery = Delivery.BY_HAND
+    else:
+        course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
+        _remove_orphans(course, days=4.0)
+    course.heal()
+    _remove_orphans(course, days=4.0)
+    left = course.run(verb=Verb.ORPHANS, days=4.0)
+    if left.records:
+        course.blame("orphans come again", left)
+
+
+def _remove_orphans(course: Course, *, days: float) -> None:
+    ending = course.run(verb=Verb.ORPHANS, days=days)
+    if not ending.succeeded:
+        course.blame("orphans weren't removed", ending)
 
 
 def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:

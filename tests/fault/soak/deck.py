@@ -1,7 +1,7 @@
 """Which fault comes when: a deck of all kinds with their parameters, shuffled by a seed and dealt by number.
 
 So every step and every mistreatment comes up once in each pass through the deck, and a round is known by seed and
-number alone.
+number alone. From the second pass on the deck holds what takes several steps to go wrong, too.
 """
 
 from __future__ import annotations
@@ -45,21 +45,33 @@ class Round:
 
 def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _: True) -> Round:
     """Round `number` (from 0) of a seed; of the faults that are `allowed`."""
-    cards = [card for card in _shuffled(seed, number // len(_cards()), len(_cards())) if allowed(card)]
+    turn, place = _turn(number)
+    cards = [card for card in _shuffled(seed, turn) if allowed(card)]
     noise = Random(f"{seed}/{number}")
-    first = cards[number % len(_cards()) % len(cards)]
+    first = cards[place % len(cards)]
     second = _second(first, noise)
     return Round(number=number, faults=(first,) if second is None else (first, second), noise=noise)
 
 
-@cache
-def _shuffled(seed: int, turn: int, count: int) -> tuple[Fault, ...]:
-    return tuple(Random(f"deck {seed}/{turn}").sample(_cards(), count))
+def _turn(number: int) -> tuple[int, int]:
+    """The pass through the deck that a round belongs to, and its place there."""
+    first, others = len(_cards(0)), len(_cards(1))
+    if number < first:
+        return 0, number
+    turn, place = divmod(number - first, others)
+    return turn + 1, place
 
 
 @cache
-def _cards() -> tuple[Fault, ...]:
-    return (*_killed(), *_rivalled(), *_catalog(), *_store(), *_servers(), *_logs())
+def _shuffled(seed: int, turn: int) -> tuple[Fault, ...]:
+    cards = _cards(turn)
+    return tuple(Random(f"deck {seed}/{turn}").sample(cards, len(cards)))
+
+
+@cache
+def _cards(turn: int) -> tuple[Fault, ...]:
+    common = (*_killed(), *_rivalled(), *_catalog(), *_store(), *_servers(), *_logs())
+    return common if turn == 0 else (*common, *_long())
 
 
 def _killed() -> list[Fault]:
@@ -137,6 +149,19 @@ def _logs() -> list[Fault]:
         *(faults.LogCut(regrown=regrown) for regrown in (False, True)),
         *(faults.RecordsDeleted(killed=point) for point in (None, At.AFTER_STAGE, At.AFTER_COMMIT)),
         faults.TopicRecreated(),
+    ]
+
+
+def _long() -> list[Fault]:
+    steps = (At.AFTER_UPLOAD, At.AFTER_STAGE, At.AFTER_COMMIT)
+    return [
+        *(
+            faults.RegistrySplit(point=point)
+            for point in (At.AFTER_PLAN, At.AFTER_UPLOAD, At.AFTER_STAGE, At.AFTER_COMMIT)
+        ),
+        *(faults.OthersExpire(point=point) for point in steps),
+        *(faults.KillAtPoint(point=point, spark=True) for point in (At.BEFORE_UPLOAD, *steps, *steps)),
+        *(faults.OrphansRemoved(point=point) for point in (None, None, *steps)),
     ]
 
 

@@ -121,6 +121,27 @@ class RegistryLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySplit:
+    """A job is suspended at a step; the registry is rebuilt elsewhere, all archived by it; then the first goes on."""
+
+    point: FaultPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OthersExpire:
+    """A job is killed at a step; somebody else commits on top and expires every snapshot but that."""
+
+    point: FaultPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansRemoved:
+    """A job is killed at a step, or with its commit on the way (None); `archiver orphans --delete` cleans up."""
+
+    point: FaultPoint | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogCut:
     """An unclean leader: the log ends earlier than what is archived; `regrown` beyond that by other records."""
 
@@ -153,6 +174,9 @@ Fault: TypeAlias = (
     | ServerRestarts
     | ServerStalls
     | RegistryLost
+    | RegistrySplit
+    | OthersExpire
+    | OrphansRemoved
     | LogCut
     | RecordsDeleted
     | TopicRecreated

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,6 +16,7 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
+from archiver.upkeep.orphans import Orphans
 from archiver.upkeep.rebuild import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from catalog.model import TopicRow
@@ -26,6 +28,7 @@ from tests.inline_engine import InlineEngine
 
 __all__ = ["run"]
 
+_DAY_SECONDS = 86_400.0
 CATALOG_TIMEOUT_SECONDS = 3.0
 """How long a job waits for an answer of the catalog here; a silence is longer."""
 
@@ -66,6 +69,8 @@ def _done(job: Job) -> tuple[int, list[Failure]]:
             ]
         case Verb.REBUILD:
             return sum(each.ranges for each in Rebuild(config).run()), []
+        case Verb.ORPHANS:
+            return _orphans_removed(job, config)
 
 
 def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
@@ -75,6 +80,34 @@ def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
         _failure(topic.topic, partition, error) for topic in report.topics for partition, error in topic.failures
     ]
     return report.records, failures
+
+
+def _orphans_removed(job: Job, config: Config) -> tuple[int, list[Failure]]:
+    def later() -> float:
+        return time.time() + job.days * _DAY_SECONDS
+
+    report = Orphans(config, (), _Unheard(), older_than=0.0, deletes=True, clock=later).run()
+    failures = [
+        _failure(each.topic, None, error)
+        for each in report.topics
+        for error in (each.error, *each.failures.values())
+        if error is not None
+    ]
+    return sum(len(each.deleted) for each in report.topics), failures
+
+
+class _Unheard:
+    def listed(self, topic: str, objects: int) -> None:
+        pass
+
+    def found(self, topic: str, orphans: int) -> None:
+        pass
+
+    def removed(self, topic: str, orphans: int) -> None:
+        pass
+
+    def failed(self, topic: str, path: str | None, error: ContextError) -> None:
+        pass
 
 
 def _engine(*, spark: bool) -> Any:

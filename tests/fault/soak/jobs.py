@@ -28,11 +28,15 @@ class Verb(StrEnum):
     ARCHIVE = "archive"
     RECONCILE = "reconcile"
     REBUILD = "rebuild"
+    ORPHANS = "orphans"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job to run: `fault` is for ARCHIVER_FAULT; without the lease, rivals don't wait for each other."""
+    """A job to run: `fault` is for ARCHIVER_FAULT; without the lease, rivals don't wait for each other.
+
+    Removing orphans believes that it is so many `days` later.
+    """
 
     config: Path
     verb: Verb = Verb.ARCHIVE
@@ -40,6 +44,7 @@ class Job:
     spark: bool = False
     accept_gaps: bool = False
     with_lease: bool = True
+    days: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,20 +62,25 @@ def _go(course: Course, dealt: Round) -> None:
     match dealt.faults[0]:
         case faults.LogCut() as fault:
             courses.log_cut(course, fault)
+            return
         case faults.TopicRecreated() as fault:
             courses.topic_recreated(course, fault)
+            return
         case faults.CatalogAway() as fault:
             courses.catalog_away(course, fault)
-            _heal(course, dealt)
         case faults.RegistryLost() as fault:
             courses.registry_lost(course, fault)
-            _heal(course, dealt)
+        case faults.RegistrySplit() as fault:
+            courses.registry_split(course, fault)
+        case faults.OthersExpire() as fault:
+            courses.others_expire(course, fault)
+        case faults.OrphansRemoved() as fault:
+            courses.orphans_removed(course, fault)
         case faults.RecordsDeleted() as fault:
             courses.records_deleted(course, fault)
-            _heal(course, dealt)
         case _:
             _befall(course, dealt)
-            _heal(course, dealt)
+    _heal(course, dealt)
 
 
 def _befall(course: Course, dealt: Round) -> None:

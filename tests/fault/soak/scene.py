@@ -171,7 +171,7 @@ class Scene:
         self.was_rebuilt = True
 
     def _configured(self, shape: Shape) -> Path:
-        archive: dict[str, Any] = {"max_commit_interval": "5s"}
+        archive: dict[str, Any] = {"max_commit_interval": "5s", "orphan_grace": "0s"}
         if shape.cut:
             archive |= {"task_size": 60_000, "tasks_per_partition": 8}
         proto = self.ground.stack.scratch / "text.proto"

@@ -103,7 +103,7 @@ def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
                 course.strike(fault)
                 _while_suspended(course, fault, job)
         case faults.CommitLate(killed=True):
-            _kill_once_held(course, job)
+            kill_once_held(course, job)
         case _:
             pass
 
@@ -127,7 +127,8 @@ def _while_suspended(
             course.servers.resume(fault.server)
 
 
-def _kill_once_held(course: Course, job: Running) -> None:
+def kill_once_held(course: Course, job: Running) -> None:
+    """Kill the job when its commit is on the way to the catalog."""
     catalog = course.scene.ground.catalog
     while job.alive and not catalog.holds:
         time.sleep(_POLL)
