@@ -17,15 +17,15 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import names
-from schema_mapping.arrow_types import arrow_field, root_type
-from schema_mapping.cuts import Cut, find_cuts
+from schema_mapping.arrow_types import arrow_field
+from schema_mapping.compiled import CompiledColumns
+from schema_mapping.cuts import find_cuts
 from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
 from schema_mapping.evolution import first_ids
 from schema_mapping.ids import IdAssignment
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
 from schema_mapping.type_graph import TypeGraph, type_graph
-from schema_mapping.types import MappedMessage, RootIds
 from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
@@ -39,42 +39,17 @@ RAW_FINGERPRINT = "raw"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Mapping:
-    """The columns of a message type. Make one with `compile_mapping`.
-
-    `source` is the schema; `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the
-    mapping tree, `cuts` what it leaves out, `graph` the types as declared. `fingerprint` is SHA-256 over the schema's
-    facts and the options, not the ids.
-    """
+class Mapping(CompiledColumns):
+    """The columns of a message type, and the codec; `source` is its schema. Make one with `compile_mapping`."""
 
     descriptor_set: bytes
     message: str
-    ids: IdAssignment
-    keep_raw: bool
-    options: MappingOptions
-    fingerprint: str
-    root: MappedMessage
-    root_ids: RootIds
-    cuts: tuple[Cut, ...]
-    graph: TypeGraph
     extensions: tuple[str, ...] = ()
 
     @property
     def source(self) -> SourceSchema:
         """The schema that the mapping was made from."""
         return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
-
-    @cached_property
-    def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with field ids."""
-        return root_type(self.root, self.root_ids)
-
-    @cached_property
-    def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with field ids."""
-        from schema_mapping.iceberg_types import iceberg_struct
-
-        return iceberg_struct(self.arrow_type)
 
     @cached_property
     def program(self) -> Program:
@@ -113,23 +88,11 @@ class Mapping:
             "columns": self.ids.to_json(),
         }
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mapping):
-            return NotImplemented
-        return self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
     def __repr__(self) -> str:
         return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
 
     def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
         return compile_source, (self.source, self.ids, self.keep_raw, self.options)
-
-    @property
-    def _identity(self) -> tuple[object, ...]:
-        return self.fingerprint, self.keep_raw, self.ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

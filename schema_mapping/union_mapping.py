@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schema_mapping import names
-from schema_mapping.arrow_types import root_type
-from schema_mapping.cuts import Cut, find_cuts
+from schema_mapping.compiled import CompiledColumns
+from schema_mapping.cuts import find_cuts
 from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
 from schema_mapping.errors import KernelError
 from schema_mapping.ids import IdAssignment
@@ -28,13 +28,10 @@ from schema_mapping.mapping import mapping_fingerprint
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
 from schema_mapping.type_graph import TypeGraph, source_graph
-from schema_mapping.types import MappedMessage, RootIds
 from schema_mapping.union import unite
 from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
-    from pyiceberg.types import StructType
-
     from schema_mapping.program import Program
 
 UNION_FORMAT = "protobuf_messages"
@@ -54,38 +51,18 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class UnionMapping:
+class UnionMapping(CompiledColumns):
     """The columns of several message types. Make one with `compile_union`.
 
-    `members` ascend by step, as their structs do in the rows; the other attributes are those of `Mapping`.
+    `members` ascend by step, as their structs do in the rows.
     """
 
     members: tuple[Member, ...]
-    ids: IdAssignment
-    keep_raw: bool
-    options: MappingOptions
-    fingerprint: str
-    root: MappedMessage
-    root_ids: RootIds
-    cuts: tuple[Cut, ...]
-    graph: TypeGraph
 
     @property
     def messages(self) -> tuple[str, ...]:
         """The full names of the message types; places in it are what `decode` wants to know of each value."""
         return tuple(member.schema.message for member in self.members)
-
-    @cached_property
-    def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with field ids."""
-        return root_type(self.root, self.root_ids)
-
-    @cached_property
-    def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with field ids."""
-        from schema_mapping.iceberg_types import iceberg_struct
-
-        return iceberg_struct(self.arrow_type)
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
@@ -157,23 +134,11 @@ class UnionMapping:
             "columns": self.ids.to_json(),
         }
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, UnionMapping):
-            return NotImplemented
-        return self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
     def __repr__(self) -> str:
         return f"UnionMapping({', '.join(self.messages)}, fingerprint={self.fingerprint[:12]})"
 
     def __reduce__(self) -> tuple[Callable[..., UnionMapping], tuple[object, ...]]:
         return _rebuild, (self.members, self.ids, self.keep_raw, self.options)
-
-    @property
-    def _identity(self) -> tuple[object, ...]:
-        return self.fingerprint, self.keep_raw, self.ids
 
     def _join(self, found: MappingOf[int, pa.StructArray], count: int) -> pa.StructArray:
         fields = list(self.arrow_type)
