@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from schema_mapping.kernel.decoder import Decoder
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
+from schema_mapping.zeros import zeros
 
 NO_BYTES = pa.py_buffer(b"")
 WIDEST = 16
@@ -25,8 +26,7 @@ class _Assembly:
         self._lengths = decoder.rows()
         self._columns = decoder.take()
         self._dead = decoder.dead_rows()
-        # One buffer for all that holds nothing but zeros; pages nobody reads cost nothing.
-        self._zeros = pa.py_buffer(np.zeros((max(self._lengths) + 1) * WIDEST, dtype=np.uint8))
+        self._zeros = zeros((max(self._lengths) + 1) * WIDEST)
 
     def build(self, layout: Layout) -> pa.Array:
         length = self._lengths[layout.space]
