@@ -1,4 +1,4 @@
-"""Zeros for columns in which no row has anything: pages that nobody writes, and that cost nothing till they are read."""
+"""Zeros for columns in which no row has anything: pages that nobody writes, free of cost until they are read."""
 
 from __future__ import annotations
 
