@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import repeat
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_END, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import ClusterMetadata
 
 from archiver.config import Config
-from archiver.replay.archive import TopicArchive, open_archive
+from archiver.replay.archive import TopicArchive
 from archiver.replay.assignment import Assignment, PartitionState
 from archiver.replay.cluster import describe
-from archiver.replay.message import ReplayEvent, ReplayMessage
+from archiver.replay.delivery import Delivery
+from archiver.replay.message import ReplayMessage
 from archiver.replay.offset_store import OffsetStore
+from archiver.replay.open_archives import OpenArchives
 from archiver.replay.options import ReplayOptions
 from archiver.replay.partitions import (
     CONFLICT,
     INVALID_ARG,
-    PARTITION_EOF,
     UNKNOWN_GROUP,
     UNKNOWN_PARTITION,
     check_list,
@@ -38,7 +38,7 @@ from archiver.replay.partitions import (
 from archiver.replay.refresher import Refresher
 from archiver.replay.starting import starting_offset
 from archiver.replay.subscription import Subscription
-from archiver.replay.tables import CatalogTables, TableSource
+from archiver.replay.tables import TableSource
 from archiver.rows.records import RECORDS
 
 MAX_MESSAGES = 1_000_000
@@ -57,18 +57,20 @@ class ReplayConsumer:
         self, config: Config, options: Mapping[str, Any] | None = None, *, tables: TableSource | None = None
     ) -> None:
         """`options` are those of ReplayOptions; `tables` is where tables come from if not from `config`'s catalog."""
-        self._config = config
         self._options = ReplayOptions.parse(options or {})
-        self._tables = tables or CatalogTables(config)
-        self._archives: dict[str, TopicArchive] = {}
+        self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")
         self._assignment = Assignment(self._executor, self._options.parallelism)
         self._offsets = OffsetStore()
         self._subscription: Subscription | None = None
-        self._events: list[ReplayMessage] = []
         self._refresher = Refresher(self._executor, self._options.refresh_seconds)
-        self._current: PartitionState | None = None
-        self._failure: Exception | None = None
+        self._delivery = Delivery(
+            self._assignment,
+            self._refresher,
+            tells_ends=self._options.partition_eof,
+            prepare=self._apply_subscription,
+            refresh=self._refresh,
+        )
         self._is_closed = False
 
     # --- which partitions -------------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class ReplayConsumer:
             raise failure(INVALID_ARG, "the same partition is assigned twice")
         states = [self._state(one) for one in partitions]
         self._assignment.clear()
-        self._events.clear()
+        self._delivery.clear()
         for state in states:
             self._assignment.add(state)
 
@@ -104,7 +106,7 @@ class ReplayConsumer:
         """Read nothing."""
         self._check_open()
         self._assignment.clear()
-        self._events.clear()
+        self._delivery.clear()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions no more."""
@@ -112,7 +114,7 @@ class ReplayConsumer:
         check_list(partitions)
         for state in [self._assigned(one) for one in partitions]:
             self._assignment.remove(state.place)
-            self._events = [event for event in self._events if (event.topic(), event.partition()) != state.place]
+            self._delivery.forget(state.place)
 
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions being read, each with the offset it stands at."""
@@ -158,18 +160,16 @@ class ReplayConsumer:
         """Go on from another offset of an assigned partition; logical offsets as in `assign`."""
         self._check_open()
         state = self._assigned(partition)
-        self._events = [event for event in self._events if (event.topic(), event.partition()) != state.place]
+        self._delivery.forget(state.place)
         state.move(self._start(state.archive, partition))
 
     # --- records ----------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float | None = None) -> ReplayMessage | None:
         """Return the next record or event, or None when none came within `timeout` seconds (None or -1: no limit)."""
-        state = self._current
-        if state is not None and state.view is not None and not state.is_paused and not self._events:
-            view, row = state.view, state.row
-            state.advance(1)
-            return ReplayMessage(view, row)
+        message = self._delivery.at_hand()
+        if message is not None:
+            return message
         found = self.consume(1, -1 if timeout is None else timeout)
         return found[0] if found else None
 
@@ -182,21 +182,7 @@ class ReplayConsumer:
         if not 0 <= num_messages <= MAX_MESSAGES:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         deadline = None if timeout < 0 else time.monotonic() + timeout
-        if self._failure is not None:
-            failed, self._failure = self._failure, None
-            raise failed
-        found: list[ReplayMessage] = []
-        try:
-            self._refresh()
-            while len(found) < num_messages:
-                found += self._take(num_messages - len(found))
-                if len(found) < num_messages and not self._wait(deadline):
-                    break
-        except Exception as error:
-            if not found:
-                raise
-            self._failure = error
-        return found
+        return self._delivery.take(num_messages, deadline)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rest of the assigned partitions, up to where the archive ends now, as Arrow batches.
@@ -243,7 +229,7 @@ class ReplayConsumer:
         """
         del timeout
         self._check_open()
-        archive = self._archive(partition.topic)
+        archive = self._archives.of(partition.topic)
         if not cached:
             archive.refresh()
         return archive.watermarks(partition.partition)
@@ -253,7 +239,7 @@ class ReplayConsumer:
         del timeout
         self._check_open()
         check_list(partitions)
-        found = [self._archive(one.topic).offset_for_time(one.partition, one.offset) for one in partitions]
+        found = [self._archives.of(one.topic).offset_for_time(one.partition, one.offset) for one in partitions]
         return [
             TopicPartition(one.topic, one.partition, OFFSET_END if offset is None else offset)
             for one, offset in zip(partitions, found, strict=True)
@@ -295,13 +281,13 @@ class ReplayConsumer:
         """Describe the archived topics, or one; partitions have no leader and no replicas."""
         del timeout
         self._check_open()
-        return describe([self._archive(name) for name in ([topic] if topic else self._tables.topics())])
+        return describe(self._archives.described(topic))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
         """Return the id of the cluster that the first topic in use was archived from; None before any is."""
         del timeout
         self._check_open()
-        return next((archive.cluster_id for archive in self._archives.values()), None)
+        return next((archive.cluster_id for archive in self._archives.opened.values()), None)
 
     def memberid(self) -> None:
         """Return None: there is no group to be a member of."""
@@ -336,57 +322,17 @@ class ReplayConsumer:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _take(self, limit: int) -> list[ReplayMessage]:
-        """Return what can be given at once: events, else records of one partition."""
-        self._apply_subscription()
-        if self._events:
-            taken, self._events = self._events[:limit], self._events[limit:]
-            return taken
-        state = self._assignment.ready(_is_running)
-        if state is None or state.view is None:
-            self._report_ends()
-            taken, self._events = self._events[:limit], self._events[limit:]
-            return taken
-        self._current = state
-        view, first = state.view, state.row
-        rows = range(first, min(len(view), first + limit))
-        state.advance(len(rows))
-        return list(map(ReplayMessage, repeat(view), rows))
-
-    def _wait(self, deadline: float | None) -> bool:
-        """Wait for a read, a refresh, or the time for one; False when the deadline is over."""
-        now = time.monotonic()
-        if deadline is not None and now >= deadline:
-            return False
-        self._refresh()
-        waited: list[Future[Any]] = [*self._assignment.under_way(_is_running), *self._refresher.under_way]
-        until = [each for each in (deadline, self._refresher.due) if each is not None]
-        pause = max(0.0, min(until) - now) if until else None
-        if waited:
-            wait(waited, timeout=pause, return_when=FIRST_COMPLETED)
-        else:
-            time.sleep(pause or 0.0)
-        return True
-
     def _refresh(self) -> None:
         waiting = {state.archive.topic: state.archive for state in self._assignment if state.is_at_end}
-        subscribed = self._archives if self._subscription is not None else {}
+        subscribed = self._archives.opened if self._subscription is not None else {}
         if self._refresher.step((waiting | subscribed).values()):
             self._extend_subscription()
-
-    def _report_ends(self) -> None:
-        if not self._options.partition_eof:
-            return
-        for state in self._assignment:
-            if not state.is_paused and state.is_at_end and state.eof_reported != state.end:
-                state.eof_reported = state.end
-                self._events.append(ReplayEvent(*state.place, state.end, KafkaError(PARTITION_EOF)))
 
     def _apply_subscription(self) -> None:
         subscription = self._subscription
         if subscription is None or subscription.is_applied:
             return
-        partitions = subscription.extend(self._tables, self._archive)
+        partitions = subscription.extend(self._archives.tables, self._archives.of)
         if subscription.on_assign is not None:
             subscription.on_assign(self, partitions)
         if not len(self._assignment):
@@ -394,7 +340,7 @@ class ReplayConsumer:
 
     def _extend_subscription(self) -> None:
         if self._subscription is not None and self._subscription.is_applied:
-            fresh = self._subscription.extend(self._tables, self._archive)
+            fresh = self._subscription.extend(self._archives.tables, self._archives.of)
             self.incremental_assign([one for one in fresh if place_of(one) not in self._assignment])
 
     def _set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
@@ -404,18 +350,12 @@ class ReplayConsumer:
             state.is_paused = paused
 
     def _state(self, one: TopicPartition) -> PartitionState:
-        archive = self._archive(one.topic)
+        archive = self._archives.of(one.topic)
         return PartitionState(archive, one.partition, self._start(archive, one))
 
     def _start(self, archive: TopicArchive, one: TopicPartition) -> int:
         committed = self._offsets.committed(place_of(one))
         return starting_offset(archive, one, committed=committed, reset=self._options.auto_offset_reset)
-
-    def _archive(self, topic: str) -> TopicArchive:
-        found = self._archives.get(topic)
-        if found is None:
-            found = self._archives[topic] = open_archive(self._config, topic, self._tables)
-        return found
 
     def _assigned(self, one: TopicPartition) -> PartitionState:
         state = self._assignment.find(place_of(one))
@@ -426,7 +366,3 @@ class ReplayConsumer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise RuntimeError("Consumer closed")
-
-
-def _is_running(state: PartitionState) -> bool:
-    return not state.is_paused
