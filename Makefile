@@ -8,7 +8,11 @@ REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
-.PHONY: help setup demo test unit integration test-slow check format conformance interop fuzz fuzz-smoke bench package lock clean
+FAULTS ?= 200
+SEED ?= 1
+OUT ?= docs/faults.json
+
+.PHONY: help setup demo test unit integration test-slow soak check format conformance interop fuzz fuzz-smoke bench package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -29,6 +33,9 @@ integration: setup  ## The tests on real Kafka, Postgres, S3, catalog and Spark
 
 test-slow: setup  ## The tests that take minutes each
 	$(PY) -m pytest -m slow --timeout 1800
+
+soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; goes on where OUT (docs/faults.json) ends
+	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
 
 check: setup  ## Lint, format, types, import contracts
 	.venv/bin/ruff check

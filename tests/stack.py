@@ -75,7 +75,7 @@ class Stack:
     @property
     def admin(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         return self._admin
 
     def catalog(self) -> Catalog:

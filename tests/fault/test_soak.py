@@ -22,7 +22,7 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-SEED, ROUNDS = 12, 10
+SEED, ROUNDS = 12, 8
 PLAIN = Shape(
     topics=(TopicShape(partitions=2, append_time=False, text=False, partition_by="day"),), journal=True, cut=False
 )
@@ -34,7 +34,7 @@ def is_quick(fault: faults.Fault) -> bool:
     return not faults.on_spark(fault) and not faults.restarts_servers(fault)
 
 
-def test_ten_rounds_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:
+def test_rounds_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     soak(stack, None, results, rounds=ROUNDS, allowed=is_quick, say=lines.append)
     assert len(results.rounds) == ROUNDS

@@ -16,7 +16,7 @@ from tests.fault.soak.servers import Servers
 def main(arguments: list[str]) -> int:
     """Play, and print the summary."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.soak", description=__doc__)
-    parser.add_argument("--faults", type=int, default=200, help="rounds in all, those of earlier runs included")
+    parser.add_argument("--faults", type=int, default=200, help="rounds in all, those that are kept included")
     parser.add_argument("--seed", type=int, default=1, help="which rounds these are")
     parser.add_argument("--out", type=Path, default=Path("docs/faults.json"), help="where results are kept")
     parser.add_argument("--resume", action="store_true", help="go on where the file's results end")
@@ -26,12 +26,18 @@ def main(arguments: list[str]) -> int:
     )
     given = parser.parse_args(arguments)
     results = Results.open(given.out, seed=given.seed, resume=given.resume)
+    if len(results.rounds) < given.faults:
+        _play(results, given)
+    sys.stdout.write(f"{results.table()}\n{results.totals()}\n")
+    return 1 if results.totals()["wrong"] else 0
+
+
+def _play(results: Results, given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
         folder = given.stack or Path(scratch) / "stack"
         try:
-            stack = stack_in(folder, Path(scratch))
             soak(
-                stack,
+                stack_in(folder, Path(scratch)),
                 Servers(folder),
                 results,
                 rounds=given.faults,
@@ -41,8 +47,6 @@ def main(arguments: list[str]) -> int:
         finally:
             if given.stack is None:
                 LocalStack(folder).down()
-    sys.stdout.write(f"{results.table()}\n{results.totals()}\n")
-    return 1 if results.totals()["wrong"] else 0
 
 
 if __name__ == "__main__":

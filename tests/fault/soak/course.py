@@ -49,6 +49,8 @@ class Course:
         """Wait for a job's end and note it."""
         ending = job.ending(JOB_SECONDS)
         self.jobs.append(ending.said)
+        if ending.unforeseen:
+            self.blame("a job ended in an error nobody foresaw", ending)
         return ending
 
     def heal(self) -> None:

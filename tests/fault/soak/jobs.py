@@ -77,6 +77,13 @@ class Ending:
         return self.exit_code == 0
 
     @property
+    def unforeseen(self) -> bool:
+        """Whether it failed without saying why in the archiver's own errors."""
+        if self.exit_code == 1:
+            return not self.failures or any("nobody foresaw" in each.text for each in self.failures)
+        return self.exit_code not in {0, -signal.SIGKILL, -signal.SIGTERM}
+
+    @property
     def said(self) -> str:
         """In one word or few."""
         if self.killed:

@@ -52,6 +52,8 @@ def _produce(course: Course) -> None:
     for subject in course.scene.subjects:
         if subject.partitions < MOST_PARTITIONS and noise.random() < 0.1:
             subject.add_partition()
+        if noise.random() < 0.15:
+            subject.evolve()
         subject.workload.produce(noise, subject.partitions, noise.randrange(200, 1_000))
         if noise.random() < 0.3:
             subject.workload.backlog(noise, noise.randrange(subject.partitions), 1_500)

@@ -15,6 +15,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from archiver.config import load_config
 from archiver.replay import ReplayConsumer
+from tests.fault.soak.workload import text_field
 from tests.integration.readers import Seen, _seen
 from tests.stack import Stack, unique
 
@@ -96,22 +97,13 @@ def _row(row: Mapping[str, Any]) -> Seen:
 
 
 def _value(value: Mapping[str, Any]) -> bytes | None:
+    """The bytes: as they are kept, or, of messages of strings, put together again by hand."""
     raw: bytes | None = value["__raw__"]
-    if raw is not None or "value" not in value:
+    if raw is not None or "f1" not in value:
         return raw
-    return _field_one(value["value"]) + (value["__unrecognized__"] or b"")
-
-
-def _field_one(text: str) -> bytes:
-    """A `StringValue` written by hand."""
-    octets = text.encode()
-    if not octets:
-        return b""
-    length, size = [], len(octets)
-    while size > 0x7F:
-        length.append(size & 0x7F | 0x80)
-        size >>= 7
-    return b"\x0a" + bytes([*length, size]) + octets
+    fields = {int(name[1:]): text for name, text in value.items() if not name.startswith("__") and text}
+    known = b"".join(text_field(number, text) for number, text in sorted(fields.items()))
+    return known + (value["__unrecognized__"] or b"")
 
 
 def _milliseconds(kafka: Mapping[str, Any]) -> int:

@@ -16,13 +16,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 
 from archiver.config import load_config
 from tests.fault.soak.ledger import Ledger
-from tests.fault.soak.workload import Workload, raw_value, text_value
+from tests.fault.soak.workload import Workload, raw_value, text_values
 from tests.integration.readers import Seen
 from tests.lossy_catalog import LossyProxy
 from tests.lossy_objects import LossyStore
 from tests.stack import Stack
 
-_PROTO = 'syntax = "proto3"; package soak; message Text { string value = 1; }'
+MOST_FIELDS = 12
 _TIMEOUT = 30.0
 
 
@@ -95,9 +95,12 @@ class Subject:
         self.topic = stack.topic(
             shape.partitions, {"message.timestamp.type": "LogAppendTime"} if shape.append_time else {}
         )
+        self.fields = 1
+        self.proto = stack.scratch / f"{self.topic}.proto"
         self.ledger = Ledger()
         self.verified = Verified(ends=dict.fromkeys(range(shape.partitions), 0))
         self.workload = self.producers("main")
+        self._write_proto()
 
     @property
     def table(self) -> str:
@@ -106,7 +109,7 @@ class Subject:
 
     def producers(self, name: str) -> Workload:
         """More producers of the same records."""
-        value = text_value if self.shape.text else raw_value
+        value = text_values(lambda: self.fields) if self.shape.text else raw_value
         return Workload(self.stack.bootstrap_servers, self.topic, self.ledger, value, name=name)
 
     def strangers(self) -> Workload:
@@ -120,6 +123,12 @@ class Subject:
         self.verified.ends[self.partitions] = 0
         self.partitions += 1
 
+    def evolve(self) -> None:
+        """One more field in the schema; records have had it, unknown, before."""
+        if self.shape.text and self.fields < MOST_FIELDS:
+            self.fields += 1
+            self._write_proto()
+
     def delete_records(self, partition: int, before: int) -> None:
         """The log of a partition begins at `before` from now on."""
         admin = self._admin()
@@ -132,6 +141,10 @@ class Subject:
         admin = self._admin()
         found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
         return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
+
+    def _write_proto(self) -> None:
+        fields = " ".join(f"string f{number} = {number};" for number in range(1, self.fields + 1))
+        self.proto.write_text(f'syntax = "proto3"; package soak; message Text {{ {fields} }}')
 
     def _admin(self) -> AdminClient:
         """A client that remembers nothing from before a broker came back."""
@@ -174,19 +187,19 @@ class Scene:
         archive: dict[str, Any] = {"max_commit_interval": "5s", "orphan_grace": "0s"}
         if shape.cut:
             archive |= {"task_size": 60_000, "tasks_per_partition": 8}
-        proto = self.ground.stack.scratch / "text.proto"
-        proto.write_text(_PROTO)
-        text = {"value": {"format": "protobuf", "message": "soak.Text", "proto": str(proto)}}
-        topics: dict[str, dict[str, Any]] = {
-            each.topic: {"table": each.table, "partition_by": each.shape.partition_by}
-            | (text if each.shape.text else {})
-            for each in self.subjects
-        }
+        topics = {each.topic: self._topic_keys(each) for each in self.subjects}
         path = self.ground.stack.config(topics, archive=archive, kafka={"socket.timeout.ms": "10000"})
         if not shape.journal:
             lines = path.read_text().splitlines(keepends=True)
             path.write_text("".join(line for line in lines if not line.startswith('"journal"')))
         return path
+
+    @staticmethod
+    def _topic_keys(subject: Subject) -> dict[str, Any]:
+        keys = {"table": subject.table, "partition_by": subject.shape.partition_by}
+        if not subject.shape.text:
+            return keys
+        return keys | {"value": {"format": "protobuf", "message": "soak.Text", "proto": str(subject.proto)}}
 
     def _through_proxies(self) -> Path:
         uri = f'"uri" = {json.dumps(self.ground.stack.catalog_properties["uri"])}\n'

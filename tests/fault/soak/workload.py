@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from google.protobuf.wrappers_pb2 import StringValue
 
 from tests.fault.soak.ledger import Ledger, Payload, Place
 from tests.integration.corpus import CODECS, ODD_HEADERS, rdkafka
@@ -32,14 +31,24 @@ def raw_value(noise: Random) -> bytes | None:
     return noise.randbytes(noise.randrange(20_000, 120_000) if kind > 0.995 else noise.randrange(250))
 
 
-def text_value(noise: Random) -> bytes | None:
-    """A `StringValue` in Protobuf, a tenth of them broken, or no value."""
-    kind = noise.random()
-    if kind < 0.08:
-        return None
-    if kind < 0.18:
-        return noise.randbytes(noise.randrange(30))
-    return StringValue(value=noise.randbytes(noise.randrange(100)).hex()).SerializeToString()
+def text_values(known: Callable[[], int]) -> ValueMaker:
+    """Messages of strings in Protobuf, with one field more than are `known` now, some broken; or no value."""
+
+    def make(noise: Random) -> bytes | None:
+        kind = noise.random()
+        if kind < 0.08:
+            return None
+        if kind < 0.18:
+            return noise.randbytes(noise.randrange(30))
+        numbers = [number for number in range(1, known() + 2) if noise.random() < 0.6]
+        return b"".join(text_field(number, noise.randbytes(noise.randrange(1, 40)).hex()) for number in numbers)
+
+    return make
+
+
+def text_field(number: int, text: str) -> bytes:
+    """A string field as the wire has it; numbers below 16, up to 127 bytes."""
+    return bytes([number << 3 | 2, len(text.encode())]) + text.encode()
 
 
 class Workload:
