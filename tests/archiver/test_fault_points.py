@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -38,6 +40,21 @@ for passage in range(3):
     )
     assert done.returncode == -9
     assert done.stdout.split() == ["0", "1"]
+
+
+def test_a_process_is_suspended_and_goes_on():
+    program = """
+from archiver.fault_points import FaultPoint, pass_point
+pass_point(FaultPoint.AFTER_COMMIT)
+print("on")
+"""
+    environment = {"ARCHIVER_FAULT": "after_commit:stop@1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        process.send_signal(signal.SIGCONT)
+        output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, b"on\n")
 
 
 @pytest.mark.parametrize("value", ["after_lunch:kill", "after_stage:explode"])
