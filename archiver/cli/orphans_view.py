@@ -24,6 +24,8 @@ class BarObserver(Bars):
     def __init__(self, console: Console, *, is_silent: bool) -> None:
         super().__init__(console, unit="objects", is_silent=is_silent)
         self._listed = 0
+        self._orphans = 0
+        self._removed = 0
 
     def listed(self, topic: str, objects: int) -> None:
         """Count them."""
@@ -33,14 +35,15 @@ class BarObserver(Bars):
         self.show(f"{topic}: listing", done=self._listed, total=None)
 
     def found(self, topic: str, orphans: int) -> None:
-        """Begin a bar over what may go."""
-        self._listed = 0
-        self.show(f"{topic}: deleting", done=0, total=orphans)
+        """Remember it for the bar over what goes."""
+        del topic
+        self.clear()
+        self._listed, self._orphans, self._removed = 0, orphans, 0
 
     def removed(self, topic: str, orphans: int) -> None:
         """Move the bar."""
-        del topic
-        self.advance(orphans)
+        self._removed += orphans
+        self.show(f"{topic}: deleting", done=self._removed, total=self._orphans)
 
     def failed(self, topic: str, path: str | None, error: ContextError) -> None:
         """Say what stays as it is, and why."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.errors import StorageError
@@ -48,11 +48,15 @@ class Connected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """Objects with names of ours that are old enough; and all lists of manifests, whoever wrote them."""
+    """Objects with names of ours that are old enough, the names of those that are `young`, and all lists of manifests.
 
-    data: Mapping[str, tuple[ListedObject, DataName]]
-    manifests: Mapping[str, ListedObject]
-    lists: tuple[str, ...]
+    The lists are everybody's.
+    """
+
+    data: dict[str, tuple[ListedObject, DataName]] = field(default_factory=dict)
+    manifests: dict[str, ListedObject] = field(default_factory=dict)
+    young: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
 
 
 class OrphanSearch:
@@ -80,8 +84,9 @@ class OrphanSearch:
         self._connected.registry.check_table(self._topic, table)
         objects = ObjectStore.of(table.io.properties)
         listed = self._list(table, objects)
-        self._lists = listed.lists
+        self._lists = tuple(listed.lists)
         table = self.look()
+        self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
         data = {name: each for name, each in listed.data.items() if name not in self.references}
         claims = self._connected.registry.claims(self._topic, {each.path: at.ulid for each, at in data.values()})
         wanted = [name for name in data if claims.needs(name)]
@@ -97,26 +102,28 @@ class OrphanSearch:
         return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
-        data: dict[str, tuple[ListedObject, DataName]] = {}
+        listed = _Listed()
         for each in self._walk(objects, table.data_location):
             name = DataName.of(each.name)
             if name is None or name.topic != self._topic.topic or name.extension != self._connected.format.extension:
                 continue
             if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):
-                data[each.name] = (each, name)
-        manifests: dict[str, ListedObject] = {}
-        lists: list[str] = []
+                listed.data[each.name] = (each, name)
+            else:
+                listed.young.append(each.name)
         for each in self._walk(objects, table.metadata_location):
             found = ManifestName.of(each.name)
             if found is None:
                 continue
             if found.is_list:
-                lists.append(each.path)
-            if is_ours(found.uuid, table.uuid) and self._is_old(
-                each.modified_ms, max(self._older_than, MANIFEST_SECONDS)
-            ):
-                manifests[each.name] = each
-        return _Listed(data=data, manifests=manifests, lists=tuple(lists))
+                listed.lists.append(each.path)
+            if not is_ours(found.uuid, table.uuid):
+                continue
+            if self._is_old(each.modified_ms, max(self._older_than, MANIFEST_SECONDS)):
+                listed.manifests[each.name] = each
+            else:
+                listed.young.append(each.name)
+        return listed
 
     def _walk(self, objects: ObjectStore, folder: str) -> Iterator[ListedObject]:
         for part in objects.walk(folder):
@@ -125,9 +132,7 @@ class OrphanSearch:
             yield from part
 
     def _is_old(self, time_ms: int | None, seconds: float) -> bool:
-        is_old = time_ms is not None and self._connected.now_ms - time_ms >= seconds * 1_000
-        self._report.kept[KeptFor.AGE] += not is_old
-        return is_old
+        return time_ms is not None and self._connected.now_ms - time_ms >= seconds * 1_000
 
     def _not_journaled(
         self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataName]]
