@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,14 +29,27 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "archiver.engine.worker_daemon",
 }
-_LOCAL_JAVA = "-XX:TieredStopAtLevel=1"
-"""The driver's JVM schedules a few tasks and sees no record: its optimising compiler took more than all it does."""
+_LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -Xms64m"
+"""The driver's JVM schedules a few tasks and sees no record: its optimising compiler took more than all it does, and a
+heap that begins with a 64th of the machine's memory is filled before it is cleared."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_LOCAL_COLLECTOR = "-XX:+UseSerialGC"
+"""The least memory; of two collectors Java takes none."""
 _DEFAULTS = {
     "spark.app.name": "archiver",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.session.timeZone": "UTC",
+    **dict.fromkeys(
+        (
+            "spark.ui.retainedJobs",
+            "spark.ui.retainedStages",
+            "spark.ui.retainedTasks",
+            "spark.sql.ui.retainedExecutions",
+        ),
+        "100",  # what is kept of tasks past, a job for each, also without the page that would show it
+    ),
 }
 
 
@@ -141,7 +155,9 @@ def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) 
 
 def _java_options(given: str, *, is_local: bool) -> str:
     """The options given, after our defaults: of two that contradict each other, Java takes the last."""
-    options = [_LOCAL_JAVA, given] if is_local else [given]
+    options = [given]
+    if is_local:
+        options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
     if "log4j2.configurationFile" not in given:
         logging = importlib.resources.files("archiver.engine") / "log4j2.properties"
         options.append(f"-Dlog4j2.configurationFile={logging}")

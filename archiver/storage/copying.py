@@ -1,4 +1,4 @@
-"""A file's bytes into a stream that may send them by and by, a bounded part of them on the way at any time."""
+"""A file's bytes into a stream that may send them by and by, a bounded part of them on their way at any time."""
 
 from __future__ import annotations
 

@@ -36,6 +36,15 @@ def test_java_options_of_the_operator_are_kept_and_win(master: str):
     assert options[-1].startswith("-Dlog4j2.configurationFile=")
 
 
+def test_a_collector_of_the_operator_is_the_only_one():
+    def collectors(options: str) -> list[str]:
+        settings = classic_settings({"master": "local[1]", "spark.driver.extraJavaOptions": options})
+        return [each for each in settings["spark.driver.extraJavaOptions"].split() if each.endswith("GC")]
+
+    assert collectors("-Dx=y") == ["-XX:+UseSerialGC"]
+    assert collectors("-XX:+UseZGC -Dx=y") == ["-XX:+UseZGC"]
+
+
 def test_only_workers_on_this_machine_are_forked_from_our_daemon():
     local = classic_settings({"master": "local[2]"}, ("json", "csv"))
     assert local["spark.python.daemon.module"] == "archiver.engine.worker_daemon"
