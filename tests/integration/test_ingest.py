@@ -1,72 +1,32 @@
-"""The job from a real broker to a real table, read back by pyiceberg: nothing lost, nothing twice, failures named."""
+"""The job from a real broker to a real table, read back by pyiceberg: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewPartitions
 from google.protobuf.wrappers_pb2 import Int64Value
 
 from archiver.config import load_config
-from archiver.engine.runner import Engine
 from archiver.engine.spark import SparkEngine
-from archiver.errors import ConfigError, DataLoss, ParseHalted, TopicBusy, UnknownTopic
 from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task_values import TaskResult
-from archiver.storage.objects import ObjectStore
-from catalog.errors import NotOurTable
-from catalog.model import FileState, TopicRow, TranslatedRange
-from catalog.registry import Registry
+from catalog.model import TranslatedRange
 from tests.inline_engine import InlineEngine
-from tests.integration.readers import from_kafka
-from tests.stack import Stack, unique
+from tests.integration.ingesting import numbered, places, read, run, run_well, schema
+from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
 
 DAY = 86_400_000
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01
-
-
-def run(config: Path, *topics: str, engine: Engine | None = None) -> JobReport:
-    return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine()).run_once()
-
-
-def run_well(config: Path, *topics: str) -> JobReport:
-    report = run(config, *topics)
-    assert report.succeeded, report
-    return report
-
-
-def read(stack: Stack, config: Path, topic: str) -> pa.Table:
-    return stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow()
-
-
-def places(table: pa.Table) -> list[tuple[int, int]]:
-    return sorted((row["partition"], row["offset"]) for row in table.column("kafka").to_pylist())
-
-
-def values(table: pa.Table) -> list[bytes]:
-    return sorted(row["__raw__"] for row in table.column("val").to_pylist())
-
-
-def numbered(numbers: Sequence[int], partitions: int = 1, **more: Any) -> list[dict[str, Any]]:
-    return [{"value": b"%d" % number, "partition": number % partitions, **more} for number in numbers]
-
-
-def topic_row(config: Path, registry: Registry) -> TopicRow:
-    (topic,) = registry.topics()
-    return topic
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark leaves those of collect() open
@@ -87,18 +47,6 @@ def test_a_topic_reaches_its_table_by_spark(stack: Stack) -> None:
     assert list(load_config(config).archive.spool.iterdir()) == []
 
 
-def test_a_second_run_adds_only_what_is_new(stack: Stack) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(10), 2))
-    run_well(config)
-    again = run_well(config)
-    assert (again.waves, again.records) == (0, 0)
-    stack.produce(topic, *numbered(range(4), 2))
-    assert run_well(config).records == 4
-    assert places(read(stack, config, topic)) == [(partition, offset) for partition in range(2) for offset in range(7)]
-
-
 def test_files_end_at_days_and_at_their_target_size(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"target_file_size": "1MiB"}})
@@ -112,221 +60,6 @@ def test_files_end_at_days_and_at_their_target_size(stack: Stack) -> None:
     days = [file["partition"]["ingest_day"] for file in files]
     assert {str(day) for day in days} == {"2026-01-01", "2026-01-02", "2026-01-03"}
     assert len(files) >= 3
-
-
-def test_latest_is_decided_once(stack: Stack) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {"start_from": "latest"}})
-    stack.produce(topic, *numbered(range(10), 2))
-    assert run_well(config).records == 0
-    stack.produce(topic, *numbered(range(10, 14), 2))
-    stack.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
-    time.sleep(1)
-    stack.produce(topic, {"value": b"added", "partition": 2})
-    run_well(config)
-    assert values(read(stack, config, topic)) == [b"10", b"11", b"12", b"13", b"added"]
-
-
-def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
-    topic = stack.topic()
-    start = datetime.fromtimestamp(NEW_YEAR / 1000, UTC).isoformat()
-    config = stack.config({topic: {"start_from": start}})
-    for number, moment in enumerate((NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1)):
-        stack.produce(topic, {"value": b"%d" % number, "timestamp": moment})
-    run_well(config)
-    assert values(read(stack, config, topic)) == [b"1", b"2"]
-
-
-def test_what_retention_took_is_a_loss_of_that_partition_alone(stack: Stack) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(20), 2))
-    run_well(config)
-    stack.produce(topic, *numbered(range(20, 40), 2))
-    stack.admin.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0)].result(30)
-    report = run(config)
-    assert not report.succeeded
-    ((partition, error),) = report.topics[0].failures
-    assert partition == 0
-    assert isinstance(error, DataLoss)
-    assert error.context["lost"] == "[10, 15)"
-    assert places(read(stack, config, topic)) == [(0, n) for n in range(10)] + [(1, n) for n in range(20)]
-
-
-def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(20), 2))
-    run_well(config)
-    stack.produce(topic, *numbered(range(20, 40), 2))
-    delete_before(stack, topic, 0, 15)
-    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
-    assert report.succeeded, report
-    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
-        (10, 20, 5),
-        (10, 20, 0),
-    ]
-    assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(15, 20))] + [
-        (1, n) for n in range(20)
-    ]
-    snapshots = stack.catalog().load_table(load_config(config).topic(topic).table).snapshots()
-    assert [snapshot.summary["archiver.lost"] for snapshot in snapshots] == [None, '{"0":[10,15]}', None]
-    with psycopg.connect(load_config(config).registry.dsn) as connection:
-        rows = connection.execute("SELECT partition, start_offset, end_offset, state FROM files WHERE lost").fetchall()
-    assert rows == [(0, 10, 15, "committed")]
-    assert run_well(config).records == 0
-
-
-def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(10)))
-    run_well(config)
-    stack.produce(topic, *numbered(range(10, 20)))
-    delete_before(stack, topic, 0, 20)
-    assert not run(config).succeeded
-    assert ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once().succeeded
-    stack.produce(topic, *numbered(range(20, 23)))
-    run_well(config)
-    assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 23))]
-
-
-def delete_before(stack: Stack, topic: str, partition: int, offset: int) -> None:
-    stack.admin.delete_records([TopicPartition(topic, partition, offset)])[TopicPartition(topic, partition)].result(30)
-
-
-class AddsPartitions(SilentObserver):
-    """Adds partitions, and records to them, when the first wave has been planned."""
-
-    def __init__(self, stack: Stack, topic: str) -> None:
-        self._stack = stack
-        self._topic = topic
-
-    def wave_planned(self, wave: int, ranges: Any) -> None:
-        if wave == 1:
-            self._stack.admin.create_partitions([NewPartitions(self._topic, 3)])[self._topic].result(30)
-            time.sleep(1)
-            self._stack.produce(self._topic, {"value": b"added", "partition": 2})
-
-
-def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(10), 2))
-    observer = AddsPartitions(stack, topic)
-    report = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine()).run_once()
-    assert report.succeeded, report
-    assert (report.waves, report.records) == (2, 11)
-    assert (2, 0) in places(read(stack, config, topic))
-
-
-def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {}})
-    producer = stack.producer(transactional_id=unique("aborter"))
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in range(20):
-        producer.produce(topic, value=b"%d" % number)
-    producer.flush(30)  # what is not sent is purged
-    producer.abort_transaction(30)
-    report = run_well(config)
-    assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
-    assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]
-    assert run_well(config).waves == 0
-
-
-TURNS = 12
-
-
-def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
-    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "200"}
-    topic = stack.topic(1, settings | {"max.compaction.lag.ms": "300", "delete.retention.ms": "86400000"})
-    config = stack.config({topic: {}})
-    for turn in range(TURNS):
-        messages = [{"key": b"k%d" % (number % 7), "value": b"%d/%d" % (turn, number)} for number in range(20)]
-        stack.produce(topic, *messages, {"key": b"gone", "value": None})
-        time.sleep(0.25)
-    expected = _after_compaction(stack, topic)
-    assert len(expected) < TURNS * 21, "nothing was compacted"
-    run_well(config)
-    rows = [(row["kafka"]["offset"], row["key"], row["val"]) for row in read(stack, config, topic).to_pylist()]
-    assert sorted(offset for offset, _, _ in rows) == expected
-    assert any(value is None for _, _, value in rows), "no tombstone"
-
-
-def _after_compaction(stack: Stack, topic: str) -> list[int]:
-    """The offsets that a consumer sees, once they are fewer and no longer change."""
-    seen: list[list[int]] = []
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
-        seen.append([record.offset for record in from_kafka(stack, topic, 1)])
-        if len(seen) > 2 and len(seen[-1]) < TURNS * 21 and seen[-1] == seen[-2] == seen[-3]:
-            break
-        time.sleep(1)
-    return seen[-1]
-
-
-def test_a_log_that_starts_inside_a_batch_is_read_from_there(stack: Stack) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(100)))
-    stack.admin.delete_records([TopicPartition(topic, 0, 37)])[TopicPartition(topic, 0)].result(30)
-    run_well(config)
-    assert places(read(stack, config, topic)) == [(0, n) for n in range(37, 100)]
-
-
-def test_a_topic_made_again_is_refused_and_others_go_on(stack: Stack) -> None:
-    first, second = stack.topic(), stack.topic()
-    config = stack.config({first: {}, second: {}})
-    stack.produce(first, *numbered(range(5)))
-    run_well(config)
-    stack.delete_topic(first)
-    time.sleep(1)
-    stack.topic(name=first)
-    stack.produce(first, *numbered(range(3)))
-    stack.produce(second, *numbered(range(7)))
-    report = run(config)
-    failures = {topic.topic: topic.failures for topic in report.topics}
-    ((_, error),) = failures[first]
-    assert isinstance(error, DataLoss)
-    assert error.context["archived_topic_id"] != error.context["topic_id"]
-    assert failures[second] == ()
-    assert len(places(read(stack, config, second))) == 7
-    assert len(places(read(stack, config, first))) == 5
-
-
-def test_a_table_of_another_archive_is_left_alone(stack: Stack) -> None:
-    topic, other = stack.topic(), stack.topic()
-    table = f"kafka.{unique('shared')}"
-    config = stack.config({topic: {"table": table}})
-    stack.produce(topic, *numbered(range(5)))
-    run_well(config)
-    stranger = stack.config({other: {"table": table}})
-    stack.produce(other, *numbered(range(5)))
-    ((_, error),) = run(stranger).topics[0].failures
-    assert isinstance(error, NotOurTable)
-    assert len(places(read(stack, config, topic))) == 5
-
-
-def test_a_topic_that_is_not_there_is_named(stack: Stack) -> None:
-    config = stack.config({"no_such_topic": {}})
-    ((_, error),) = run(config).topics[0].failures
-    assert isinstance(error, UnknownTopic)
-
-
-def test_a_schema_that_can_not_be_read_stops_the_job_before_it_starts(stack: Stack, tmp_path: Path) -> None:
-    topic = stack.topic()
-    value = {"format": "protobuf", "message": "a.B", "descriptors": str(tmp_path / "missing.binpb")}
-    with pytest.raises(ConfigError, match=r"missing\.binpb") as error:
-        run(stack.config({topic: {"value": value}}))
-    assert error.value.context["topic"] == topic
-
-
-def schema(folder: Path, fields: str) -> dict[str, str]:
-    path = folder / "event.proto"
-    path.write_text(f'syntax = "proto3"; package shop; message Event {{ {fields} }}')
-    return {"format": "protobuf", "message": "shop.Event", "proto": str(path)}
 
 
 def test_a_schema_change_comes_with_its_first_data(stack: Stack, tmp_path: Path) -> None:
@@ -345,20 +78,6 @@ def test_a_schema_change_comes_with_its_first_data(stack: Stack, tmp_path: Path)
     assert len(table.metadata.metadata_log) == len(idle.metadata.metadata_log) + 1
     rows = sorted((row["amount"], row["note"], row["__raw__"]) for row in read(stack, config, topic)["val"].to_pylist())
     assert rows == [(7, None, None), (8, "hi", None)]
-
-
-def test_halting_stops_before_the_bad_record_and_goes_on_after_the_fix(stack: Stack, tmp_path: Path) -> None:
-    topic = stack.topic(2)
-    bad = schema(tmp_path, "string value = 1;")
-    config = stack.config({topic: {"value": bad, "on_parse_error": "halt"}})
-    stack.produce(topic, {"value": b"\x0a\x01x", "partition": 0}, {"value": b"\x0a\x05x", "partition": 1})
-    ((partition, error),) = run(config).topics[0].failures
-    assert partition == 1
-    assert isinstance(error, ParseHalted)
-    assert places(read(stack, config, topic)) == [(0, 0)]
-    config.write_text(config.read_text().replace('"halt"', '"pass_through"'))
-    run_well(config)
-    assert places(read(stack, config, topic)) == [(0, 0), (1, 0)]
 
 
 class After(SilentObserver):
@@ -447,54 +166,6 @@ def _eventually(holds: Any, seconds: float = 60.0) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.1)
-
-
-def test_a_topic_that_another_archiver_holds_is_left_to_it(stack: Stack) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(5)))
-    run_well(config)
-    with Registry(load_config(config).registry.dsn) as registry, registry.lease(topic_row(config, registry)) as held:
-        assert held
-        ((_, error),) = run(config).topics[0].failures
-    assert isinstance(error, TopicBusy)
-    run_well(config)
-
-
-def test_a_staged_file_that_vanished_is_archived_again(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = stack.topic(2)
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(10), 2))
-    monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
-    assert not run(config).succeeded
-    monkeypatch.delenv("ARCHIVER_FAULT")
-    settings = load_config(config)
-    with Registry(settings.registry.dsn) as registry:
-        row = topic_row(config, registry)
-        first, second = registry.pending(row)
-        assert first.file is not None
-        ObjectStore.of(settings.catalog).delete(first.file.path)
-        run_well(config)
-        counts = registry.counts(row)
-    assert places(read(stack, config, topic)) == [(partition, n) for partition in range(2) for n in range(5)]
-    assert counts[FileState.REJECTED].ranges == 1
-    assert counts[FileState.COMMITTED].ranges == 2
-    paths = {file["file_path"] for file in stack.catalog().load_table(row.table).inspect.files().to_pylist()}
-    assert second.file is not None
-    assert second.file.path in paths
-
-
-def test_what_was_left_staged_is_committed_though_nothing_is_new(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {}})
-    stack.produce(topic, *numbered(range(5)))
-    monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
-    assert not run(config).succeeded
-    assert len(read(stack, config, topic)) == 0
-    monkeypatch.delenv("ARCHIVER_FAULT")
-    report = run_well(config)
-    assert (report.waves, report.records) == (0, 5)
-    assert places(read(stack, config, topic)) == [(0, n) for n in range(5)]
 
 
 def test_secrets_stay_out_of_the_report_and_the_registry(stack: Stack) -> None:

@@ -1,0 +1,136 @@
+"""Which offsets a run archives: from where on, how far, and nothing of what is no record."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions
+
+from archiver.config import load_config
+from archiver.ingest.job import ArchiveJob, SilentObserver
+from tests.inline_engine import InlineEngine
+from tests.integration.ingesting import numbered, places, read, run_well, values
+from tests.integration.readers import from_kafka
+from tests.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+NEW_YEAR = 1_767_225_600_000  # 2026-01-01
+TURNS = 12
+
+
+def test_a_second_run_adds_only_what_is_new(stack: Stack) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(10), 2))
+    run_well(config)
+    again = run_well(config)
+    assert (again.waves, again.records) == (0, 0)
+    stack.produce(topic, *numbered(range(4), 2))
+    assert run_well(config).records == 4
+    assert places(read(stack, config, topic)) == [(partition, offset) for partition in range(2) for offset in range(7)]
+
+
+def test_latest_is_decided_once(stack: Stack) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {"start_from": "latest"}})
+    stack.produce(topic, *numbered(range(10), 2))
+    assert run_well(config).records == 0
+    stack.produce(topic, *numbered(range(10, 14), 2))
+    stack.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+    time.sleep(1)
+    stack.produce(topic, {"value": b"added", "partition": 2})
+    run_well(config)
+    assert values(read(stack, config, topic)) == [b"10", b"11", b"12", b"13", b"added"]
+
+
+def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
+    topic = stack.topic()
+    start = datetime.fromtimestamp(NEW_YEAR / 1000, UTC).isoformat()
+    config = stack.config({topic: {"start_from": start}})
+    for number, moment in enumerate((NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1)):
+        stack.produce(topic, {"value": b"%d" % number, "timestamp": moment})
+    run_well(config)
+    assert values(read(stack, config, topic)) == [b"1", b"2"]
+
+
+class AddsPartitions(SilentObserver):
+    """Adds partitions, and records to them, when the first wave has been planned."""
+
+    def __init__(self, stack: Stack, topic: str) -> None:
+        self._stack = stack
+        self._topic = topic
+
+    def wave_planned(self, wave: int, ranges: Any) -> None:
+        if wave == 1:
+            self._stack.admin.create_partitions([NewPartitions(self._topic, 3)])[self._topic].result(30)
+            time.sleep(1)
+            self._stack.produce(self._topic, {"value": b"added", "partition": 2})
+
+
+def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(10), 2))
+    observer = AddsPartitions(stack, topic)
+    report = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine()).run_once()
+    assert report.succeeded, report
+    assert (report.waves, report.records) == (2, 11)
+    assert (2, 0) in places(read(stack, config, topic))
+
+
+def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    producer = stack.producer(transactional_id=unique("aborter"))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(20):
+        producer.produce(topic, value=b"%d" % number)
+    producer.flush(30)  # what is not sent is purged
+    producer.abort_transaction(30)
+    report = run_well(config)
+    assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
+    assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]
+    assert run_well(config).waves == 0
+
+
+def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
+    settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "200"}
+    topic = stack.topic(1, settings | {"max.compaction.lag.ms": "300", "delete.retention.ms": "86400000"})
+    config = stack.config({topic: {}})
+    for turn in range(TURNS):
+        messages = [{"key": b"k%d" % (number % 7), "value": b"%d/%d" % (turn, number)} for number in range(20)]
+        stack.produce(topic, *messages, {"key": b"gone", "value": None})
+        time.sleep(0.25)
+    expected = _after_compaction(stack, topic)
+    assert len(expected) < TURNS * 21, "nothing was compacted"
+    run_well(config)
+    rows = [(row["kafka"]["offset"], row["key"], row["val"]) for row in read(stack, config, topic).to_pylist()]
+    assert sorted(offset for offset, _, _ in rows) == expected
+    assert any(value is None for _, _, value in rows), "no tombstone"
+
+
+def _after_compaction(stack: Stack, topic: str) -> list[int]:
+    """The offsets that a consumer sees, once they are fewer and no longer change."""
+    seen: list[list[int]] = []
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        seen.append([record.offset for record in from_kafka(stack, topic, 1)])
+        if len(seen) > 2 and len(seen[-1]) < TURNS * 21 and seen[-1] == seen[-2] == seen[-3]:
+            break
+        time.sleep(1)
+    return seen[-1]
+
+
+def test_a_log_that_starts_inside_a_batch_is_read_from_there(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(100)))
+    stack.admin.delete_records([TopicPartition(topic, 0, 37)])[TopicPartition(topic, 0)].result(30)
+    run_well(config)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(37, 100)]
