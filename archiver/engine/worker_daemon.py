@@ -6,7 +6,6 @@ ends one that was idle for a minute), and importing takes as long as archiving s
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import os
@@ -16,14 +15,10 @@ from contextlib import suppress
 from typing import Final
 from zipimport import zipimporter
 
+from archiver.engine.worker_memory import keep_memory
+
 PRELOADED: Final = "ARCHIVER_PRELOADED"
 """The environment variable that names the modules of a session's tasks, separated by commas."""
-
-_M_TRIM_THRESHOLD: Final = -1
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
-_KEPT_BYTES: Final = 256 << 20
-_LARGE_BYTES: Final = 64 << 20
 
 
 def preload(modules: Iterable[str]) -> None:
@@ -42,18 +37,6 @@ def forget_archives() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
-
-
-def keep_memory() -> None:
-    """Let glibc use freed buffers again instead of giving them back: page faults were a tenth of a task's work.
-
-    All threads from one heap: else each task's, being new ones, leave theirs to one that nobody goes back to.
-    """
-    with suppress(OSError, AttributeError):  # another C library
-        library = ctypes.CDLL(None)
-        library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-        library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        library.mallopt(_M_ARENA_MAX, 1)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from archiver.engine.worker_daemon import forget_archives, keep_memory, preload
+from archiver.engine.worker_daemon import forget_archives, preload
 
 
 def test_modules_are_imported_and_missing_ones_left_to_the_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -33,7 +33,3 @@ def test_what_is_remembered_of_archives_is_dropped_and_they_still_import(
     assert __import__("second_of_archive").PLACE == 2
     for name in ("first_of_archive", "second_of_archive"):
         del sys.modules[name]
-
-
-def test_memory_settings_are_taken_or_left():
-    keep_memory()
