@@ -126,7 +126,7 @@ class KafkaOptions(BaseModel):
     retry_backoff: Milliseconds = Field(default=100, alias="retry.backoff.ms")
     retry_backoff_max: Milliseconds = Field(default=1_000, alias="retry.backoff.max.ms")
     fetch_wait: Milliseconds = Field(default=500, alias="fetch.wait.max.ms")
-    fetch_bytes: Size = Field(default=16 << 20, alias="fetch.max.bytes")
+    fetch_bytes: Size = Field(default=4 << 20, alias="fetch.max.bytes")
     receive_bytes: Size = Field(default=1 << 30, alias="receive.message.max.bytes")
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ from archiver.ingest.wave_plan import WaveLimits, WavePlanner, time_shares
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
-_STOP_POLL_SECONDS = 0.2
+_STOP_POLL_SECONDS = 0.05
 
 
 class Waves:
