@@ -1,4 +1,4 @@
-"""What a Python worker's C library does with freed memory: used again within a task, given back after it (glibc)."""
+"""What a Python worker's C library does with freed memory: used again within a file, given back after it (glibc)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def keep_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return what is free to the system: the next task starts as the first did, and an idle worker is small.
+    """Return what is free to the system: the next file or task starts as the first did, and an idle worker is small.
 
-    What tasks leave behind would grow for as long as there are tasks: 70 MiB over a dozen (measured).
+    What they leave behind would grow for as long as there are more of them: 70 MiB over a dozen tasks (measured).
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

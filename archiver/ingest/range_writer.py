@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import SchemaRegistryError
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.rotation import EndReason, Rotation, Run, partition_folder
@@ -174,6 +175,7 @@ class RangeWriter:
         info = file.writer.close(
             origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
         )
+        give_memory_back()  # nothing is gathered now: what files left behind would grow with their number
         self.write_seconds += time.perf_counter() - started
         self.ended_by[reason] += 1
         self._hand_over(file.id, end_offset, info, file.local)
