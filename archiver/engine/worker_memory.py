@@ -10,12 +10,13 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _KEPT_BYTES: Final = 256 << 20
-_LARGE_BYTES: Final = 64 << 20
+_LARGE_BYTES: Final = 8 << 20
 
 
 def keep_memory() -> None:
     """Use freed buffers again instead of giving them back: page faults were a tenth of a task's work.
 
+    Large ones come from the system and go back to it: between the others they would leave holes that files add to.
     All threads from one heap: else each task's, being new ones, leave theirs to one that nobody goes back to.
     """
     with suppress(OSError, AttributeError):  # another C library

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO, Protocol, runtime_checkable
 
-CHUNK = 8 << 20
-AHEAD = 32 << 20
+CHUNK = 4 << 20
+AHEAD = 16 << 20
 """Bytes on their way at most. pyarrow's S3 streams take all that is written; slow stores made them hold whole files."""
 
 
