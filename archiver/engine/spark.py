@@ -20,7 +20,6 @@ from pyspark.sql.functions import spark_partition_id
 
 from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
 from archiver.engine.session import start_session
-from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import EngineError, TaskInterrupted, WorkerLost
 
 MAX_IN_FLIGHT = 128
@@ -127,7 +126,6 @@ def _arrow_function(
         for batch in batches:
             for _ in range(batch.num_rows):
                 outcome = run_captured(run, task)
-                give_memory_back()
                 yield pa.RecordBatch.from_arrays([pa.array([outcome], pa.binary())], names=["outcome"])
 
     return run_in_partition

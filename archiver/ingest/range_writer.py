@@ -175,7 +175,8 @@ class RangeWriter:
         info = file.writer.close(
             origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
         )
-        give_memory_back()  # nothing is gathered now: what files left behind would grow with their number
+        if reason is not EndReason.RANGE_END:
+            give_memory_back()  # nothing is gathered now: what files left behind would grow with their number
         self.write_seconds += time.perf_counter() - started
         self.ended_by[reason] += 1
         self._hand_over(file.id, end_offset, info, file.local)

@@ -31,7 +31,7 @@ print(kept, held() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
-def test_memory_is_kept_within_a_task_and_given_back_after_it() -> None:
+def test_memory_is_kept_until_it_is_given_back() -> None:
     done = subprocess.run([sys.executable, "-c", TASKS], capture_output=True, text=True, check=True, timeout=60)
     kept, left = map(int, done.stdout.split())
     assert kept >= 150
