@@ -125,8 +125,7 @@ def _arrow_function(
     def run_in_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for _ in range(batch.num_rows):
-                outcome = run_captured(run, task)
-                yield pa.RecordBatch.from_arrays([pa.array([outcome], pa.binary())], names=["outcome"])
+                yield pa.RecordBatch.from_arrays([pa.array([run_captured(run, task)], pa.binary())], names=["outcome"])
 
     return run_in_partition
 

@@ -46,8 +46,8 @@ SHARED: Final = 0.5
 class Encodings:
     """Paths of the columns that get a dictionary, and of those with an encoding of their own; the rest is plain.
 
-    `long` are those of long strings: what is left for the compression to find is in them. In `constant` ones, of one
-    value or none, nothing is left.
+    `long` are those of long strings: what is left for the compression to find is in them. In `constant` ones, numbers
+    of one value or none, nothing is left. Strings that are all null at first may be whole messages later.
     """
 
     dictionary: tuple[str, ...]
@@ -71,7 +71,7 @@ def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
                 special[leaf.parquet_path] = encoding
         if _is_string(leaf.type) and not _is_short(values):
             long.add(leaf.parquet_path)
-        if _is_constant(values):
+        if not _is_string(leaf.type) and _is_constant(values):
             constant.add(leaf.parquet_path)
     return Encodings(dictionary=tuple(dictionary), special=special, long=frozenset(long), constant=frozenset(constant))
 

@@ -72,7 +72,20 @@ def test_choices() -> None:
     }
     assert found == {name: expected for name, (_, _, expected) in COLUMNS.items()}
     assert chosen.long == {"val.long"}
-    assert chosen.constant == {"val.same", "val.none"}
+    assert chosen.constant == {"val.same"}
+
+
+def test_what_is_null_at_first_and_long_later_is_compressed() -> None:
+    kind = pa.struct([("text", pa.binary())])
+    first = pa.record_batch({"val": pa.array([{"text": None}] * COUNT, kind)})
+    later = pa.record_batch({"val": pa.array([{"text": b"an order that its schema no longer fits" * 50}] * COUNT, kind)})
+    leaves = leaves_of(first.schema)
+    sink = io.BytesIO()
+    options = writer_options(leaves, choose_encodings(leaves, first), 3, is_sorted=False) | {"use_dictionary": False}
+    with pq.ParquetWriter(sink, first.schema, **options) as writer:
+        writer.write_batch(first)
+        writer.write_batch(later)
+    assert len(sink.getvalue()) < later.nbytes / 100
 
 
 def test_pyarrow_and_duckdb_read_what_was_written(tmp_path: Any) -> None:
