@@ -93,7 +93,8 @@ def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
         ivy_file = fresh / "ivy.xml"
         ivy_file.write_bytes(_ivy_module(artifacts))
         log = folder.with_name(f"{folder.name}.log")
-        if not _run_ivy(_command(java, ivy_file, downloads, fresh), log):
+        command = ivy_command(java, ivy_file, cache=downloads, target=f"{fresh}/[artifact]-[revision].[ext]")
+        if not _run_ivy(command, log):
             raise LocalStackError(
                 f"Maven Central did not give what {folder.name} needs; check the network, or name an ivysettings.xml "
                 f"for your mirror in {IVY_SETTINGS}\n{tail(log, lines=12)}",
@@ -124,24 +125,20 @@ def _run_ivy(command: list[str], log: Path) -> bool:
     return False
 
 
-def _command(java: Java, ivy_file: Path, downloads: Path, target: Path) -> list[str]:
+def ivy_command(
+    java: Java, module: Path, *, cache: Path, target: str, kinds: tuple[str, ...] = ("jar", "bundle")
+) -> list[str]:
+    """The command that puts what an Ivy file asks for where the pattern `target` says; OSGi bundles are jars too."""
     settings = os.environ.get(IVY_SETTINGS)
     return [
         java.executable,
-        "-jar",
-        str(_ivy_jar()),
-        *(["-settings", settings] if settings else []),
-        "-cache",
-        str(downloads),
-        "-ivy",
-        str(ivy_file),
-        "-confs",
-        "default",
-        "-types",  # OSGi bundles are jars too
-        "jar",
-        "bundle",
-        "-retrieve",
-        f"{target}/[artifact]-[revision].[ext]",
+        *("-jar", str(_ivy_jar())),
+        *(("-settings", settings) if settings else ()),
+        *("-cache", str(cache)),
+        *("-ivy", str(module)),
+        *("-confs", "default"),
+        *("-types", *kinds),
+        *("-retrieve", target),
     ]
 
 

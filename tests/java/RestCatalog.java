@@ -11,8 +11,8 @@ import org.eclipse.jetty.ee10.servlet.ServletHolder;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Iceberg's own REST catalog over JdbcCatalog, on the loopback: {@code RestCatalog.java PORT}, until standard input
- * ends. Environment variables CATALOG_X_Y__Z are its properties x.y-z.
+ * Iceberg's own REST catalog over JdbcCatalog, on the loopback: {@code RestCatalog.java PORT}. Environment variables
+ * CATALOG_X_Y__Z are its properties x.y-z.
  */
 public class RestCatalog {
   public static void main(String[] arguments) throws Exception {
@@ -26,8 +26,7 @@ public class RestCatalog {
     context.addServlet(new ServletHolder(new RESTCatalogServlet(new RESTCatalogAdapter(catalog))), "/*");
     server.setHandler(context);
     server.start();
-    while (System.in.read() >= 0) {}
-    server.stop();
+    server.join();
   }
 
   private static String property(String variable) {

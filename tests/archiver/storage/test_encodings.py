@@ -78,7 +78,9 @@ def test_choices() -> None:
 def test_what_is_null_at_first_and_long_later_is_compressed() -> None:
     kind = pa.struct([("text", pa.binary())])
     first = pa.record_batch({"val": pa.array([{"text": None}] * COUNT, kind)})
-    later = pa.record_batch({"val": pa.array([{"text": b"an order that its schema no longer fits" * 50}] * COUNT, kind)})
+    later = pa.record_batch(
+        {"val": pa.array([{"text": b"an order that its schema no longer fits" * 50}] * COUNT, kind)}
+    )
     leaves = leaves_of(first.schema)
     sink = io.BytesIO()
     options = writer_options(leaves, choose_encodings(leaves, first), 3, is_sorted=False) | {"use_dictionary": False}
