@@ -5,11 +5,12 @@ A `SourceSchema` is how a schema travels: it holds every file that its message n
 
 from __future__ import annotations
 
+import base64
 import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from google.protobuf import __version__ as protobuf_version
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -42,6 +43,23 @@ class SourceSchema:
     def messages(self) -> tuple[str, ...]:
         """The full names of the message types that it may be."""
         return (self.message,)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of all but the envelope."""
+        return {
+            "message": self.message,
+            "extensions": list(self.extensions),
+            "descriptors": base64.b64encode(self.descriptor_set).decode(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The schema that `to_json` described, perhaps among other things."""
+        return cls(
+            descriptor_set=base64.b64decode(data["descriptors"]),
+            message=data["message"],
+            extensions=tuple(data.get("extensions", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ Mappings are values: they pickle, hash and compare by what they were compiled fr
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -80,9 +79,7 @@ class Mapping(CompiledColumns):
         """A JSON object from which `mapping_from_json` makes an equal mapping."""
         return {
             "format": "protobuf",
-            "message": self.message,
-            "extensions": list(self.extensions),
-            "descriptors": base64.b64encode(self.descriptor_set).decode(),
+            **self.source.to_json(),
             "keep_raw": self.keep_raw,
             "options": self.options.to_json(),
             "columns": self.ids.to_json(),
@@ -176,14 +173,8 @@ def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
     """The mapping that `to_json` described."""
     if data["format"] == "raw":
         return RawMapping(raw_id=data["raw_id"])
-    source = SourceSchema(
-        descriptor_set=base64.b64decode(data["descriptors"]),
-        message=data["message"],
-        extensions=tuple(data.get("extensions", ())),
-    )
-    return compile_source(
-        source, IdAssignment.from_json(data["columns"]), data["keep_raw"], MappingOptions.from_json(data["options"])
-    )
+    ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
+    return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)

@@ -9,15 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import assert_never
 
-from schema_mapping.descriptors import MessageSchema, UnionSchema
 from schema_mapping.errors import EvolutionError
 from schema_mapping.field_ids import assign
 from schema_mapping.ledger import LedgerState, SchemaVersion
-from schema_mapping.mapping import Mapping, RawMapping
+from schema_mapping.mapping import RawMapping
 from schema_mapping.row import AnyMapping, RowMapping
-from schema_mapping.union_mapping import UnionMapping
 
 
 def relearned(mappings: Iterable[RowMapping]) -> LedgerState:
@@ -38,8 +35,8 @@ def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
         state = state.at_least(min(fresh) - 1)
     found = assign(
         state,
-        key=_source(row.key, row.key_envelope),
-        value=_source(row.value, row.value_envelope),
+        key=row.key_schema,
+        value=row.value_schema,
         options=row.options,
         partition_source=row.partition_source,
     )
@@ -70,15 +67,3 @@ def _own_ids(mapping: AnyMapping) -> set[int]:
     if isinstance(mapping, RawMapping):
         return {mapping.raw_id}
     return {column.field_id for column in mapping.ids.columns}
-
-
-def _source(mapping: AnyMapping, envelope: bytes | None) -> MessageSchema | None:
-    match mapping:
-        case RawMapping():
-            return None
-        case UnionMapping():
-            return UnionSchema(members=tuple(member.schema for member in mapping.members))
-        case Mapping():
-            return replace(mapping.source, envelope=envelope)
-        case _:
-            assert_never(mapping)

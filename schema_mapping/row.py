@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
 from schema_mapping.arrow_types import arrow_field
+from schema_mapping.descriptors import MessageSchema, UnionSchema
 from schema_mapping.errors import DescriptorError
 from schema_mapping.fixed_columns import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA_FIELD, KEY_ID, VAL_ID
 from schema_mapping.iceberg_types import iceberg_field
@@ -55,6 +56,16 @@ class RowMapping:
         )
 
     @property
+    def key_schema(self) -> MessageSchema | None:
+        """The key's schema with its envelope; None where keys have none."""
+        return _schema(self.key, self.key_envelope)
+
+    @property
+    def value_schema(self) -> MessageSchema | None:
+        """The value's schema with its envelope; None where values have none."""
+        return _schema(self.value, self.value_envelope)
+
+    @property
     def options(self) -> MappingOptions:
         """The options that key and value were mapped with."""
         mapped = (each.options for each in (self.value, self.key) if not isinstance(each, RawMapping))
@@ -88,6 +99,18 @@ def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
 
 def _mapping(data: dict[str, Any]) -> AnyMapping:
     return union_from_json(data) if data["format"] == UNION_FORMAT else mapping_from_json(data)
+
+
+def _schema(mapping: AnyMapping, envelope: bytes | None) -> MessageSchema | None:
+    match mapping:
+        case RawMapping():
+            return None
+        case UnionMapping():
+            return UnionSchema(members=tuple(member.schema for member in mapping.members))
+        case Mapping():
+            return replace(mapping.source, envelope=envelope)
+        case _:
+            assert_never(mapping)
 
 
 def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:

@@ -6,7 +6,6 @@ columns can't give back bit for bit is in `__raw__`. DESIGN sections 2 to 5.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
@@ -120,15 +119,7 @@ class UnionMapping(CompiledColumns):
         """A JSON object from which `union_from_json` makes an equal mapping."""
         return {
             "format": UNION_FORMAT,
-            "messages": [
-                {
-                    "step": member.step,
-                    "message": member.schema.message,
-                    "extensions": list(member.schema.extensions),
-                    "descriptors": base64.b64encode(member.schema.descriptor_set).decode(),
-                }
-                for member in self.members
-            ],
+            "messages": [{"step": member.step, **member.schema.to_json()} for member in self.members],
             "keep_raw": self.keep_raw,
             "options": self.options.to_json(),
             "columns": self.ids.to_json(),
@@ -192,20 +183,9 @@ def compile_union(
 
 def union_from_json(data: MappingOf[str, Any]) -> UnionMapping:
     """The mapping that `to_json` described."""
-    members = tuple(
-        Member(
-            step=each["step"],
-            schema=SourceSchema(
-                descriptor_set=base64.b64decode(each["descriptors"]),
-                message=each["message"],
-                extensions=tuple(each["extensions"]),
-            ),
-        )
-        for each in data["messages"]
-    )
-    return _rebuild(
-        members, IdAssignment.from_json(data["columns"]), data["keep_raw"], MappingOptions.from_json(data["options"])
-    )
+    members = tuple(Member(step=each["step"], schema=SourceSchema.from_json(each)) for each in data["messages"])
+    ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
+    return _rebuild(members, ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)

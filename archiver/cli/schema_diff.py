@@ -11,7 +11,6 @@ from archiver.config.model import ProtobufFormat, TopicConfig
 from archiver.errors import ConfigError
 from archiver.schemas import compile_proto, mapping_options, read_descriptor_set
 from schema_mapping import (
-    AnyMapping,
     LedgerState,
     Mapping,
     MessageSchema,
@@ -84,7 +83,7 @@ def proposed_schemas(
         read = compile_proto((file, *more), name, imports, extensions)
     else:
         read = read_descriptor_set(file, name, extensions)
-    key, value = _source(newest.key, newest.key_envelope), _source(newest.value, newest.value_envelope)
+    key, value = newest.key_schema, newest.value_schema
     return Schemas(key=_with(read, key), value=value) if of_key else Schemas(key=key, value=_with(read, value))
 
 
@@ -119,16 +118,6 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> Sch
 
 def _newest(state: LedgerState) -> RowMapping:
     return row_mapping_from_json(json.loads(state.versions[-1].mapping))
-
-
-def _source(mapping: AnyMapping, envelope: bytes | None) -> MessageSchema | None:
-    match mapping:
-        case RawMapping():
-            return None
-        case UnionMapping():
-            return UnionSchema(members=tuple(member.schema for member in mapping.members))
-        case _:
-            return replace(mapping.source, envelope=envelope)
 
 
 def _cuts(row: RowMapping) -> set[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -16,7 +15,7 @@ from archiver.config import load_config
 from archiver.errors import ParseHalted
 from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
 from archiver.ingest.plan import PlannedRange
-from catalog.model import FileState, StateCount, TopicRow
+from catalog.model import FileState, StateCount
 from catalog.registry import Registry
 from tests.fault.test_kill_points import archive
 from tests.inline_engine import InlineEngine
@@ -122,15 +121,6 @@ def test_workers_that_die_over_every_second_piece_only_cost_time(stack: Stack) -
         done = archive(config, "before_upload:kill@2", "spark")
     assert done.returncode == 0, done.stderr
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
-
-
-@pytest.fixture
-def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def lease(registry: Registry, topic: TopicRow) -> Iterator[bool]:
-        yield True
-
-    monkeypatch.setattr(Registry, "lease", lease)
 
 
 @pytest.mark.usefixtures("without_lease")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
-from catalog.model import FileState, TopicRow
+from catalog.model import FileState
 from catalog.registry import Registry
 from tests.fault.test_kill_points import EACH, PARTITIONS, assert_each_once, produce
 from tests.inline_engine import InlineEngine
@@ -20,15 +18,6 @@ from tests.stack import Stack
 pytestmark = pytest.mark.integration
 
 TURNS = 4
-
-
-@pytest.fixture
-def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def lease(registry: Registry, topic: TopicRow) -> Iterator[bool]:
-        yield True
-
-    monkeypatch.setattr(Registry, "lease", lease)
 
 
 @pytest.mark.usefixtures("without_lease")

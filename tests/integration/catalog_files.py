@@ -40,11 +40,11 @@ def new_topic() -> TopicRow:
     return TopicRow(id=1, cluster_id="cluster", topic=name, topic_id=uuid4(), table=f"kafka.{name}")
 
 
-def message(*fields: str) -> SourceSchema:
-    """A message with these int64 fields, numbered from 1."""
+def message(**numbers: int) -> SourceSchema:
+    """A message with int64 fields of these names and numbers."""
     file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
     made = file.message_type.add(name="Order")
-    for number, name in enumerate(fields, 1):
+    for name, number in numbers.items():
         made.field.add(
             name=name,
             number=number,
@@ -58,7 +58,7 @@ def assigned(
     *fields: str, state: LedgerState | None = None, partition_source: PartitionSource = "nested"
 ) -> Assignment:
     """Columns for a value with these fields, or a raw one."""
-    value = message(*fields) if fields else None
+    value = message(**{name: number for number, name in enumerate(fields, 1)}) if fields else None
     return assign(state or LedgerState(), value=value, partition_source=partition_source)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
 from archiver.config import load_config
 from archiver.replay import ReplayConsumer
+from tests.record_digest import SeenRecord, digest
 from tests.stack import Stack
 
 PATIENCE_S = 60.0
@@ -41,6 +42,22 @@ def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
     """Every record that the table gives back, by partition and offset."""
     with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
         return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
+
+
+def digest_of(records: Iterable[Seen]) -> str:
+    """The digest of these records by docs/digest.md; Kafka counts timestamp types from -1, its client from 0."""
+    return digest(
+        SeenRecord(
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_type=record.timestamp_type - 1,
+            timestamp=record.timestamp,
+            key=record.key,
+            value=record.value,
+            headers=tuple((name.encode(), value) for name, value in record.headers),
+        )
+        for record in records
+    )
 
 
 def _read(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:

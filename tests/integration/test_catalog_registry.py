@@ -14,7 +14,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from catalog.errors import (
     RegistryBehind,
@@ -31,6 +30,7 @@ from catalog.registry import Registry
 from catalog.settle import Landed, Refused, Settled
 from schema_mapping.descriptors import SourceSchema
 from tests.catalog.memory import MemoryCatalog, span
+from tests.integration.catalog_files import message
 from tests.schema_mapping.proto_text import compile_text
 from tests.stack import Stack
 
@@ -64,20 +64,6 @@ def orders(registry: Registry) -> TopicRow:
 
 def at(**offsets: int) -> dict[int, PartitionOffset]:
     return {int(name[1:]): PartitionOffset(next_offset=offset) for name, offset in offsets.items()}
-
-
-def message(*fields: tuple[int, str]) -> SourceSchema:
-    """A message with these int64 fields."""
-    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
-    made = file.message_type.add(name="Order")
-    for number, name in fields:
-        made.field.add(
-            name=name,
-            number=number,
-            type=FieldDescriptorProto.TYPE_INT64,
-            label=FieldDescriptorProto.LABEL_OPTIONAL,
-        )
-    return SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="shop.Order")
 
 
 class TestOpening:
@@ -277,9 +263,9 @@ class TestLease:
 
 class TestLedger:
     def test_the_ledger_comes_back_as_it_was(self, registry: Registry, orders: TopicRow):
-        first = registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
+        first = registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
         assert registry.ledger(orders) == first.state
-        second = registry.assign(orders, key=None, value=message((1, "number"), (3, "extra")), table=None)
+        second = registry.assign(orders, key=None, value=message(number=1, extra=3), table=None)
         assert registry.ledger(orders) == second.state
         assert (first.version, second.version) == (1, 2)
         assert (
@@ -291,9 +277,9 @@ class TestLedger:
             registry.row_mapping(orders, 9)
 
     def test_what_each_version_changed_is_remembered(self, registry: Registry, orders: TopicRow):
-        first = registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
-        second = registry.assign(orders, key=None, value=message((1, "number"), (3, "extra")), table=None)
-        registry.assign(orders, key=None, value=message((1, "id"), (2, "note")), table=None)
+        first = registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        second = registry.assign(orders, key=None, value=message(number=1, extra=3), table=None)
+        registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
         found = registry.history(orders)
         assert [(each.version, each.changes) for each in found] == [(1, first.changes), (2, second.changes)]
         assert [each.fingerprint for each in found] == [first.fingerprint, second.fingerprint]
@@ -306,7 +292,7 @@ class TestLedger:
         assert [entry.doc for entry in registry.ledger(orders).entries if entry.name == "a"] == ["the first"]
 
     def test_a_schema_seen_before_changes_nothing(self, registry: Registry, orders: TopicRow):
-        old, new = message((1, "id")), message((1, "id"), (2, "note"))
+        old, new = message(id=1), message(id=1, note=2)
         registry.assign(orders, key=None, value=old, table=None)
         latest = registry.assign(orders, key=None, value=new, table=None)
         again = registry.assign(orders, key=None, value=old, table=None)
@@ -315,7 +301,7 @@ class TestLedger:
         assert registry.ledger(orders) == latest.state
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
-        schemas = [message((1, "id"), (10 + number, f"f{number}")) for number in range(4)]
+        schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(2, mp_context=spawn) as pool:
             seen = list(pool.map(assign_in_a_process, [dsn] * 4, [orders] * 4, schemas))
@@ -329,7 +315,7 @@ class TestLedger:
         metadata = table.iceberg.metadata.model_copy(update={"last_column_id": 500})
         table.iceberg.metadata = metadata
         table.properties["archiver.ledger-version"] = "0"
-        assignment = registry.assign(orders, key=None, value=message((1, "id")), table=table)
+        assignment = registry.assign(orders, key=None, value=message(id=1), table=table)
         assert min(entry.field_id for entry in assignment.state.entries) == 501
 
     def test_a_table_ahead_of_the_registry_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):

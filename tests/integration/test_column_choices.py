@@ -41,17 +41,9 @@ PLAIN = """
   optional int32 Upper = 8;
   optional int32 table = 9;
 """
-CHOSEN = """
-  optional int32 id = 1 [(archiver.column).name = "number"];
-  optional string secret = 2 [(archiver.column).exclude = true];
-  repeated Line lines = 3;
-  optional string going = 4;
-  optional int32 select = 5;
-  optional int32 class = 6;
-  optional int32 _under = 7;
-  optional int32 Upper = 8;
-  optional int32 table = 9;
-"""
+CHOSEN = PLAIN.replace("id = 1;", 'id = 1 [(archiver.column).name = "number"];').replace(
+    "secret = 2;", "secret = 2 [(archiver.column).exclude = true];"
+)
 REMOVED = CHOSEN.replace("optional string going = 4;", "")
 SENT: dict[str, Any] = {"id": 7, "secret": "s", "lines": [{"price": 1}, {}], "going": "g", **dict.fromkeys(WORDS, 1)}
 

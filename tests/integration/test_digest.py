@@ -5,7 +5,6 @@ The judge is the definition in docs/digest.md, written again in Python and hashe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import psycopg
@@ -23,8 +22,7 @@ from catalog.digests import DIGEST_ALGORITHM, add_digests
 from tests.integration import corpus
 from tests.integration.archiving import archive_once
 from tests.integration.order_schema import ORDER_PROTO
-from tests.integration.readers import Seen, from_kafka
-from tests.record_digest import SeenRecord, digest
+from tests.integration.readers import digest_of, from_kafka
 from tests.stack import Stack
 
 pytestmark = [
@@ -33,22 +31,6 @@ pytestmark = [
 ]
 
 PARTITIONS = 3
-
-
-def judged(records: Iterable[Seen]) -> str:
-    """The digest of a confluent_kafka consumer's records."""
-    return digest(
-        SeenRecord(
-            partition=each.partition,
-            offset=each.offset,
-            timestamp_type=each.timestamp_type - 1,
-            timestamp=each.timestamp,
-            key=each.key,
-            value=each.value,
-            headers=[(name.encode(), text) for name, text in each.headers],
-        )
-        for each in records
-    )
 
 
 def registered(config: Config) -> list[tuple[int, int, int, str | None, str | None, str | None]]:
@@ -92,17 +74,17 @@ def test_every_side_has_the_digest_of_what_kafka_serves(
         archive_once(path, topic, engine=engine)
 
     kafka = from_kafka(stack, topic, PARTITIONS)
-    expected = judged(kafka)
+    expected = digest_of(kafka)
     ranges = registered(config)
     table = stack.catalog().load_table(config.topic(topic).table)
     archive = open_archive(config, topic)
     assert sum(file is not None for _, _, _, file, _, _ in ranges) > PARTITIONS
     for partition, start, end, file, registry_digest, algorithm in ranges:
-        here = judged(each for each in kafka if each.partition == partition and start <= each.offset < end)
+        here = digest_of(each for each in kafka if each.partition == partition and start <= each.offset < end)
         batches = archive.records(partition, start, end)
         assert sum(map(RecordDigest.of_seen, batches), RecordDigest()).text == here
         if file is None:
-            assert (registry_digest, algorithm, here) == (None, None, digest([]))
+            assert (registry_digest, algorithm, here) == (None, None, digest_of([]))
             continue
         assert (registry_digest, algorithm) == (here, DIGEST_ALGORITHM)
         pairs = footer(table, file)
@@ -122,9 +104,9 @@ def test_a_changed_record_changes_the_digest(stack: Stack, engine: SparkEngine) 
     archive_once(path, topic, engine=engine)
     kafka = from_kafka(stack, topic, PARTITIONS)
     total = add_digests(one for _, _, _, _, one, _ in registered(load_config(path)))
-    assert judged(kafka) == total
+    assert digest_of(kafka) == total
     empty = next(each for each in kafka if each.value == b"")
     others = [each for each in kafka if each is not empty]
-    assert judged([*others, empty._replace(value=None)]) != total
-    assert judged(others) != total
-    assert judged([*kafka, empty]) != total
+    assert digest_of([*others, empty._replace(value=None)]) != total
+    assert digest_of(others) != total
+    assert digest_of([*kafka, empty]) != total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -120,18 +121,10 @@ def test_running_every_so_often_follows_the_topic(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"max_lag": "0s"}})
     stack.produce(topic, *numbered(range(5)))
-    stop = threading.Event()
-    observer = After(lambda: None)
-    job = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine())
-    thread = threading.Thread(target=job.run_every, args=(0.5, stop))
-    thread.start()
-    try:
-        _eventually(lambda: sum(report.records for report in observer.reports) == 5)
+    with _running(config) as reports:
+        _eventually(lambda: sum(report.records for report in reports) == 5)
         stack.produce(topic, *numbered(range(5, 9)))
-        _eventually(lambda: sum(report.records for report in observer.reports) == 9)
-    finally:
-        stop.set()
-        thread.join(30)
+        _eventually(lambda: sum(report.records for report in reports) == 9)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(9)]
 
 
@@ -139,26 +132,32 @@ def test_a_trickle_waits_for_company_but_not_for_long(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"max_lag": "4s"}})
     stack.produce(topic, *numbered(range(5)))
-    stop = threading.Event()
-    observer = After(lambda: None)
-    job = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine())
-    thread = threading.Thread(target=job.run_every, args=(0.5, stop))
-    thread.start()
-    try:
-        _eventually(lambda: len(observer.reports) > 0)
+    with _running(config) as reports:
+        _eventually(lambda: len(reports) > 0)
         for number in range(5, 29):
             stack.produce(topic, *numbered([number], timestamp=NEW_YEAR - number * DAY))
             time.sleep(0.3)
         last = time.monotonic()
-        _eventually(lambda: sum(report.records for report in observer.reports) == 29)
+        _eventually(lambda: sum(report.records for report in reports) == 29)
         assert time.monotonic() - last < 20.0
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(29)]
+    commits = sum(report.topics[0].commits for report in reports)
+    assert 2 <= commits <= 5, "the trickle became a file for each look"
+    assert len(reports) > 2 * commits
+
+
+@contextmanager
+def _running(config: Path) -> Iterator[Sequence[JobReport]]:
+    """A job that looks twice a second while the block runs; what it reports."""
+    stop, observer = threading.Event(), After(lambda: None)
+    job = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine())
+    thread = threading.Thread(target=job.run_every, args=(0.5, stop))
+    thread.start()
+    try:
+        yield observer.reports
     finally:
         stop.set()
         thread.join(30)
-    assert places(read(stack, config, topic)) == [(0, n) for n in range(29)]
-    commits = sum(report.topics[0].commits for report in observer.reports)
-    assert 2 <= commits <= 5, "the trickle became a file for each look"
-    assert len(observer.reports) > 2 * commits
 
 
 def _eventually(holds: Any, seconds: float = 60.0) -> None:

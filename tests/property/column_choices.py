@@ -11,6 +11,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from schema_mapping.column_options import COLUMN_NUMBER
 from tests.property.random_schemas import pool_of
 from tests.property.wire_choices import Choices, chance
+from tests.wire_bytes import delimited
 
 F = FieldDescriptorProto
 EXCLUDE = b"\x10\x01"
@@ -40,7 +41,7 @@ def excluding(choices: Choices, whole: Descriptor, *, displaced: bool) -> Exclud
                 continue
             if field.HasField("oneof_index"):
                 members[field.oneof_index] -= 1
-            field.options.MergeFromString(_varint(COLUMN_NUMBER << 3 | 2) + bytes([len(EXCLUDE)]) + EXCLUDE)
+            field.options.MergeFromString(delimited(COLUMN_NUMBER, EXCLUDE))
             left.field.remove(same)
     return Excluding(whole=whole, marked=_message(marked), rest=_message(rest))
 
@@ -84,11 +85,3 @@ def _file_of(descriptor: Descriptor) -> FileDescriptorProto:
 
 def _message(file: FileDescriptorProto) -> Descriptor:
     return pool_of(file).FindMessageTypeByName("t.M")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from tests.property.wire_choices import Choices, chance, pick
+from tests.wire_bytes import varint
 
 F = FieldDescriptor
 VARINTS = (
@@ -160,7 +161,7 @@ def _nested(choices: Choices, field: Any, style: _Style) -> bytes:
 def _time(choices: Choices) -> bytes:
     # Seconds and nanoseconds as people send them, and around the ends of what columns hold.
     parts = zip((b"\x08", b"\x10"), (pick(choices, SECONDS), pick(choices, NANOS)), strict=True)
-    return b"".join(tag + _varint(number & ((1 << 64) - 1)) for tag, number in parts if number)
+    return b"".join(tag + varint(number & ((1 << 64) - 1)) for tag, number in parts if number)
 
 
 def _entry(choices: Choices, field: Any, style: _Style) -> bytes:
@@ -179,7 +180,7 @@ def _present(choices: Choices, field: FieldDescriptor, style: _Style) -> bytes:
     # In a map entry a default is written too.
     if field.type in VARINTS:
         small = choices.integer(0, 3) if chance(choices, 50) else None
-        data = _varint(small) if small is not None and field.type != F.TYPE_ENUM else _number(choices, field, style)
+        data = varint(small) if small is not None and field.type != F.TYPE_ENUM else _number(choices, field, style)
         return _tag(choices, field.number, 0, style) + data
     if field.type in FIXED:
         wire = {8: 1, 4: 5}[FIXED[field.type]]
@@ -207,7 +208,7 @@ def _number(choices: Choices, field: FieldDescriptor, style: _Style) -> bytes:
         value = _sign_extended(value)
     elif field.type == F.TYPE_ENUM:
         value = _enum_number(choices, field, style)
-    return _varint(value, _extra(choices, style))
+    return varint(value, _extra(choices, style))
 
 
 def _enum_number(choices: Choices, field: Any, style: _Style) -> int:
@@ -235,7 +236,7 @@ def _unknown(choices: Choices, descriptor: Descriptor, style: _Style) -> bytes:
         return pick(choices, (b"\x00", b"\x07", b"\x0e", b"\x0c", b"\x0b", b"\x02\x00", b"\xff\xff\xff\xff\x7f\x00"))
     if descriptor.GetOptions().message_set_wire_format and chance(choices, 50):
         return (
-            b"\x0b\x10" + _varint(choices.integer(4, 300)) + b"\x1a" + _delimited(choices, b"\x08\x01", style) + b"\x0c"
+            b"\x0b\x10" + varint(choices.integer(4, 300)) + b"\x1a" + _delimited(choices, b"\x08\x01", style) + b"\x0c"
         )
     return _of_wire(choices, number, pick(choices, (0, 1, 2, 3, 5)), style)
 
@@ -244,7 +245,7 @@ def _of_wire(choices: Choices, number: int, wire: int, style: _Style) -> bytes:
     tag = _tag(choices, number, wire, style)
     match wire:
         case 0:
-            return tag + _varint(pick(choices, EDGES), _extra(choices, style))
+            return tag + varint(pick(choices, EDGES), _extra(choices, style))
         case 1:
             return tag + choices.data(8)
         case 2:
@@ -257,32 +258,20 @@ def _of_wire(choices: Choices, number: int, wire: int, style: _Style) -> bytes:
         case 5:
             return tag + choices.data(4)
         case _:
-            return tag + _varint(1)
+            return tag + varint(1)
 
 
 def _tag(choices: Choices, number: int, wire: int, style: _Style) -> bytes:
-    return _varint(number << 3 | wire, min(_extra(choices, style), 2))
+    return varint(number << 3 | wire, min(_extra(choices, style), 2))
 
 
 def _delimited(choices: Choices, content: bytes, style: _Style) -> bytes:
     size = len(content)
     if chance(choices, style.broken):
         size = pick(choices, (size + 1, max(size - 1, 0), (1 << 31) - 1, 1 << 31, 1 << 35))
-    return _varint(size, _extra(choices, style)) + content
+    return varint(size, _extra(choices, style)) + content
 
 
 def _extra(choices: Choices, style: _Style) -> int:
     # Bytes by which a varint is longer than it must be.
     return choices.integer(1, 5) if chance(choices, style.odd // 2) else 0
-
-
-def _varint(value: int, extra: int = 0) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    for _ in range(extra):
-        out[-1] |= 0x80
-        out.append(0)
-    return bytes(out)

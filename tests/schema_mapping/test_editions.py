@@ -23,6 +23,7 @@ from tests.property.kernel_check import check_upb_is_canonical, check_values
 from tests.property.random_payloads import random_payload
 from tests.property.wire_choices import SeededChoices
 from tests.schema_mapping.proto_text import compile_text
+from tests.wire_bytes import varint
 
 MORE = """edition = "2024"; package o; import "google/protobuf/descriptor.proto";
 extend google.protobuf.FieldOptions { string shown_as = 50001; }"""
@@ -151,7 +152,7 @@ def test_descriptors_made_by_hand(edition: int) -> None:
 def test_an_edition_to_come_is_named(number: int) -> None:
     file = by_hand(EDITION_2024)
     file.ClearField("edition")
-    file.MergeFromString(b"\x70" + bytes([number & 0x7F | 0x80]) + varint(number >> 7))
+    file.MergeFromString(b"\x70" + varint(number))
     with pytest.raises(DescriptorError, match="doesn't know: upgrade `protobuf`") as caught:
         find_descriptor(source(file))
     assert (caught.value.context["file"], caught.value.context["edition"]) == ("t.proto", number)
@@ -166,10 +167,6 @@ def by_hand(edition: int) -> FileDescriptorProto:
 
 def source(file: FileDescriptorProto) -> SourceSchema:
     return SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="t.M")
-
-
-def varint(value: int) -> bytes:
-    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value >= 0x80 else bytes([value])
 
 
 def test_mapping_of_2024() -> None:

@@ -15,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import MappingOptions, compile_mapping
 from tests.schema_mapping.proto_text import descriptor_of
+from tests.wire_bytes import delimited
 
 OPTIONS = MappingOptions(well_known_types="native")
 TEXT = """
@@ -22,18 +23,6 @@ syntax = "proto3"; package t; import "google/protobuf/struct.proto";
 message M { google.protobuf.Struct s = 1; google.protobuf.Value v = 2; google.protobuf.ListValue l = 3; }
 """
 MAPPING = compile_mapping(descriptor_of(TEXT), options=OPTIONS)
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def rows_of(*values: bytes) -> list[dict[str, Any]]:
@@ -72,7 +61,7 @@ def columns_alone(*values: bytes) -> list[bytes]:
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_values(value: struct_pb2.Value, text: str) -> None:
-    (row,) = rows_of(field(2, value.SerializeToString()))
+    (row,) = rows_of(delimited(2, value.SerializeToString()))
     assert (row["v"], row["__raw__"]) == (text, None)
     assert json.loads(text) == json_format.MessageToDict(value)
 
@@ -102,7 +91,7 @@ def test_values(value: struct_pb2.Value, text: str) -> None:
     ],
 )
 def test_numbers(number: float, text: str) -> None:
-    (row,) = rows_of(field(2, struct_pb2.Value(number_value=number).SerializeToString()))
+    (row,) = rows_of(delimited(2, struct_pb2.Value(number_value=number).SerializeToString()))
     assert (row["v"], row["__raw__"]) == (text, None)
     assert struct.pack("<d", json.loads(text)) == struct.pack("<d", number)
 
@@ -113,7 +102,7 @@ def test_random_doubles_come_back_from_the_fewest_digits() -> None:
     doubles += [chosen.randint(-(10**9), 10**9) / 10 ** chosen.randint(0, 9) for _ in range(3_000)]
     doubles += [chosen.random() * 10 ** chosen.randint(-5, 20) for _ in range(3_000)]
     doubles = [each for each in doubles if abs(each) < float("inf")]
-    written = [field(2, b"\x11" + struct.pack("<d", each)) for each in doubles]
+    written = [delimited(2, b"\x11" + struct.pack("<d", each)) for each in doubles]
     rows = rows_of(*written)
     assert columns_alone(*written) == written
     for number, row in zip(doubles, rows, strict=True):
@@ -147,7 +136,7 @@ def significant(text: str) -> str:
     ],
 )
 def test_what_columns_cannot_give_back(content: bytes, text: str) -> None:
-    value = field(2, content)
+    value = delimited(2, content)
     (row,) = rows_of(value)
     assert (row["v"], row["__raw__"]) == (text, value)
     assert columns_alone(value) != [value]
@@ -155,12 +144,12 @@ def test_what_columns_cannot_give_back(content: bytes, text: str) -> None:
 
 def test_of_a_key_given_twice_the_last_counts() -> None:
     entries = [
-        field(1, field(1, key) + field(2, b"\x20\x01" if last else b"\x08\x00"))
+        delimited(1, delimited(1, key) + delimited(2, b"\x20\x01" if last else b"\x08\x00"))
         for key, last in ((b"a", False), (b"b", True), (b"a", True))
     ]
-    many = [field(1, field(1, b"%d" % each) + b"\x12\x02\x08\x00") for each in range(500)]
+    many = [delimited(1, delimited(1, b"%d" % each) + b"\x12\x02\x08\x00") for each in range(500)]
     few, lots, fine = rows_of(
-        field(1, b"".join(entries)), field(1, b"".join([*many, many[7]])), field(1, b"".join(many))
+        delimited(1, b"".join(entries)), delimited(1, b"".join([*many, many[7]])), delimited(1, b"".join(many))
     )
     assert (few["s"], few["__raw__"] is not None) == ('{"b":true,"a":true}', True)
     assert len(json.loads(lots["s"])) == 500
@@ -173,7 +162,7 @@ def test_messages_in_two_parts_are_merged() -> None:
         struct_pb2.Struct(fields={"a": struct_pb2.Value(bool_value=True)}),
         struct_pb2.Struct(fields={"b": struct_pb2.Value(list_value=[1])}),
     )
-    value = b"".join(field(1, each.SerializeToString()) for each in parts)
+    value = b"".join(delimited(1, each.SerializeToString()) for each in parts)
     (row,) = rows_of(value)
     assert (row["s"], row["__raw__"]) == ('{"a":true,"b":[1]}', value)
 
@@ -182,8 +171,8 @@ def test_messages_in_two_parts_are_merged() -> None:
 def test_as_deep_as_upb_goes_and_no_deeper(levels: int) -> None:
     content = b"\x08\x00"
     for _ in range(levels):
-        content = field(6, field(1, content))
-    value = field(2, content)
+        content = delimited(6, delimited(1, content))
+    value = delimited(2, content)
     (row,) = rows_of(value)
     deep = upb_takes(value)
     assert (row["__err__"] is None) == deep
@@ -211,7 +200,7 @@ def upb_takes(value: bytes) -> bool:
     ],
 )
 def test_what_upb_refuses(content: bytes) -> None:
-    value = field(1, content)
+    value = delimited(1, content)
     assert not upb_takes(value)
     (row,) = rows_of(value)
     assert row["__err__"] is not None

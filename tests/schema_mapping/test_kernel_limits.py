@@ -13,6 +13,7 @@ from schema_mapping.decode import decode
 from schema_mapping.mapping import Mapping
 from tests.cpu_time import spent
 from tests.schema_mapping.proto_text import descriptor_of
+from tests.wire_bytes import delimited, varint
 
 TEXT = """
 import "archiver/options.proto";
@@ -25,54 +26,42 @@ message N { int32 x = 1; repeated int32 y = 2; }
 """
 
 
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
 def keys(count: int) -> bytes:
-    return b"".join(field(3, b"\x08" + varint(i) + b"\x12\x00") for i in range(count))
+    return b"".join(delimited(3, b"\x08" + varint(i) + b"\x12\x00") for i in range(count))
 
 
 def names(count: int) -> bytes:
-    return b"".join(field(9, field(1, b"key%d" % i) + b"\x10\x01") for i in range(count))
+    return b"".join(delimited(9, delimited(1, b"key%d" % i) + b"\x10\x01") for i in range(count))
 
 
 def nested(depth: int) -> bytes:
     content = b"\x10\x01"
     for _ in range(depth):
-        content = field(10, content)
+        content = delimited(10, content)
     return content
 
 
 SHAPES: dict[str, Callable[[int], bytes]] = {
-    "one long packed run": lambda n: field(1, b"\x01" * n),
-    "many short runs": lambda n: field(1, b"\x01") * n,
+    "one long packed run": lambda n: delimited(1, b"\x01" * n),
+    "many short runs": lambda n: delimited(1, b"\x01") * n,
     "unpacked": lambda n: b"\x10\x01" * n,
     "keys": keys,
     "names": names,
-    "one key again and again": lambda n: field(3, b"\x08\x05\x12\x02\x10\x01") * n,
-    "messages": lambda n: field(4, b"\x10\x01") * n,
-    "a message merged again and again": lambda n: field(7, b"\x10\x01") * n,
-    "a oneof back and forth": lambda n: (field(5, b"\x10\x01") + field(6, b"\x10\x01")) * n,
+    "one key again and again": lambda n: delimited(3, b"\x08\x05\x12\x02\x10\x01") * n,
+    "messages": lambda n: delimited(4, b"\x10\x01") * n,
+    "a message merged again and again": lambda n: delimited(7, b"\x10\x01") * n,
+    "a oneof back and forth": lambda n: (delimited(5, b"\x10\x01") + delimited(6, b"\x10\x01")) * n,
     "unknown fields between known ones": lambda n: b"\xa0\x06\x01\x10\x01" * n,
     "many unknown fields": lambda n: b"\xa0\x06\x01" * n,
     "nested as deep as may be": lambda n: nested(99) * (n // 100),
-    "elements of a long list": lambda n: field(4, b"\x08\x01\x12\x03\x01\x02\x03") * 2 * n,
-    "a long text": lambda n: field(8, "\u20ac\u00e9a".encode() * 10 * n),
-    "unknown fields in two messages": lambda n: (field(7, b"\xa0\x06\x01") + b"\xa0\x06\x01") * n,
+    "elements of a long list": lambda n: delimited(4, b"\x08\x01\x12\x03\x01\x02\x03") * 2 * n,
+    "a long text": lambda n: delimited(8, "\u20ac\u00e9a".encode() * 10 * n),
+    "unknown fields in two messages": lambda n: (delimited(7, b"\xa0\x06\x01") + b"\xa0\x06\x01") * n,
     "excluded fields between known ones": lambda n: b"\x58\x01\x10\x01" * n,
-    "excluded fields of many messages": lambda n: field(10, b"\x58\x01") * n,
+    "excluded fields of many messages": lambda n: delimited(10, b"\x58\x01") * n,
     "groups": lambda n: b"\xa3\x06\xa4\x06" * n,
     "empty texts": lambda n: b"\x42\x00" * n,
-    "maps in a merged message": lambda n: field(10, field(3, b"\x08\x05\x12\x00")) * n,
+    "maps in a merged message": lambda n: delimited(10, delimited(3, b"\x08\x05\x12\x00")) * n,
 }
 
 
@@ -81,14 +70,14 @@ def mapping() -> Mapping:
 
 
 def entries(count: int) -> bytes:
-    return field(1, b"".join(field(1, field(1, b"key%d" % i) + b"\x12\x02\x20\x01") for i in range(count)))
+    return delimited(1, b"".join(delimited(1, delimited(1, b"key%d" % i) + b"\x12\x02\x20\x01") for i in range(count)))
 
 
 def deep(count: int) -> bytes:
     content = b"\x08\x00"
     for _ in range(40):
-        content = field(6, field(1, content))
-    return b"".join(field(3, field(1, content)) for _ in range(count // 40))
+        content = delimited(6, delimited(1, content))
+    return b"".join(delimited(3, delimited(1, content)) for _ in range(count // 40))
 
 
 WELL_KNOWN = """
@@ -101,17 +90,17 @@ message M {
 
 WELL_KNOWN_SHAPES: dict[str, Callable[[int], bytes]] = {
     "entries of a struct": entries,
-    "one key again and again": lambda n: field(1, field(1, b"\x0a\x01k\x12\x02\x20\x01") * n),
-    "a struct merged again and again": lambda n: field(1, field(1, b"\x0a\x01k\x12\x02\x20\x01")) * n,
-    "a value merged again and again": lambda n: field(2, field(6, b"\x0a\x00") * n),
-    "kinds back and forth": lambda n: field(2, (field(5, b"") + field(6, b"\x0a\x00")) * n),
-    "a long list": lambda n: field(2, field(6, b"\x0a\x02\x08\x00" * n)),
-    "many lists": lambda n: field(3, b"\x0a\x02\x08\x00") * n,
-    "texts to be escaped": lambda n: field(2, field(3, b"\x01" * n)),
-    "numbers": lambda n: field(2, field(6, b"\x0a\x09\x11\x9a\x99\x99\x99\x99\x99\xb9\x3f" * n)),
+    "one key again and again": lambda n: delimited(1, delimited(1, b"\x0a\x01k\x12\x02\x20\x01") * n),
+    "a struct merged again and again": lambda n: delimited(1, delimited(1, b"\x0a\x01k\x12\x02\x20\x01")) * n,
+    "a value merged again and again": lambda n: delimited(2, delimited(6, b"\x0a\x00") * n),
+    "kinds back and forth": lambda n: delimited(2, (delimited(5, b"") + delimited(6, b"\x0a\x00")) * n),
+    "a long list": lambda n: delimited(2, delimited(6, b"\x0a\x02\x08\x00" * n)),
+    "many lists": lambda n: delimited(3, b"\x0a\x02\x08\x00") * n,
+    "texts to be escaped": lambda n: delimited(2, delimited(3, b"\x01" * n)),
+    "numbers": lambda n: delimited(2, delimited(6, b"\x0a\x09\x11\x9a\x99\x99\x99\x99\x99\xb9\x3f" * n)),
     "deep lists": deep,
-    "times that do not fit": lambda n: field(4, b"\x10\x01") * n,
-    "a oneof back and forth": lambda n: (field(5, b"\x20\x01") + field(6, b"\x08\x01")) * n,
+    "times that do not fit": lambda n: delimited(4, b"\x10\x01") * n,
+    "a oneof back and forth": lambda n: (delimited(5, b"\x20\x01") + delimited(6, b"\x08\x01")) * n,
 }
 
 
@@ -152,14 +141,14 @@ def test_a_million_keys() -> None:
     rows = kernel.decode(pa.array([value]))
     assert rows.field("__raw__").null_count == 1
     assert len(rows.field("by").values) == 1_000_000
-    again = kernel.decode(pa.array([value + field(3, b"\x08\x05\x12\x00")]))
+    again = kernel.decode(pa.array([value + delimited(3, b"\x08\x05\x12\x00")]))
     assert again.field("__raw__").null_count == 0
     assert len(again.field("by").values) == 1_000_000
 
 
 def test_a_value_of_many_megabytes_among_small_ones() -> None:
     kernel = mapping()
-    values = pa.array([b"\x10\x01", field(8, b"x" * (64 << 20)), b"\x10\x02", field(8, b"x" * (8 << 20))[:-1]])
+    values = pa.array([b"\x10\x01", delimited(8, b"x" * (64 << 20)), b"\x10\x02", delimited(8, b"x" * (8 << 20))[:-1]])
     rows = kernel.decode(values)
     assert kernel.encode(rows).equals(values)
     assert [row is None for row in rows.field("__err__").to_pylist()] == [True, True, True, False]

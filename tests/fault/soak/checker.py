@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from tests.fault.soak.ledger import Ledger
 from tests.integration.readers import Seen
-from tests.record_digest import SeenRecord, digest
 
 _SHOWN = 5
 
@@ -98,22 +97,6 @@ def hold_against_ledger(where: str, found: Iterable[Seen], ledger: Ledger, topic
         for defect, places in sides
         if places
     ]
-
-
-def digest_of(records: Iterable[Seen]) -> str:
-    """The digest by docs/digest.md, in plain Python."""
-    return digest(
-        SeenRecord(
-            partition=record.partition,
-            offset=record.offset,
-            timestamp_type=record.timestamp_type - 1,
-            timestamp=record.timestamp,
-            key=record.key,
-            value=record.value,
-            headers=tuple((name.encode(), value) for name, value in record.headers),
-        )
-        for record in records
-    )
 
 
 def _reordered(found: Iterable[Seen]) -> list[tuple[int, int]]:

@@ -17,9 +17,9 @@ from pyiceberg.table import Table
 from archiver.errors import ArchiverError
 from archiver.storage.objects import ObjectStore
 from tests.fault.soak import readings
-from tests.fault.soak.checker import Anomaly, Defect, compare, digest_of, hold_against_ledger
+from tests.fault.soak.checker import Anomaly, Defect, compare, hold_against_ledger
 from tests.fault.soak.scene import Scene, Subject
-from tests.integration.readers import Seen
+from tests.integration.readers import Seen, digest_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
