@@ -17,6 +17,8 @@ from catalog import properties as keys
 from catalog.errors import NotOurTable
 from catalog.model import PartitionOffset, TopicRow
 from catalog.offsets import decode_offsets
+from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.row import PartitionSource
 
 DATA_PATH: Final = "write.data.path"
 """The table property by which an operator may put data files elsewhere."""
@@ -25,7 +27,6 @@ METADATA_PATH: Final = "write.metadata.path"
 """The table property by which an operator may put manifests elsewhere."""
 
 PartitionBy = Literal["hour", "day", "month"]
-PartitionSource = Literal["nested", "flat"]
 
 TRANSFORMS: Final[Mapping[PartitionBy, Transform[Any, Any]]] = {
     "hour": HourTransform(),
@@ -113,6 +114,11 @@ class ArchiveTable:
         """The unit of `DataFileInfo.partition_value`."""
         found = self.partition_field.transform
         return next(unit for unit, transform in TRANSFORMS.items() if transform == found)
+
+    @property
+    def partition_source(self) -> PartitionSource:
+        """Which copy of the ingest timestamp is partitioned by: the one in `kafka`, or the flat one."""
+        return "flat" if self.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
 
     @property
     def io(self) -> FileIO:

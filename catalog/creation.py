@@ -27,8 +27,9 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from catalog.archive_table import TRANSFORMS, PartitionBy, PartitionSource
+from catalog.archive_table import TRANSFORMS, PartitionBy
 from schema_mapping import names
+from schema_mapping.row import PartitionSource
 
 TABLE_FORMAT: Final = 2
 """Iceberg's format version: pyiceberg writes no version 3 yet."""

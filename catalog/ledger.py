@@ -6,7 +6,6 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from catalog import history, topics
@@ -18,7 +17,7 @@ from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.ledger import LAST_FIXED_ID, ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
 from schema_mapping.options import MappingOptions
-from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_json
+from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
 
 
 def assign_columns(
@@ -97,7 +96,7 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
             topic=topic.topic,
             schema_version=version,
         )
-    return row_mapping_from_json(json.loads(found[0]))
+    return row_mapping_from_text(found[0])
 
 
 _UPSERT = """

@@ -20,7 +20,7 @@ from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
 from catalog import commit as commits
 from catalog.append import Attempt, delete
-from catalog.archive_table import ArchiveTable, PartitionBy, PartitionSource
+from catalog.archive_table import ArchiveTable, PartitionBy
 from catalog.columns import SchemaChange
 from catalog.commit import CommitOutcome, Patience
 from catalog.creation import first_updates
@@ -33,6 +33,7 @@ from catalog.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_pr
 from catalog.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
 from catalog.settle import Settled, settle
+from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
 from schema_mapping.ledger_tree import ROOTS, Ledger
 from schema_mapping.mapping import RawMapping
 from schema_mapping.options import MappingOptions
-from schema_mapping.row import AnyMapping, PartitionSource, RowMapping, row_mapping_from_json, table_schema
+from schema_mapping.row import AnyMapping, PartitionSource, RowMapping, row_mapping_from_text, table_schema
 from schema_mapping.shape import raw_shape, root_shape
 from schema_mapping.sides import Side, read_side
 from schema_mapping.type_graph import TypeGraph
@@ -70,8 +70,8 @@ def assign(
     if seen is not None:
         return Assignment(
             state=state,
-            row=row_mapping_from_json(json.loads(seen.mapping)),
-            iceberg_schema=ledger_schema(state.entries, row_mapping_from_json(json.loads(state.versions[-1].mapping))),
+            row=row_mapping_from_text(seen.mapping),
+            iceberg_schema=ledger_schema(state.entries, row_mapping_from_text(state.versions[-1].mapping)),
             changes=(),
             version=seen.version,
             fingerprint=fingerprint,
@@ -89,7 +89,7 @@ def assign(
         key_envelope=envelopes["key"],
         value_envelope=envelopes["val"],
     )
-    newest = SchemaVersion(version=version, fingerprint=fingerprint, mapping=json.dumps(row.to_json()))
+    newest = SchemaVersion(version=version, fingerprint=fingerprint, mapping=row.text)
     entries = ledger.entries()
     return Assignment(
         state=LedgerState(entries=entries, versions=(*state.versions, newest), last_id=ledger.last_id),
@@ -122,7 +122,7 @@ def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping) -> Schem
 
 
 def _keeps_removed(state: LedgerState) -> bool:
-    return not state.versions or row_mapping_from_json(json.loads(state.versions[-1].mapping)).options.keep_removed
+    return not state.versions or row_mapping_from_text(state.versions[-1].mapping).options.keep_removed
 
 
 def _evolve(

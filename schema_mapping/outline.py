@@ -6,7 +6,6 @@ Made from the ledger alone, so it needs neither the table nor Kafka. The columns
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from schema_mapping.ledger_tree import ROOT_IDS, ROOTS
 from schema_mapping.mapping import RawMapping
 from schema_mapping.names import MEMBER_STEP
 from schema_mapping.protobuf_names import DeclaredFields, declared, field_name
-from schema_mapping.row import AnyMapping, row_mapping_from_json
+from schema_mapping.row import AnyMapping, row_mapping_from_text
 from schema_mapping.union_mapping import UnionMapping
 
 ICEBERG_NAMES = {ColumnType.UINT: "int", ColumnType.CUT: "struct"}
@@ -84,7 +83,7 @@ class Outline:
 def outline(state: LedgerState) -> Outline:
     """The tree of a ledger that has at least one schema version."""
     newest = state.versions[-1]
-    row = row_mapping_from_json(json.loads(newest.mapping))
+    row = row_mapping_from_text(newest.mapping)
     mappings: dict[Root, AnyMapping] = {"key": row.key, "val": row.value}
     keep = row.options.keep_removed
     roots = (_root(root, mappings[root], state.entries, keep_removed=keep) for root in ROOTS)

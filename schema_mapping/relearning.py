@@ -6,7 +6,6 @@ held against the mapping that was kept. What can't be had from mappings, comment
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -53,7 +52,7 @@ def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
     """The same ledger, versions below `row`'s that nobody knows filled with its neighbours'."""
     newest = max((each.version for each in state.versions), default=0)
     lost = tuple(
-        SchemaVersion(version=number, fingerprint=f"lost-{number}", mapping=json.dumps(row.to_json()))
+        SchemaVersion(version=number, fingerprint=f"lost-{number}", mapping=row.text)
         for number in range(newest + 1, row.schema_version)
     )
     return replace(state, versions=(*state.versions, *lost))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -82,6 +83,16 @@ class RowMapping:
             "value": self.value.to_json(),
             **{name: envelope.hex() for name, envelope in envelopes.items()},
         }
+
+    @property
+    def text(self) -> str:
+        """The JSON object as compact text, as footers, registry and journal keep it."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+
+def row_mapping_from_text(text: str) -> RowMapping:
+    """The mapping whose `text` this is. Raises as `row_mapping_from_json` does."""
+    return row_mapping_from_json(json.loads(text))
 
 
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:

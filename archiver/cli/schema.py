@@ -106,15 +106,14 @@ def diff(
 def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
     """The registry with the topic's row; NotArchived where there is none, or no columns yet."""
     from archiver.config import load_config
-    from archiver.errors import NotArchived
+    from archiver.upkeep.archived import known_topics, not_archived
     from catalog.registry import Registry
 
     loaded = load_config(path)
-    table = loaded.topic(topic).table
     with Registry(loaded.registry.dsn, connections=1) as registry:
-        row = next((each for each in registry.topics() if (each.topic, each.table) == (topic, table)), None)
-        if row is None or not registry.history(row):
-            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=topic, table=table)
+        (row,) = known_topics(loaded, (topic,), registry)
+        if not registry.history(row):
+            raise not_archived(topic, row.table)
         yield loaded, registry, row
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, assert_never
@@ -21,7 +20,7 @@ from schema_mapping import (
     assign,
 )
 from schema_mapping.evolution import Change
-from schema_mapping.row import RowMapping, row_mapping_from_json
+from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,7 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> Sch
 
 
 def _newest(state: LedgerState) -> RowMapping:
-    return row_mapping_from_json(json.loads(state.versions[-1].mapping))
+    return row_mapping_from_text(state.versions[-1].mapping)
 
 
 def _cuts(row: RowMapping) -> set[str]:

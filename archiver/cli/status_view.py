@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from archiver.cli.json_lines import error_json
 from archiver.ingest.topic_status import PartitionStatus, TopicStatus
 from schema_mapping.errors import ContextError
 
@@ -82,10 +83,7 @@ def _transactions(status: PartitionStatus) -> list[str]:
 
 
 def _problem(error: ContextError | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    context = {name: str(value) for name, value in error.context.items()}
-    return {"kind": type(error).__name__, "message": error.message, "context": context}
+    return None if error is None else error_json(error)
 
 
 def _number(value: int | None) -> str:

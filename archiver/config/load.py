@@ -102,6 +102,16 @@ class Config:
             update={"key": _anchored(parsed.key, self._folder), "value": _anchored(parsed.value, self._folder)}
         )
 
+    def table_of(self, topic: str) -> str | None:
+        """The table of a topic; None where no section speaks for it."""
+        return None if section_for(topic, self._file.topics) is None else self.topic(topic).table
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where tables lie: the namespaces of those that the topics named here have, and that of default names."""
+        named = (self.topic(section).table for section in self._file.topics if not is_pattern(section))
+        return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
+
     def select(self, existing: Iterable[str], wanted: Iterable[str] = ()) -> tuple[TopicConfig, ...]:
         """The topics to archive: `wanted`, else those named in the file and the existing ones that a pattern matches.
 

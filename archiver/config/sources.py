@@ -17,7 +17,8 @@ from archiver.errors import ConfigError
 
 PREFIX = "ARCHIVER__"
 _BORROWED = ("kafka", "catalog", "spark")
-_REFERENCES = ("kafka", "catalog", "registry", "schema_registry", "traces", "archive")
+_OWN_WITH_SECRETS = ("registry", "schema_registry", "traces", "archive")
+_REFERENCES = ("kafka", "catalog", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):
             flat[section] = dict(_options(flat[section], section, ""))
-    for section in ("registry", "schema_registry", "archive"):
+    for section in _OWN_WITH_SECRETS:
         if isinstance(keys := flat.get(section), dict):
             flat[section] = {key: _resolve(value, section, key) for key, value in keys.items()}
     return flat

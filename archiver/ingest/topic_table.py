@@ -5,7 +5,6 @@ Everything that can be wrong with a topic shows here, before any record is fetch
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -29,7 +28,6 @@ from catalog.columns import SchemaChange
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
-from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.row import RowMapping
 
 
@@ -38,8 +36,7 @@ class TopicTable:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
     `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
-    that gives envelopes their meaning, if records have any. `journal` has the
-    mapping.
+    that gives envelopes their meaning, if records have any. `journal` has the mapping.
     """
 
     topic: TopicRow
@@ -129,12 +126,7 @@ def target_of(
         topic_id=str(topic.topic_id) if topic.topic_id else "",
         cluster_id=topic.cluster_id,
         row=row,
-        layout=SegmentLayout(
-            schema=row.arrow_schema,
-            mapping=json.dumps(row.to_json(), separators=(",", ":")),
-            schema_version=row.schema_version,
-            table_properties=table.properties,
-        ),
+        layout=SegmentLayout.of(row, table.properties),
         on_parse_error=config.on_parse_error,
         data_location=table.data_location,
         partition_name=table.partition_field.name,
@@ -154,10 +146,9 @@ def store_of(table: ArchiveTable) -> ObjectStore:
 
 
 def _check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
-    source = "flat" if table.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
     for key, wanted, found in (
         ("partition_by", config.partition_by, table.partition_by),
-        ("partition_source", config.partition_source, source),
+        ("partition_source", config.partition_source, table.partition_source),
     ):
         if wanted != found:
             raise ConfigError(

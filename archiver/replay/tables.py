@@ -10,15 +10,13 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
 from archiver.config import Config
-from archiver.config.topics import default_table
-from archiver.errors import ConfigError, ReplayError
+from archiver.errors import ReplayError
 from catalog import properties as keys
 from catalog.errors import NewerFormat, NotOurTable
 from catalog.model import FORMAT_VERSION
 from catalog.rest import connect, in_our_words
 
 CATALOG_SECONDS = 60.0
-DEFAULT_TABLE = default_table("any")
 
 
 class TableSource(Protocol):
@@ -57,26 +55,12 @@ class CatalogTables:
         """Name every topic with a table, in `kafka` and the namespaces of the tables that the configuration names."""
         found = set()
         with in_our_words(self._uri), closing(self._connect()) as catalog:
-            for namespace in self._namespaces():
+            for namespace in self._config.namespaces:
                 for name in _tables(catalog, namespace):
                     topic = catalog.load_table(name).properties.get(keys.TOPIC)
-                    if topic is not None and self._table_of(topic) == name:
+                    if topic is not None and self._config.table_of(topic) == name:
                         found.add(topic)
         return tuple(sorted(found))
-
-    def _namespaces(self) -> set[str]:
-        try:
-            named = self._config.select(())
-        except ConfigError:  # patterns only
-            named = ()
-        tables = [DEFAULT_TABLE, *(topic.table for topic in named)]
-        return {table.rpartition(".")[0] for table in tables}
-
-    def _table_of(self, topic: str) -> str | None:
-        try:
-            return self._config.topic(topic).table
-        except ConfigError:  # no section speaks for it
-            return None
 
     def _connect(self) -> RestCatalog:
         # a session of its own for every question: tokens run out, and sessions aren't for many threads

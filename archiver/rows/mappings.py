@@ -5,7 +5,6 @@ A row is always encoded back with the mapping it was written with, so evolution 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from archiver.errors import ReplayError
 from archiver.storage.journal import TableJournal
 from archiver.storage.segment import SegmentMetadata
 from schema_mapping.errors import ContextError, SchemaMappingError
-from schema_mapping.row import RowMapping, row_mapping_from_json
+from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
 class MappingSource(Protocol):
@@ -55,7 +54,7 @@ class KnownMappings:
     def _find(self, version: int) -> RowMapping:
         text = self._texts.get(version)
         try:
-            found = row_mapping_from_json(json.loads(text)) if text else self._fallback.row_mapping(version)
+            found = row_mapping_from_text(text) if text else self._fallback.row_mapping(version)
         except (ValueError, KeyError, TypeError, SchemaMappingError) as error:
             raise ReplayError(
                 "the mapping in a file's footer can't be read: upgrade the archiver if a newer one wrote it",
@@ -99,7 +98,7 @@ class JournalMappings:
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version, None where the journal doesn't have it; the leaves of StorageError."""
         found = self._journal().schema(version)
-        return None if found is None else row_mapping_from_json(json.loads(found.version.mapping))
+        return None if found is None else row_mapping_from_text(found.version.mapping)
 
 
 class FirstThatKnows:

@@ -7,7 +7,6 @@ keep. Section 7 of the design.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +60,7 @@ class SegmentLayout:
         """Make the layout of a file whose rows are all written by one mapping."""
         return cls(
             schema=rows.arrow_schema,
-            mapping=json.dumps(rows.to_json(), separators=(",", ":")),
+            mapping=rows.text,
             schema_version=rows.schema_version,
             table_properties=table_properties,
         )

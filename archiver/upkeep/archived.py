@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from archiver.config import Config
 from archiver.config.model import TopicConfig
-from archiver.errors import ConfigError, NotArchived
+from archiver.errors import NotArchived
 from archiver.storage.objects import ObjectStore
-from catalog.archive_table import ArchiveTable, PartitionSource
+from catalog.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
-from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +24,6 @@ class ArchivedTopic:
     table: ArchiveTable
 
     @property
-    def partition_source(self) -> PartitionSource:
-        """Which copy of the ingest timestamp the table is partitioned by; NotOurTable where it is by anything else."""
-        return "flat" if self.table.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
-
-    @property
     def objects(self) -> ObjectStore:
         """The object store with the credentials that the catalog gave for the table."""
         return ObjectStore.of(self.table.io.properties)
@@ -37,32 +31,27 @@ class ArchivedTopic:
 
 def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:
     """The topic's archive. Raises NotArchived where there is none yet, and the leaves of TableError."""
-    settings = config.topic(name)
-    known = next((row for row in registry.topics() if (row.topic, row.table) == (name, settings.table)), None)
-    table = None if known is None else catalog.load(known)
-    if known is None or table is None:
-        raise NotArchived(
-            "the topic is not archived yet: run `archiver archive` for it", topic=name, table=settings.table
-        )
-    return ArchivedTopic(config=settings, topic=known, table=table)
+    (known,) = known_topics(config, (name,), registry)
+    table = catalog.load(known)
+    if table is None:
+        raise not_archived(name, known.table)
+    return ArchivedTopic(config=config.topic(name), topic=known, table=table)
 
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
     """The rows of these topics, or of all that the registry knows and the configuration speaks for; NotArchived."""
     known = {(row.topic, row.table): row for row in registry.topics()}
     if not topics:
-        return tuple(row for (name, table), row in known.items() if _table_of(config, name) == table)
+        return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
     found = []
     for name in topics:
         table = config.topic(name).table
         if (name, table) not in known:
-            raise NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=name, table=table)
+            raise not_archived(name, table)
         found.append(known[name, table])
     return tuple(found)
 
 
-def _table_of(config: Config, topic: str) -> str | None:
-    try:
-        return config.topic(topic).table
-    except ConfigError:  # no section speaks for it
-        return None
+def not_archived(topic: str, table: str) -> NotArchived:
+    """The error of a topic that nothing was archived of."""
+    return NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=topic, table=table)

@@ -6,13 +6,11 @@ footers and held against them. What the registry knows already stays.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from archiver.config import Config, TopicConfig
-from archiver.config.topics import default_table
-from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
+from archiver.errors import NotArchived, TopicBusy, UpkeepError
 from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
@@ -31,10 +29,9 @@ from catalog.model import TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.field_ids import assign
-from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.ledger import LedgerState
 from schema_mapping.relearning import relearned
-from schema_mapping.row import row_mapping_from_json
+from schema_mapping.row import row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +63,18 @@ class Rebuild:
     def _selected(self, catalog: TableCatalog) -> tuple[TopicConfig, ...]:
         if self._topics:
             return self._config.select((), self._topics)
-        try:
-            named = self._config.select(())
-        except ConfigError:  # patterns only
-            named = ()
-        namespaces = {table.rpartition(".")[0] for table in (default_table("any"), *(each.table for each in named))}
-        archives = {name: topic for space in sorted(namespaces) for name, topic in catalog.archives(space).items()}
+        spaces = self._config.namespaces
+        archives = {name: topic for space in spaces for name, topic in catalog.archives(space).items()}
         return tuple(each for each in self._config.select(archives.values()) if archives.get(each.table) == each.name)
 
     def _rebuild(self, settings: TopicConfig, registry: Registry, catalog: TableCatalog) -> RebuiltTopic:
         table = catalog.adopt(settings.table, topic=settings.name)
         if table is None:
-            raise NotArchived("The topic has no table to rebuild from", topic=settings.name, table=settings.table)
+            raise NotArchived(
+                "The topic has no table to rebuild from: check `table` in its section, and `warehouse` in [catalog]",
+                topic=settings.name,
+                table=settings.table,
+            )
         told = table.topic
         topic = registry.register(
             cluster_id=told.cluster_id, topic=told.topic, topic_id=told.topic_id, table=settings.table
@@ -128,20 +125,19 @@ class Rebuild:
         texts = {each.version.version: each.version.mapping for each in journal.schemas}
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
-        state = relearned(row_mapping_from_json(json.loads(text)) for text in texts.values())
+        state = relearned(row_mapping_from_text(text) for text in texts.values())
         newest = max((each.version for each in state.versions), default=0)
         return state if newest >= table.ledger_version else self._configured(settings, table, state)
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
         """The ledger with the configured schema as its newest version, where that gives the table's very columns."""
         schemas = TopicSchemas.read(settings, self._config.schema_registry)
-        flat = table.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID
         assignment = assign(
             state,
             key=schemas.key,
             value=schemas.value,
             options=mapping_options(settings),
-            partition_source="flat" if flat else "nested",
+            partition_source=table.partition_source,
         )
         if assignment.version != table.ledger_version or not _has_columns(table, SchemaChange.of(assignment)):
             raise UpkeepError(

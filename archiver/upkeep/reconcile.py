@@ -6,7 +6,6 @@ Asks neither Kafka nor a schema: columns of schema versions that the table lacks
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 from schema_mapping.field_ids import ledger_schema
 from schema_mapping.ledger import LedgerState
-from schema_mapping.row import row_mapping_from_json
+from schema_mapping.row import row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ def newest_columns(state: LedgerState) -> SchemaChange:
     """The columns of the ledger as it is."""
     newest = state.versions[-1]
     return SchemaChange(
-        schema=ledger_schema(state.entries, row_mapping_from_json(json.loads(newest.mapping))),
+        schema=ledger_schema(state.entries, row_mapping_from_text(newest.mapping)),
         version=newest.version,
         owned_ids=frozenset(entry.field_id for entry in state.entries),
     )

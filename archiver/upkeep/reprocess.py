@@ -132,7 +132,7 @@ class Reprocess:
                 key=schemas.key,
                 value=schemas.value,
                 options=options,
-                partition_source=archived.partition_source,
+                partition_source=archived.table.partition_source,
             )
         return registry.assign(
             archived.topic,
@@ -140,7 +140,7 @@ class Reprocess:
             value=schemas.value,
             table=archived.table,
             options=options,
-            partition_source=archived.partition_source,
+            partition_source=archived.table.partition_source,
         )
 
 

@@ -6,7 +6,6 @@ have the digest of those in the old one.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -32,7 +31,7 @@ from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
 from catalog.rewrite import Replacement
-from schema_mapping.row import RowMapping, row_mapping_from_json
+from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class ReprocessTarget:
     def row_mapping(self, version: int) -> RowMapping | None:
         """The mapping of a schema version, None where it isn't known."""
         text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_json(json.loads(text))
+        return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +178,11 @@ class _Rewriting:
         others = {version: self._mappings.row_mapping(version) for version in self._seen.versions}
         return SegmentLayout(
             schema=self._schema,
-            mapping=_text(row),
+            mapping=row.text,
             schema_version=row.schema_version,
             table_properties=self._target.table_properties,
             other_mappings={
-                version: _text(mapping) for version, mapping in others.items() if version != row.schema_version
+                version: mapping.text for version, mapping in others.items() if version != row.schema_version
             },
             is_sorted=self._file.reader.metadata.origin is not None,
         )
@@ -231,7 +230,3 @@ class _Rewriting:
                 digest=info.digest,
                 found=found.text,
             )
-
-
-def _text(row: RowMapping) -> str:
-    return json.dumps(row.to_json(), separators=(",", ":"))

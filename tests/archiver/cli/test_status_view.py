@@ -60,7 +60,12 @@ def test_machines_get_plain_values() -> None:
     assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
     assert found["partitions"][0]["problem"] is None
-    assert found["partitions"][1]["problem"] == {"kind": "DataLoss", "message": "gone", "context": {"lost": "[1, 5)"}}
+    assert found["partitions"][1]["problem"] == {
+        "kind": "DataLoss",
+        "message": "gone",
+        "context": {"lost": "[1, 5)"},
+        "retryable": False,
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -170,6 +170,35 @@ def test_secrets_come_from_files_and_are_not_printed(tmp_path: Path) -> None:
     assert config.kafka["sasl.password"] == "s3cret"
     assert "s3cret" not in repr(config)
     assert "hunter2" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "read"),
+    [
+        ("schema_registry", 'url = "https://r"\ntoken', lambda config: config.schema_registry.token),
+        ("traces", 'endpoint = "https://t/v1/traces"\nheaders', lambda config: config.traces.named_headers["x-token"]),
+        (
+            "archive",
+            '"journal.s3.secret-access-key"',
+            lambda config: next(iter(config.archive.journal_properties.values())),
+        ),
+    ],
+)
+def test_secrets_of_other_sections_come_from_files_too(
+    tmp_path: Path, section: str, key: str, read: Callable[[Config], str]
+) -> None:
+    (tmp_path / "secret").write_text("x-token=s3cret\n" if section == "traces" else "s3cret\n")
+    config = load(tmp_path, f'[{section}]\n{key} = {{ file = "{tmp_path}/secret" }}')
+    assert read(config) == "s3cret"
+    assert "s3cret" not in repr(config)
+
+
+def test_tables_lie_where_sections_say(tmp_path: Path) -> None:
+    config = load(tmp_path, '[topics.orders]\ntable = "shop.eu.orders"\n[topics."metrics.*"]')
+    assert config.namespaces == ("kafka", "shop.eu")
+    assert config.table_of("orders") == "shop.eu.orders"
+    assert config.table_of("metrics.cpu") == "kafka.metrics_cpu"
+    assert config.table_of("payments") is None
 
 
 def test_a_start_time_keeps_its_zone(tmp_path: Path) -> None:
