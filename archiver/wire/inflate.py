@@ -16,6 +16,7 @@ import numpy as np
 
 from archiver.wire.codec import Codec
 from archiver.wire.lz4_header import with_header_checksum
+from archiver.wire.stream_ends import gzip_end, lz4_end
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
@@ -29,6 +30,10 @@ _MAX_SNAPPY_RATIO: Final = 22
 
 class InflateError(Exception):
     """A payload that is no valid stream of its codec, or is larger than the limit once decompressed."""
+
+
+def _whole(payload: memoryview, _limit: int) -> int:
+    return len(payload)
 
 
 class Inflater:
@@ -46,11 +51,11 @@ class Inflater:
             case Codec.NONE:
                 return payload
             case Codec.GZIP:
-                return self._stream(cramjam.gzip.decompress_into, payload)
+                return self._stream(cramjam.gzip.decompress_into, payload, gzip_end)
             case Codec.LZ4 if magic == 0:
-                return self._stream(cramjam.lz4.decompress_into, with_header_checksum(payload))
+                return self._stream(cramjam.lz4.decompress_into, with_header_checksum(payload), lz4_end)
             case Codec.LZ4:
-                return self._stream(cramjam.lz4.decompress_into, payload)
+                return self._stream(cramjam.lz4.decompress_into, payload, lz4_end)
             case Codec.ZSTD if magic >= _FIRST_WITH_ZSTD:
                 return self._stream(cramjam.zstd.decompress_into, payload)
             case Codec.SNAPPY:
@@ -58,15 +63,25 @@ class Inflater:
             case _:
                 raise InflateError(f"codec {codec} does not exist in format v{magic}")
 
-    def _stream(self, decompress_into: Callable[[memoryview, memoryview], int], payload: memoryview) -> memoryview:
+    def _stream(
+        self,
+        decompress_into: Callable[[memoryview, memoryview], int],
+        payload: memoryview,
+        end_of: Callable[[memoryview, int], int] = _whole,
+    ) -> memoryview:
         # These formats need not say how large they get, and a scratch that is too small looks like any other error: so
-        # an error counts only once the scratch is as large as may be. Corrupt bytes stop it early each time.
+        # an error counts only once the scratch is as large as may be. Corrupt bytes stop it early each time. Then what
+        # Java's reader passes over behind the stream is left away.
         self._grow(len(payload) * _GROWTH)
         while True:
             try:
                 return self._scratch[: decompress_into(payload, self._scratch)]
             except cramjam.DecompressionError as error:
                 if len(self._scratch) >= self._limit:
+                    end = end_of(payload, self._limit)
+                    if 0 < end < len(payload):
+                        payload = payload[:end]
+                        continue
                     raise InflateError(f"corrupt, or larger than {self._limit} bytes decompressed: {error}") from error
             self._grow(len(self._scratch) * _GROWTH)
 
@@ -96,13 +111,14 @@ def _untouched(size: int) -> memoryview:
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """The bare snappy blocks inside the framing that Java's snappy streams write."""
+    """The bare snappy blocks of one or more of Java's streams; less than a length at the end is nothing."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")
-    while at < len(payload):
-        if len(payload) - at < _XERIAL_LENGTH:
-            raise InflateError("snappy block length is cut off")
+    while len(payload) - at >= _XERIAL_LENGTH:
+        if payload[at : at + len(_XERIAL_MAGIC)].tobytes() == _XERIAL_MAGIC:
+            at += _XERIAL_HEADER
+            continue
         (size,) = struct.unpack_from(">i", payload, at)
         at += _XERIAL_LENGTH
         if size < 0 or size > len(payload) - at:

@@ -25,6 +25,12 @@ def zstd_stream(data: bytes) -> bytes:
     return bytes(stream.finish())
 
 
+def lz4_checked(data: bytes) -> bytes:
+    writer = cramjam.lz4.Compressor(level=1, content_checksum=True, block_linked=False)
+    writer.compress(data)
+    return bytes(writer.finish())
+
+
 FRAMINGS = {
     "gzip": (1, gzip.compress(PAYLOAD)),
     "gzip in two members": (1, gzip.compress(PAYLOAD[:500]) + gzip.compress(PAYLOAD[500:])),
@@ -36,6 +42,25 @@ FRAMINGS = {
     "zstd without content size": (4, zstd_stream(PAYLOAD)),
 }
 
+HALF = len(PAYLOAD) // 2
+
+
+def lz4(data: bytes) -> bytes:
+    return bytes(cramjam.lz4.compress(data))
+
+
+BEHIND = {  # each is read by Java's consumer
+    "gzip and zeros": (1, gzip.compress(PAYLOAD) + bytes(40)),
+    "gzip and garbage": (1, gzip.compress(PAYLOAD) + b"garbage" * 9),
+    "gzip and half a header": (1, gzip.compress(PAYLOAD) + gzip.compress(b"")[:8]),
+    "two gzip members and garbage": (1, gzip.compress(PAYLOAD[:HALF]) + gzip.compress(PAYLOAD[HALF:]) + b"z" * 70_000),
+    "lz4 and garbage": (3, lz4(PAYLOAD) + b"garbage"),
+    "lz4 and zeros": (3, lz4(PAYLOAD) + bytes(8)),
+    "lz4 with a content checksum and garbage": (3, lz4_checked(PAYLOAD) + b"g"),
+    "two of Java's snappy streams": (2, xerial(PAYLOAD[:HALF]) + xerial(PAYLOAD[HALF:])),
+    "Java's snappy frames and half a length": (2, xerial(PAYLOAD) + bytes(2)),
+}
+
 
 def decode(batch: bytes, limits: DecodeLimits | None = None) -> DecodedBatches:
     return decode_batches(batch, start_offset=0, end_offset=1 << 40, limits=limits or DecodeLimits())
@@ -45,6 +70,15 @@ def decode(batch: bytes, limits: DecodeLimits | None = None) -> DecodedBatches:
 def test_every_framing(framing: str) -> None:
     codec, payload = FRAMINGS[framing]
     records = decode(compressed(PLAIN, codec, payload)).records
+    expected = decode(PLAIN).records
+    assert records.drop_columns(["attributes"]) == expected.drop_columns(["attributes"])
+
+
+@pytest.mark.parametrize("framing", BEHIND)
+@pytest.mark.parametrize("limits", [None, DecodeLimits(chunk=1 << 20, batch=50_000)])
+def test_what_java_passes_over_behind_a_stream(framing: str, limits: DecodeLimits | None) -> None:
+    codec, payload = BEHIND[framing]
+    records = decode(compressed(PLAIN, codec, payload), limits).records
     expected = decode(PLAIN).records
     assert records.drop_columns(["attributes"]) == expected.drop_columns(["attributes"])
 
