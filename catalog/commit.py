@@ -60,7 +60,7 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
+class LandedCommit:
     """A commit is in the table: `table` is what it was made on, or, where `is_found`, the table that shows it."""
 
     snapshot_id: int
@@ -129,7 +129,7 @@ def commit(
         return prepare(table, in_order(ranges), change=change, commit_id=commit_id)
 
     done = commit_once(load=load, send=send, obstacle=moved, attempt=attempt, commit_id=commit_id, patience=patience)
-    if not isinstance(done, Landed):
+    if not isinstance(done, LandedCommit):
         return done
     offsets = done.table.offsets if done.is_found else advance(done.table.offsets, ranges)
     return Committed(commit_id=commit_id, snapshot_id=done.snapshot_id, offsets=offsets)
@@ -143,7 +143,7 @@ def commit_once(
     attempt: Callable[[ArchiveTable], Attempt],
     commit_id: str,
     patience: Patience,
-) -> Landed | Obstacle | Unresolved:
+) -> LandedCommit | Obstacle | Unresolved:
     """Bring one snapshot into the table, once.
 
     `obstacle` says of a table that doesn't have the commit why it can't be made any more: it must be true of every
@@ -161,7 +161,7 @@ def commit_once(
             continue
         if (snapshot_id := find_commit(table, commit_id)) is not None:
             _discard(earlier for earlier in sent if earlier.snapshot_id != snapshot_id)
-            return Landed(snapshot_id=snapshot_id, table=table, is_found=True)
+            return LandedCommit(snapshot_id=snapshot_id, table=table, is_found=True)
         if (met := obstacle(table)) is not None:
             return met
         # Nothing stands in the way, so no attempt has landed; one made on a snapshot of before never will.
@@ -171,7 +171,7 @@ def commit_once(
         failure = _try(send, latest)
         if failure is None:
             _discard(sent[:-1])
-            return Landed(snapshot_id=latest.snapshot_id, table=table, is_found=False)
+            return LandedCommit(snapshot_id=latest.snapshot_id, table=table, is_found=False)
         reason = failure
     return Unresolved(commit_id=commit_id, attempts=patience.attempts, reason=reason)
 

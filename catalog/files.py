@@ -19,6 +19,18 @@ from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, Stat
 from catalog.postgres import Connection
 from catalog.settle import Settled
 
+_RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
+
+_INSERT = """
+INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
+                   size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
+                   reason, lost, commit_id, committed_at)
+VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
+        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
+        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s, %(lost)s, %(commit_id)s,
+        CASE WHEN %(state)s = 'committed' THEN now() END)
+"""
+
 
 def stage(
     connection: Connection,
@@ -62,22 +74,12 @@ def stage(
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
     """How far the ranges that wait for a commit reach, by partition."""
-    found = connection.execute(
-        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
-        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset DESC",
-        (topic.id,),
-    )
-    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+    return _ends(connection, topic, "state = 'uploaded'")
 
 
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
     """How far accepted ranges reach, committed or waiting, by partition."""
-    found = connection.execute(
-        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
-        " WHERE topic_id = %s AND state IN ('uploaded', 'committed') ORDER BY partition, start_offset DESC",
-        (topic.id,),
-    )
-    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+    return _ends(connection, topic, "state IN ('uploaded', 'committed')")
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
@@ -164,9 +166,6 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
     return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
 
 
-_RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
-
-
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
     """How many offsets the log lost before they were archived, as was accepted."""
     found = connection.execute(
@@ -177,15 +176,14 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
     return int(found[0]) if found else 0
 
 
-_INSERT = """
-INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
-                   size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
-                   reason, lost, commit_id, committed_at)
-VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
-        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
-        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s, %(lost)s, %(commit_id)s,
-        CASE WHEN %(state)s = 'committed' THEN now() END)
-"""
+def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:
+    # The condition is a literal, not a parameter: the indexes are over the rows of some states only.
+    found = connection.execute(
+        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"  # noqa: S608 - no input
+        f" WHERE topic_id = %s AND {condition} ORDER BY partition, start_offset DESC",
+        (topic.id,),
+    )
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
 
 
 def _range(topic: TopicRow, row: tuple[Any, ...]) -> TranslatedRange:

@@ -20,6 +20,8 @@ from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerSt
 
 FORMAT: Final = 1
 
+_ULID = 26
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledSchema:
@@ -141,9 +143,6 @@ def _id_of(path: str) -> str | None:
     stem = path.rpartition("/")[2].rpartition(".")[0]
     name = stem[-_ULID:].upper()
     return name if len(name) == _ULID and name.isalnum() else None
-
-
-_ULID = 26
 
 
 def _slim(file: DataFileInfo) -> DataFileInfo:

@@ -18,7 +18,7 @@ from catalog import properties as keys
 from catalog.append import Attempt, attempt_of, data_file, evolve
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
-from catalog.commit import Landed, Load, Patience, Send, Unresolved, commit_once
+from catalog.commit import LandedCommit, Load, Patience, Send, Unresolved, commit_once
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.model import DataFileInfo
 
@@ -105,7 +105,7 @@ def commit_rewrite(
         commit_id=rewrite.commit_id,
         patience=patience,
     )
-    if not isinstance(done, Landed):
+    if not isinstance(done, LandedCommit):
         return done
     return Rewritten(commit_id=rewrite.commit_id, snapshot_id=done.snapshot_id)
 

@@ -96,7 +96,7 @@ def _document(struct: Node, graph: TypeGraph, message: str, comments: Comments) 
         if node is None:
             continue
         node.doc = comments.get((message, field.number))
-        target = field.value.message if field.value is not None else field.message
+        target = field.held_message
         if target is not None:
             steps = (names.ELEMENT_STEP, names.MAP_VALUE_STEP)
             _document(next((each for each in node.children if each.step in steps), node), graph, target, comments)

@@ -195,7 +195,7 @@ def _standing(ledger: Ledger, graph: TypeGraph, message: str, struct: Node) -> I
             continue
         yield from ((child, None) for child in node.children if child.step in (names.MAP_KEY_STEP, *INNER_STEPS))
         inner = next((child for child in node.children if child.step in INNER_STEPS), node)
-        target = field.value.message if field.value is not None else field.message
+        target = field.held_message
         if target is None:
             yield inner, None
             continue

@@ -68,14 +68,7 @@ def assign(
     fingerprint = row_fingerprint(graphs, options, partition_source, envelopes)
     seen = state.version_of(fingerprint)
     if seen is not None:
-        return Assignment(
-            state=state,
-            row=row_mapping_from_text(seen.mapping),
-            iceberg_schema=ledger_schema(state.entries, row_mapping_from_text(state.versions[-1].mapping)),
-            changes=(),
-            version=seen.version,
-            fingerprint=fingerprint,
-        )
+        return _unchanged(state, seen)
     version = 1 + max((each.version for each in state.versions), default=0)
     ledger = Ledger(state, version)
     changes = _evolve(ledger, graphs, options, kept_before=_keeps_removed(state))
@@ -98,6 +91,17 @@ def assign(
         changes=changes,
         version=version,
         fingerprint=fingerprint,
+    )
+
+
+def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
+    return Assignment(
+        state=state,
+        row=row_mapping_from_text(seen.mapping),
+        iceberg_schema=ledger_schema(state.entries, row_mapping_from_text(state.versions[-1].mapping)),
+        changes=(),
+        version=seen.version,
+        fingerprint=seen.fingerprint,
     )
 
 

@@ -1,6 +1,6 @@
 """Iceberg types of columns, made from Arrow types that carry field ids; and the ledger's view of a whole table.
 
-A table's schema holds the live columns and those the ledger keeps as deleted, and never drops what others added.
+A table's schema holds the live columns and those that the ledger keeps as deleted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -34,6 +33,7 @@ from schema_mapping.comments import one_line
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, Root
 from schema_mapping.ledger_tree import ROOT_IDS
 from schema_mapping.scalar_types import ARROW_TYPES
+from schema_mapping.shape import ROOT_SPECIALS
 
 PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.bool_(): BooleanType(),
@@ -46,9 +46,6 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.timestamp("us", tz="UTC"): TimestamptzType(),
     pa.decimal128(20, 0): DecimalType(20, 0),
 }
-
-# Specials stand behind the fields of their struct, in this order.
-SPECIAL_ORDER = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
 
 
 def iceberg_struct(struct: pa.StructType) -> StructType:
@@ -102,9 +99,9 @@ def ledger_field(root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bo
 def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
     """Where a column stands in its struct: fields by number, the oldest generation first, then our own."""
     step = entry.path[-1]
-    return (
-        (0, step, entry.generation) if step > 0 else (1, SPECIAL_ORDER.index(step) if step in SPECIAL_ORDER else 0, 0)
-    )
+    if step > 0:
+        return 0, step, entry.generation
+    return 1, ROOT_SPECIALS.index(step) if step in ROOT_SPECIALS else 0, 0
 
 
 def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.StructType:
@@ -134,45 +131,3 @@ def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> 
             return pa.map_(struct.field(names.MAP_KEY_NAME), struct.field(names.MAP_VALUE_NAME))
         case _:
             return struct
-
-
-def keep_foreign_columns(ours: Schema, table: Schema, entries: Iterable[LedgerEntry]) -> Schema:
-    """`ours` with the columns of `table` that are neither in it nor in the ledger: others added them.
-
-    They stand at the end of their struct, at any depth, and yield a name that is ours: `<name>_<id>`. The schema id is
-    that of `ours`.
-    """
-    known = {entry.field_id for entry in entries} | set(ours._lazy_id_to_field)  # noqa: SLF001
-    merged = _merge_struct(ours.as_struct(), table.as_struct(), known)
-    return Schema(*merged.fields, schema_id=ours.schema_id)
-
-
-def _merge_struct(ours: StructType, theirs: StructType, known: set[int]) -> StructType:
-    before = {field.field_id: field for field in theirs.fields}
-    kept = [_merge_field(field, before.get(field.field_id), known) for field in ours.fields]
-    taken = {field.name.lower() for field in kept}
-    for field in theirs.fields:
-        if field.field_id not in known:
-            name = f"{field.name}_{field.field_id}" if field.name.lower() in taken else field.name
-            kept.append(field.model_copy(update={"name": name}))
-    return StructType(*kept)
-
-
-def _merge_field(ours: NestedField, theirs: NestedField | None, known: set[int]) -> NestedField:
-    if theirs is None:
-        return ours
-    return ours.model_copy(update={"field_type": _merge_type(ours.field_type, theirs.field_type, known)})
-
-
-def _merge_type(ours: IcebergType, theirs: IcebergType, known: set[int]) -> IcebergType:
-    match ours, theirs:
-        case StructType(), StructType():
-            return _merge_struct(ours, theirs, known)
-        case ListType(), ListType():
-            merged = _merge_type(ours.element_type, theirs.element_type, known)
-            return ours.model_copy(update={"element_type": merged})
-        case MapType(), MapType():
-            merged = _merge_type(ours.value_type, theirs.value_type, known)
-            return ours.model_copy(update={"value_type": merged})
-        case _:
-            return ours

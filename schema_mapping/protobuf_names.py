@@ -29,7 +29,7 @@ class DeclaredFields:
         for step in path:
             if step > 0:
                 field = next(each for each in self._graph.types[message].fields if each.number == step)
-                message = _target(field) or message
+                message = field.held_message or message
         return field, message
 
 
@@ -49,10 +49,6 @@ def declared(field: FieldType) -> str:
 def field_name(field: FieldType) -> str:
     """The name of a field, or of an extension as Protobuf's text format has it: `[shop.rebate]`."""
     return field.name if field.extension is None else f"[{field.extension}]"
-
-
-def _target(field: FieldType) -> str | None:
-    return field.value.message if field.value is not None else field.message
 
 
 def _value(field: FieldType) -> str:

@@ -15,6 +15,8 @@ from schema_mapping.type_graph import FieldType, TypeGraph
 from schema_mapping.types import Cardinality
 
 ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
+"""The steps of our own columns in a root's struct, which stand behind its fields in this order."""
+
 TEXTS = (names.ERR_STEP, names.FORM_STEP)
 
 

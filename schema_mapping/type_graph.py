@@ -61,6 +61,11 @@ class FieldType:
         """The name that the column should have, if it is free."""
         return self.column or self.name
 
+    @property
+    def held_message(self) -> str | None:
+        """The message type of the field's values, or of its map's."""
+        return self.message if self.value is None else self.value.message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:

@@ -65,14 +65,10 @@ def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
     while more := {
         name
         for name, kind in graph.types.items()
-        if name not in found and not found.isdisjoint(map(_target, kind.fields))
+        if name not in found and not found.isdisjoint(field.held_message for field in kind.fields)
     }:
         found |= more
     return found
-
-
-def _target(field: FieldType) -> str | None:
-    return field.value.message if field.value is not None else field.message
 
 
 def _renamed(kind: MessageType, keys: Mapping[str, str]) -> MessageType:

@@ -14,7 +14,7 @@ from uuid import UUID
 from kafka import errors as kafka
 from kafka.protocol.consumer import FetchRequest
 
-from archiver.errors import DataLoss
+from archiver.ingest import losses
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.patience import patiently
 from archiver.ingest.range_reader import Fetched, read_range
@@ -103,7 +103,7 @@ class PartitionFetcher:
     def _fetch(self, offset: int, max_bytes: int, isolation_level: int) -> Fetched:
         leaders = self._broker.leaders
         node, epoch = leaders.leader(self._topic, self._partition)
-        self._check_topic_id(leaders.topic(self._topic).topic_id)
+        losses.check_topic_id(self._topic, archived=self._topic_id, found=leaders.topic(self._topic).topic_id)
         response = leaders.ask(node, self._topic, self._request(offset, max_bytes, isolation_level, epoch))
         leaders.check(self._topic, response.error_code)
         if not response.responses:
@@ -123,34 +123,15 @@ class PartitionFetcher:
             log_start_offset=answer.log_start_offset,
         )
 
-    def _check_topic_id(self, found: UUID | None) -> None:
-        if self._topic_id is not None and found is not None and found != self._topic_id:
-            raise DataLoss(
-                "The topic was deleted and created again: its offsets mean other records now",
-                topic=self._topic,
-                archived_topic_id=str(self._topic_id),
-                topic_id=str(found),
-            )
-
     def _name_loss(self, offset: int) -> None:
         """Say which range the log no longer holds; raise a transient error where a new leader is catching up."""
         ask = (self._topic, (self._partition,))
-        where = {"topic": self._topic, "partition": self._partition}
         log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
         if offset < log_start:
-            raise DataLoss(
-                "Records were deleted from the log before they were archived: retention is shorter than the lag",
-                **where,
-                lost=f"[{offset}, {log_start})",
-            )
+            raise losses.deleted(self._topic, self._partition, offset=offset, log_start=log_start)
         log_end = self._broker.list_offsets(*ask, "high_watermark")[self._partition]
         if offset > log_end:
-            raise DataLoss(
-                "The log ends before the offset that comes next: it was cut back, or these are other brokers",
-                **where,
-                log_end=log_end,
-                offset=offset,
-            )
+            raise losses.too_short(self._topic, self._partition, log_end=log_end, offset=offset)
         raise kafka.OffsetNotAvailableError
 
     def _request(self, offset: int, max_bytes: int, isolation_level: int, epoch: int) -> Any:

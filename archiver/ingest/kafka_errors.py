@@ -68,9 +68,12 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
                 ),
             )
         case kafka.UnsupportedVersionError():
-            kind, text = SourceError, f"Broker and archiver have no version of this request in common: {error}"
+            kind, text = (
+                SourceError,
+                f"Broker and archiver share no version of a request: {error}. Upgrade the older",
+            )
         case kafka.CorruptRecordError():
-            kind, text = CorruptBatch, "The broker reports that its own log is corrupt here"
+            kind, text = CorruptBatch, "The broker reports that its own log is corrupt here: look at its disk"
         case _ if isinstance(error, _UNREACHABLE):
             kind, text = BrokerUnavailable, f"The broker does not answer: {error}"
         case _ if is_transient(error):

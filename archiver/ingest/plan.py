@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 from archiver.errors import DataLoss
+from archiver.ingest import losses
 from catalog.model import PartitionOffset
 from schema_mapping.errors import ContextError
 
@@ -112,40 +112,15 @@ def plan_partition(topic: str, view: PartitionView, *, skip_to: int | None = Non
 
 def check_continuity(topic: str, view: PartitionView, known: PartitionOffset) -> None:
     """Raise DataLoss unless the log still holds what follows `known`, and still is the log that was archived."""
-    where = {"topic": topic, "partition": view.partition}
-    if known.next_offset < view.log_start:
-        raise DataLoss(
-            "Records were deleted from the log before they were archived: retention is shorter than the archiver's "
-            "lag. --accept-gap records the loss and goes on",
-            **where,
-            lost=f"[{known.next_offset}, {view.log_start})",
+    offset = known.next_offset
+    if offset < view.log_start:
+        raise losses.deleted(topic, view.partition, offset=offset, log_start=view.log_start)
+    if view.epoch_end is not None and view.epoch_end < offset:
+        raise losses.diverged(
+            topic, view.partition, leader_epoch=known.leader_epoch, epoch_end=view.epoch_end, offset=offset
         )
-    if view.epoch_end is not None and view.epoch_end < known.next_offset:
-        raise DataLoss(
-            "The log was cut back and written anew after it was archived (an unclean leader election): the archive "
-            "holds records that the topic no longer has",
-            **where,
-            leader_epoch=known.leader_epoch,
-            diverging=f"[{view.epoch_end}, {known.next_offset})",
-        )
-    if view.last_stable < known.next_offset:
-        raise DataLoss(
-            "The log ends before what is archived: it was cut back, or these are another cluster's brokers",
-            **where,
-            log_end=view.last_stable,
-            archived_up_to=known.next_offset,
-        )
-
-
-def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
-    """Raise DataLoss where the topic was deleted and created again: its offsets mean other records now."""
-    if archived is not None and found is not None and archived != found:
-        raise DataLoss(
-            "The topic was deleted and created again since it was archived; archive the new one to a table of its own",
-            topic=topic,
-            archived_topic_id=str(archived),
-            topic_id=str(found),
-        )
+    if view.last_stable < offset:
+        raise losses.too_short(topic, view.partition, log_end=view.last_stable, offset=offset)
 
 
 def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:

@@ -135,7 +135,10 @@ class TopicRun:
             self._account.judge(
                 planned.partition,
                 NoProgress(
-                    "The brokers gave nothing of a range they have", topic=self.name, offset=planned.start_offset
+                    "The brokers gave nothing of a range they have",
+                    topic=self.name,
+                    partition=planned.partition,
+                    offset=planned.start_offset,
                 ),
             )
 

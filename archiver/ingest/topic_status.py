@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from archiver.config import TopicConfig
-from archiver.errors import ArchiverError, LeaderUnavailable, SourceError
+from archiver.errors import ArchiverError, SourceError
 from archiver.ingest.broker import BrokerClient, TopicDescription
 from archiver.ingest.fetch import PartitionFetcher
+from archiver.ingest.losses import check_topic_id
 from archiver.ingest.open_transactions import OpenTransaction, open_transactions
-from archiver.ingest.plan import PartitionView, check_continuity, check_topic_id, furthest
+from archiver.ingest.plan import PartitionView, check_continuity, furthest
+from archiver.ingest.views import LogBounds, no_leader
 from catalog.model import FileState, PartitionOffset, StateCount
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
@@ -120,44 +122,40 @@ class StatusReader:
         staged: Mapping[int, PartitionOffset],
     ) -> list[PartitionStatus]:
         led = sorted(number for number, each in described.partitions.items() if each.leader is not None)
-        starts, stable, ends = (
-            self._brokers.list_offsets(topic, led, at) for at in ("earliest", "latest_stable", "high_watermark")
-        )
         known = furthest(archived, staged)
-        epochs = {each: known[each].leader_epoch for each in led if each in known and known[each].leader_epoch >= 0}
-        epoch_ends = self._brokers.end_of_epoch(topic, epochs) if epochs else {}
-        held_back = [each for each in led if stable[each] < ends[each]]
+        bounds = LogBounds.ask(topic, led, known, self._brokers)
+        ends = self._brokers.list_offsets(topic, led, "high_watermark")
+        held_back = [each for each in led if bounds.ends[each] < ends[each]]
         transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
         found: list[PartitionStatus] = []
         for partition in sorted(described.partitions):
             place = archived[partition].next_offset if partition in archived else None
-            if partition not in stable:
-                away = LeaderUnavailable("The partition has no leader now", topic=topic, partition=partition)
+            if partition not in ends:
+                away = no_leader(topic, partition)
                 found.append(PartitionStatus(partition=partition, archived_to=place, problem=away))
                 continue
-            view = PartitionView(
-                partition=partition,
-                log_start=starts[partition],
-                last_stable=stable[partition],
-                known=known.get(partition),
-                epoch_end=epoch_ends[partition].end_offset if partition in epoch_ends else None,
-            )
-            oldest = max(starts[partition] if place is None else place, starts[partition])
-            lag = max(0, stable[partition] - oldest)
+            view = bounds.view(partition, known.get(partition))
+            lag, seconds = self._lag(topic, view, place)
             found.append(
                 PartitionStatus(
                     partition=partition,
                     archived_to=place,
-                    log_start=starts[partition],
-                    last_stable=stable[partition],
+                    log_start=view.log_start,
+                    last_stable=view.last_stable,
                     high_watermark=ends[partition],
                     lag_records=lag,
-                    lag_seconds=self._age(topic, partition, oldest) if lag else None,
+                    lag_seconds=seconds,
                     open_transactions=transactions.get(partition, ()),
                     problem=_problem(topic, view),
                 )
             )
         return found
+
+    def _lag(self, topic: str, view: PartitionView, archived_to: int | None) -> tuple[int, float | None]:
+        """How many offsets wait, and the age of the oldest."""
+        oldest = view.log_start if archived_to is None else max(archived_to, view.log_start)
+        lag = max(0, view.last_stable - oldest)
+        return lag, self._age(topic, view.partition, oldest) if lag else None
 
     def _age(self, topic: str, partition: int, offset: int) -> float | None:
         """Seconds since the time of the first batch from `offset` on, None where the brokers don't give one."""

@@ -15,7 +15,7 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.away import load_or_recall
 from archiver.ingest.kafka_source import KafkaSource
 from archiver.ingest.leaders import TopicDescription
-from archiver.ingest.plan import check_topic_id
+from archiver.ingest.losses import check_topic_id
 from archiver.ingest.task_values import TopicTarget
 from archiver.schemas import EnvelopeReader, mapping_options
 from archiver.schemas.topic import TopicSchemas
@@ -28,6 +28,7 @@ from catalog.columns import SchemaChange
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
+from schema_mapping.field_ids import Assignment
 from schema_mapping.row import RowMapping
 
 
@@ -81,38 +82,40 @@ def open_topic(
     table = load_or_recall(topic, registry, catalog)
     if table is not None:
         _check_partitioning(config, table)
-
-    def assign(there: ArchiveTable | None) -> tuple[RowMapping, SchemaChange]:
-        assignment = registry.assign(
-            topic,
-            key=schemas.key,
-            value=schemas.value,
-            table=there,
-            options=mapping_options(config),
-            partition_source=config.partition_source,
-        )
-        return assignment.row, SchemaChange.of(assignment)
-
-    row, change = assign(table)
+    assignment = _assign(topic, schemas, table, registry)
     pass_point(FaultPoint.AFTER_ASSIGN)
     if table is None:
         table = catalog.ensure(
-            topic, change, partition_by=config.partition_by, partition_source=config.partition_source
+            topic,
+            SchemaChange.of(assignment),
+            partition_by=config.partition_by,
+            partition_source=config.partition_source,
         )
         registry.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
-        row, change = assign(table)
+        assignment = _assign(topic, schemas, table, registry)
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
     return TopicTable(
         topic=topic,
         table=table,
-        row=row,
-        change=change,
+        row=assignment.row,
+        change=SchemaChange.of(assignment),
         journal=kept,
         key_envelope=schemas.key_envelope,
         value_envelope=schemas.value_envelope,
         schema_registry=schemas.registry,
+    )
+
+
+def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry) -> Assignment:
+    return registry.assign(
+        topic,
+        key=schemas.key,
+        value=schemas.value,
+        table=table,
+        options=mapping_options(schemas.config),
+        partition_source=schemas.config.partition_source,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from archiver.errors import LeaderUnavailable
-from archiver.ingest.broker import BrokerClient, PartitionDescription
+from archiver.ingest.broker import BrokerClient, EpochEnd, PartitionDescription
 from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.topic_table import TopicTable
 from catalog.archive_table import ArchiveTable
@@ -40,6 +40,40 @@ class TopicView:
         return {each.partition: each.known for each in self.partitions if each.known is not None}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """Where the logs of partitions begin, where their committed records end, and where leader epochs did."""
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    epoch_ends: Mapping[int, EpochEnd]
+
+    @classmethod
+    def ask(
+        cls, topic: str, partitions: Sequence[int], known: Mapping[int, PartitionOffset], brokers: BrokerClient
+    ) -> Self:
+        """Ask the partitions' leaders, also for the end of the epoch that each was last archived in."""
+        epochs = {
+            each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0
+        }
+        return cls(
+            starts=brokers.list_offsets(topic, partitions, "earliest"),
+            ends=brokers.list_offsets(topic, partitions, "latest_stable"),
+            epoch_ends=brokers.end_of_epoch(topic, epochs) if epochs else {},
+        )
+
+    def view(self, partition: int, known: PartitionOffset | None, *, start: int | None = None) -> PartitionView:
+        """What is known of one of the partitions."""
+        return PartitionView(
+            partition=partition,
+            log_start=self.starts[partition],
+            last_stable=self.ends[partition],
+            known=known,
+            epoch_end=self.epoch_ends[partition].end_offset if partition in self.epoch_ends else None,
+            start=start,
+        )
+
+
 def look(
     opened: TopicTable,
     start_from: StartFrom,
@@ -63,37 +97,25 @@ def look(
     known = furthest(table_offsets, staged)
     described = _described(topic.topic, brokers)
     wanted = sorted(set(described) - set(without))
-    leaderless: dict[int, ContextError] = {
-        partition: LeaderUnavailable("The partition has no leader now", topic=topic.topic, partition=partition)
-        for partition in wanted
-        if described[partition].leader is None
-    }
-    partitions = [partition for partition in wanted if partition not in leaderless]
-    log_starts = brokers.list_offsets(topic.topic, partitions, "earliest")
-    log_ends = brokers.list_offsets(topic.topic, partitions, "latest_stable")
-    epochs = {
-        partition: known[partition].leader_epoch
-        for partition in partitions
-        if partition in known and known[partition].leader_epoch >= 0
-    }
-    epoch_ends = brokers.end_of_epoch(topic.topic, epochs) if epochs else {}
+    away = {each: no_leader(topic.topic, each) for each in wanted if described[each].leader is None}
+    partitions = [partition for partition in wanted if partition not in away]
+    bounds = LogBounds.ask(topic.topic, partitions, known, brokers)
     starts: dict[int, int] = {}
     if start_from != "earliest" and any(partition not in known for partition in partitions):
         starts = registry.starts(topic)
         if not known and not starts:
-            starts = registry.starts(topic, _decide_starts(topic, start_from, log_ends, brokers))
-    views = tuple(
-        PartitionView(
-            partition=partition,
-            log_start=log_starts[partition],
-            last_stable=log_ends[partition],
-            known=known.get(partition),
-            epoch_end=epoch_ends[partition].end_offset if partition in epoch_ends else None,
-            start=starts.get(partition),
-        )
-        for partition in partitions
+            starts = registry.starts(topic, _decide_starts(topic, start_from, bounds.ends, brokers))
+    views = tuple(bounds.view(each, known.get(each), start=starts.get(each)) for each in partitions)
+    return TopicView(table=table, partitions=views, leaderless=away, table_offsets=table_offsets)
+
+
+def no_leader(topic: str, partition: int) -> LeaderUnavailable:
+    """The error of a partition that nobody leads."""
+    return LeaderUnavailable(
+        "The partition has no leader now: its brokers are down, or an election is under way",
+        topic=topic,
+        partition=partition,
     )
-    return TopicView(table=table, partitions=views, leaderless=leaderless, table_offsets=table_offsets)
 
 
 def _described(topic: str, brokers: BrokerClient) -> Mapping[int, PartitionDescription]:

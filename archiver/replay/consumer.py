@@ -17,7 +17,7 @@ from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import ClusterMetadata
 
 from archiver.config import Config
-from archiver.replay.archive import TopicArchive
+from archiver.replay.assigned import AssignedPartitions
 from archiver.replay.assignment import Assignment, PartitionState
 from archiver.replay.cluster import describe
 from archiver.replay.delivery import Delivery
@@ -26,17 +26,14 @@ from archiver.replay.offset_store import OffsetStore
 from archiver.replay.open_archives import OpenArchives
 from archiver.replay.options import ReplayOptions
 from archiver.replay.partitions import (
-    CONFLICT,
     INVALID_ARG,
     UNKNOWN_GROUP,
-    UNKNOWN_PARTITION,
     check_list,
     failure,
     or_invalid,
     place_of,
 )
 from archiver.replay.refresher import Refresher
-from archiver.replay.starting import starting_offset
 from archiver.replay.subscription import Subscription
 from archiver.replay.tables import TableSource
 from archiver.rows.records import RECORDS
@@ -71,6 +68,13 @@ class ReplayConsumer:
             prepare=self._apply_subscription,
             refresh=self._refresh,
         )
+        self._partitions = AssignedPartitions(
+            self._assignment,
+            self._delivery,
+            archives=self._archives,
+            offsets=self._offsets,
+            reset=self._options.auto_offset_reset,
+        )
         self._is_closed = False
 
     # --- which partitions -------------------------------------------------------------------------------------------
@@ -82,39 +86,22 @@ class ReplayConsumer:
         committed, else by `auto.offset.reset`. ReplayError where a topic has no archive.
         """
         self._check_open()
-        check_list(partitions)
-        places = [place_of(one) for one in partitions]
-        if len(set(places)) != len(places):
-            raise failure(INVALID_ARG, "the same partition is assigned twice")
-        states = [self._state(one) for one in partitions]
-        self._assignment.clear()
-        self._delivery.clear()
-        for state in states:
-            self._assignment.add(state)
+        self._partitions.replace(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions too."""
         self._check_open()
-        check_list(partitions)
-        for one in partitions:
-            if place_of(one) in self._assignment:
-                raise failure(CONFLICT, f"{one.topic} [{one.partition}] is already assigned")
-        for state in [self._state(one) for one in partitions]:
-            self._assignment.add(state)
+        self._partitions.add(partitions)
 
     def unassign(self) -> None:
         """Read nothing."""
         self._check_open()
-        self._assignment.clear()
-        self._delivery.clear()
+        self._partitions.clear()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions no more."""
         self._check_open()
-        check_list(partitions)
-        for state in [self._assigned(one) for one in partitions]:
-            self._assignment.remove(state.place)
-            self._delivery.forget(state.place)
+        self._partitions.remove(partitions)
 
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions being read, each with the offset it stands at."""
@@ -150,18 +137,18 @@ class ReplayConsumer:
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Give no records of these partitions until they are resumed."""
-        self._set_paused(partitions, paused=True)
+        self._check_open()
+        self._partitions.set_paused(partitions, paused=True)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Give records of these partitions again."""
-        self._set_paused(partitions, paused=False)
+        self._check_open()
+        self._partitions.set_paused(partitions, paused=False)
 
     def seek(self, partition: TopicPartition) -> None:
         """Go on from another offset of an assigned partition; logical offsets as in `assign`."""
         self._check_open()
-        state = self._assigned(partition)
-        self._delivery.forget(state.place)
-        state.move(self._start(state.archive, partition))
+        self._partitions.seek(partition)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
@@ -342,26 +329,6 @@ class ReplayConsumer:
         if self._subscription is not None and self._subscription.is_applied:
             fresh = self._subscription.extend(self._archives.tables, self._archives.of)
             self.incremental_assign([one for one in fresh if place_of(one) not in self._assignment])
-
-    def _set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
-        self._check_open()
-        check_list(partitions)
-        for state in [self._assigned(one) for one in partitions]:
-            state.is_paused = paused
-
-    def _state(self, one: TopicPartition) -> PartitionState:
-        archive = self._archives.of(one.topic)
-        return PartitionState(archive, one.partition, self._start(archive, one))
-
-    def _start(self, archive: TopicArchive, one: TopicPartition) -> int:
-        committed = self._offsets.committed(place_of(one))
-        return starting_offset(archive, one, committed=committed, reset=self._options.auto_offset_reset)
-
-    def _assigned(self, one: TopicPartition) -> PartitionState:
-        state = self._assignment.find(place_of(one))
-        if state is None:
-            raise failure(UNKNOWN_PARTITION, f"{one.topic} [{one.partition}] is not assigned")
-        return state
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -28,7 +28,7 @@ ATTEMPTS = 5
 
 _LOOKS_AT_ONCE = 16
 
-Landed = Callable[[Sequence[TranslatedRange]], None]
+OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class StagedTopic:
     journal: TableJournal
 
 
-def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: Landed) -> bool:
+def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> bool:
     """Bring every staged range of the topic into the table, or find out that it never will be; True if it committed.
 
     `landed` hears of ranges as they are known to be in the table. Raises CatalogUnreachable (retryable) where the
@@ -76,7 +76,7 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
 
 
 def _settle(
-    opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: Landed
+    opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded
 ) -> tuple[TranslatedRange, ...]:
     """Record the fate of what is pending; gives the ranges that still wait."""
     topic = opened.topic

@@ -7,12 +7,12 @@ that others rewrote meanwhile are planned anew.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 
 from archiver.config import Config
-from archiver.config.model import RawFormat
+from archiver.config.model import RawFormat, TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
@@ -67,60 +67,76 @@ class Reprocess:
         report, and the others go on.
         """
         started = time.monotonic()
-        settings, section = self._config.topic(self._name), self._config.schema_registry
-        if isinstance(settings.key, RawFormat) and isinstance(settings.value, RawFormat):
-            raise ConfigError("The topic's section names no schema to decode with", topic=self._name)
-        TopicSchemas.check(settings, section)
-        if self._engine is None:
-            check_spark(self._config.spark)
-        manifests = ManifestReader()
+        settings, section = self._checked(), self._config.schema_registry
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
             schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
-            journal = Journal.of(self._config).of_table(archived.table)
-            if not self._dry_run:
-                settle_rewrites(archived.topic, registry, catalog, manifests, journal)
-            assignment = self._assign(schemas, archived, registry)
-            pass_point(FaultPoint.AFTER_ASSIGN)
-            if not self._dry_run and schemas.registry is not None:
-                registry.remember_schemas(archived.topic, schemas.registry, schemas.news)
-            if not self._dry_run:
-                journal.keep_schemas(archived.topic, registry)
-            clean_spool(self._config.archive.spool)
-            target = _target(self._config, self._format, schemas, archived, assignment)
 
             @cache
             def engine() -> Engine:
                 return self._engine or _start_spark(self._config, closing)
 
-            work = Rounds(
-                target,
-                self._wanted,
-                engine=engine,
-                registry=registry,
-                catalog=catalog,
-                manifests=manifests,
-                journal=journal,
-                observer=self._observer,
-                dry_run=self._dry_run,
-            )
+            work, assignment = self._begin(archived, schemas, engine, registry=registry, catalog=catalog)
             commit_id = work.run(archived.table, SchemaChange.of(assignment))
-        results = tuple(work.results.values())
         return ReprocessReport(
             topic=self._name,
             table=archived.topic.table,
             dry_run=self._dry_run,
             schema_version=assignment.version,
-            results=results,
+            results=tuple(work.results.values()),
             failures=work.failures,
             seconds=time.monotonic() - started,
             commit_id=commit_id,
             registry_down=schemas.registry_down,
-            found=sum((each.found for each in results), Counter()),
-            mended=sum((each.mended for each in results), Counter()),
         )
+
+    def _checked(self) -> TopicConfig:
+        """The topic's settings, once all that can be known without a server is right."""
+        settings = self._config.topic(self._name)
+        if isinstance(settings.key, RawFormat) and isinstance(settings.value, RawFormat):
+            raise ConfigError(
+                "The topic's section names no schema to decode with: give its `key` or `value` one", topic=self._name
+            )
+        TopicSchemas.check(settings, self._config.schema_registry)
+        if self._engine is None:
+            check_spark(self._config.spark)
+        return settings
+
+    def _begin(
+        self,
+        archived: ArchivedTopic,
+        schemas: TopicSchemas,
+        engine: Callable[[], Engine],
+        *,
+        registry: Registry,
+        catalog: TableCatalog,
+    ) -> tuple[Rounds, Assignment]:
+        """Settle what an earlier run left, and have registry and journal know the columns; nothing in a dry run."""
+        manifests = ManifestReader()
+        journal = Journal.of(self._config).of_table(archived.table)
+        if not self._dry_run:
+            settle_rewrites(archived.topic, registry, catalog, manifests, journal)
+        assignment = self._assign(schemas, archived, registry)
+        pass_point(FaultPoint.AFTER_ASSIGN)
+        if not self._dry_run:
+            if schemas.registry is not None:
+                registry.remember_schemas(archived.topic, schemas.registry, schemas.news)
+            journal.keep_schemas(archived.topic, registry)
+        clean_spool(self._config.archive.spool)
+        work = Rounds(
+            _target(self._config, self._format, schemas, archived, assignment),
+            self._wanted,
+            engine=engine,
+            registry=registry,
+            catalog=catalog,
+            manifests=manifests,
+            journal=journal,
+            observer=self._observer,
+            dry_run=self._dry_run,
+        )
+        return work, assignment
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
         settings = schemas.config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from archiver.upkeep.error_rows import ErrorKind
@@ -52,8 +52,16 @@ class ReprocessReport:
     commit_id: str | None = None
     registry_down: ContextError | None = None
     """Why the schema registry couldn't be asked, where it was done by the schemas last known."""
-    found: Counter[ErrorKind] = field(default_factory=Counter)
-    mended: Counter[ErrorKind] = field(default_factory=Counter)
+
+    @property
+    def found(self) -> Counter[ErrorKind]:
+        """The errors that were asked for."""
+        return sum((each.found for each in self.results), Counter())
+
+    @property
+    def mended(self) -> Counter[ErrorKind]:
+        """Those of them that are gone, or would be."""
+        return sum((each.mended for each in self.results), Counter())
 
     @property
     def succeeded(self) -> bool:

@@ -9,14 +9,11 @@ from google.protobuf import descriptor_pb2, struct_pb2, timestamp_pb2
 from google.protobuf.descriptor import Descriptor
 from google.rpc.context import attribute_context_pb2
 from pyiceberg.io.pyarrow import pyarrow_to_schema
-from pyiceberg.schema import Schema
-from pyiceberg.types import IntegerType, NestedField, StringType, StructType
 
-from schema_mapping import LedgerState, MappingOptions, assign, compile_mapping
+from schema_mapping import LedgerState, assign, compile_mapping
 from schema_mapping.arrow_types import FIELD_ID_KEY
 from schema_mapping.descriptors import closure
-from schema_mapping.iceberg_types import keep_foreign_columns
-from tests.schema_mapping.proto_text import descriptor_of, fields
+from tests.schema_mapping.proto_text import descriptor_of
 
 REAL = (
     descriptor_pb2.FileDescriptorSet.DESCRIPTOR,
@@ -98,52 +95,6 @@ def test_the_tree_says_what_the_types_say() -> None:
     assert item.metadata[FIELD_ID_KEY] == str(by_number[2].value.field_id).encode()
     assert item.type.field(0).metadata[FIELD_ID_KEY] == str(by_number[2].value.unrecognized_id).encode()
     assert kind.field("__raw__").metadata[FIELD_ID_KEY] == str(mapping.root_ids.raw).encode()
-
-
-def with_foreign(schema: Schema) -> Schema:
-    """The schema as a table may come to have it when others add columns at the top and within a message."""
-    extra = NestedField(field_id=900, name="note", field_type=StringType(), required=False)
-    inner = NestedField(field_id=901, name="score", field_type=IntegerType(), required=False)
-
-    def grown(field: NestedField) -> NestedField:
-        if isinstance(field.field_type, StructType):
-            deeper = [grown(child) for child in field.field_type.fields]
-            more = [inner] if field.name == "a" else []
-            return field.model_copy(update={"field_type": StructType(*deeper, *more)})
-        return field
-
-    return Schema(*(grown(field) for field in schema.fields), extra)
-
-
-def test_columns_that_others_added_are_kept() -> None:
-    first = assign(LedgerState(), value=fields("A a = 1; message A { int32 x = 1; }"))
-    table = with_foreign(first.iceberg_schema)
-    second = assign(first.state.at_least(901), value=fields("A a = 1; message A { int32 x = 1; int32 y = 2; }"))
-    merged = keep_foreign_columns(second.iceberg_schema, table, second.state.entries)
-    assert merged.find_field("note").field_id == 900
-    assert merged.find_field("val.a.score").field_id == 901
-    assert merged.find_field("val.a.y").field_id == 902
-    assert set(merged.field_ids) - {900, 901} == set(second.iceberg_schema.field_ids)
-    assert keep_foreign_columns(second.iceberg_schema, second.iceberg_schema, ()) == second.iceberg_schema
-
-
-def test_a_column_that_others_added_yields_its_name() -> None:
-    first = assign(LedgerState(), value=fields("A a = 1; message A { int32 x = 1; }"))
-    table = with_foreign(first.iceberg_schema)
-    second = assign(first.state.at_least(901), value=fields("A a = 1; message A { int32 x = 1; int32 Score = 2; }"))
-    merged = keep_foreign_columns(second.iceberg_schema, table, second.state.entries)
-    assert merged.find_field("val.a.Score").field_id == 902
-    assert merged.find_field("val.a.score_901").field_id == 901
-    again = keep_foreign_columns(second.iceberg_schema, merged, second.state.entries)
-    assert again == merged
-
-
-def test_a_dropped_column_is_not_taken_for_a_foreign_one() -> None:
-    options = MappingOptions(keep_removed=False)
-    first = assign(LedgerState(), value=fields("int32 a = 1; int32 b = 2;"), options=options)
-    second = assign(first.state, value=fields("int32 a = 1;"), options=options)
-    merged = keep_foreign_columns(second.iceberg_schema, first.iceberg_schema, second.state.entries)
-    assert merged == second.iceberg_schema
 
 
 def test_ids_are_the_same_for_shuffled_fields() -> None:

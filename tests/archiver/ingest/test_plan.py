@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 
 from archiver.errors import DataLoss
-from archiver.ingest.plan import PartitionView, PlannedRange, check_topic_id, furthest, plan_partition, plan_topic
+from archiver.ingest.losses import check_topic_id
+from archiver.ingest.plan import PartitionView, PlannedRange, furthest, plan_partition, plan_topic
 from catalog.model import PartitionOffset
 
 
@@ -39,7 +40,7 @@ def test_nothing_new_is_no_task():
     ("view", "message"),
     [
         (PartitionView(partition=1, log_start=50, last_stable=90, known=known(40)), r"deleted.*lost='\[40, 50\)'"),
-        (PartitionView(partition=1, log_start=0, last_stable=30, known=known(40)), r"ends before.*archived_up_to=40"),
+        (PartitionView(partition=1, log_start=0, last_stable=30, known=known(40)), r"ends before.*next_offset=40"),
         (
             PartitionView(partition=1, log_start=0, last_stable=90, known=known(40), epoch_end=35),
             r"cut back and written anew.*diverging='\[35, 40\)'",

@@ -1,0 +1,54 @@
+"""What a log has lost, in the words that planning and fetching share: which records, why, and what to do."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from archiver.errors import DataLoss
+
+
+def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
+    """Raise DataLoss where the topic was deleted and created again: its offsets mean other records now."""
+    if archived is not None and found is not None and archived != found:
+        raise DataLoss(
+            "The topic was deleted and created again since it was archived; archive the new one to a table of its own",
+            topic=topic,
+            archived_topic_id=str(archived),
+            topic_id=str(found),
+        )
+
+
+def deleted(topic: str, partition: int, *, offset: int, log_start: int) -> DataLoss:
+    """The loss of the offsets up to `log_start`, of which `offset` was next."""
+    return DataLoss(
+        "Records were deleted from the log before they were archived: retention is shorter than the archiver's lag. "
+        "--accept-gap records the loss and goes on",
+        topic=topic,
+        partition=partition,
+        lost=f"[{offset}, {log_start})",
+    )
+
+
+def diverged(topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int) -> DataLoss:
+    """The loss of what was archived between `epoch_end` and `offset`: the log has other records there now."""
+    return DataLoss(
+        "The log was cut back and written anew after it was archived (an unclean leader election): the archive holds "
+        "records that the topic no longer has, and the partition stays stopped. To go on, archive the topic to "
+        "another table, with a registry of its own",
+        topic=topic,
+        partition=partition,
+        leader_epoch=leader_epoch,
+        diverging=f"[{epoch_end}, {offset})",
+    )
+
+
+def too_short(topic: str, partition: int, *, log_end: int, offset: int) -> DataLoss:
+    """The log's end before `offset`, the one to archive next."""
+    return DataLoss(
+        "The log ends before the offset that comes next: it was cut back, or these are another cluster's brokers. "
+        "Check bootstrap.servers in [kafka]; if the log was cut back, the partition stays stopped",
+        topic=topic,
+        partition=partition,
+        log_end=log_end,
+        next_offset=offset,
+    )
