@@ -1,4 +1,4 @@
-"""One attempt to append ranges to a table: manifests written, the REST request ready to send (DESIGN §6, step 5).
+"""One attempt to append ranges to a table: manifests written, the REST request ready to send.
 
 An attempt asserts the snapshot it was made from. pyiceberg's own `commit_transaction` is not used: it deletes the
 manifests on a 409, which would break the table where an earlier delivery of the same request had landed.

@@ -1,4 +1,4 @@
-"""A topic's table as it stood when it was loaded: what ingest and replay ask of it (DESIGN §3, §6)."""
+"""A topic's table as it stood when it was loaded: what ingest and replay ask of it (docs/concepts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the manifests that our commits write, by which they are known as ours (DESIGN §6, step 5).
+"""Names of the manifests that our commits write, by which they are known as ours (docs/concepts.md, step 4).
 
 Every Iceberg writer names its manifests after a UUID. Ours is of version 8: random, with a check over it and the
 table's UUID, so that no other writer's manifest, and none of another table, is ever taken for ours.

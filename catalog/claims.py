@@ -1,4 +1,4 @@
-"""What the registry says of files by name: which it still needs, whatever the table says (DESIGN §6, §8).
+"""What the registry says of files by name: which it still needs, whatever the table says (docs/operations.md).
 
 Functions take a connection inside a transaction.
 """

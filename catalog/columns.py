@@ -1,4 +1,4 @@
-"""Bringing the ledger's columns into a table that others may have changed (DESIGN §4).
+"""Bringing the ledger's columns into a table that others may have changed (docs/schema-evolution.md).
 
 Columns are known by field id, never by name. A column added by others is kept with its name; where the ledger wants
 the same name, ours becomes `<name>_<field id>` in the table (files are read by id, so nothing else changes).

@@ -1,4 +1,4 @@
-"""Exactly-once commits: ranges into a table, or the knowledge of why not (DESIGN §6, step 5).
+"""Exactly-once commits: ranges into a table, or the knowledge of why not (docs/concepts.md, step 4).
 
 What the catalog says is not trusted to be the whole truth: after a time-out, a 5xx or a conflict the table itself is
 asked, first for the commit's id, then for its offsets. Nothing is sent twice unless the offsets show it is not there.

@@ -1,4 +1,4 @@
-"""What a new table is made of: explicit updates with the ledger's own field ids (DESIGN §3).
+"""What a new table is made of: explicit updates with the ledger's own field ids (docs/concepts.md).
 
 pyiceberg's `create_table` gives ids of its own. One commit that asserts the table's absence sets everything instead, so
 a table is never seen half made.

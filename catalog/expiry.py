@@ -1,4 +1,4 @@
-"""Which of our snapshots a table needs no longer (DESIGN §6, step 6), as a pure decision, and how that is asked for.
+"""Which of our snapshots a table needs no longer (docs/operations.md), as a pure decision, and how that is asked for.
 
 Snapshots of others, those that a branch or tag names, and the history of other branches are never touched. What a
 commit advanced is in its summary until then; how far partitions are archived is a table property, and stays.

@@ -1,4 +1,4 @@
-"""Rows of the registry's `files`: translated ranges from the fence to the table (DESIGN §6, steps 4 to 6).
+"""Rows of the registry's `files`: translated ranges from the fence to the table (docs/concepts.md, steps 3 to 5).
 
 A partition's accepted ranges, uploaded or committed, are one chain without gap or overlap: the fence sees to it under
 the topic's row lock. Functions take a connection inside a transaction; calling one again is safe.

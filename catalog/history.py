@@ -1,4 +1,4 @@
-"""The schema versions of a topic and what each changed, as the registry recorded it (DESIGN §4).
+"""The schema versions of a topic and what each changed, as the registry recorded it (docs/schema-evolution.md).
 
 Functions take a connection inside a transaction.
 """

@@ -1,4 +1,4 @@
-"""What the journal remembers of a table: each schema version and each commit, as JSON (DESIGN §4, §8).
+"""What the journal remembers of a table: each schema version and each commit, as JSON (docs/operations.md).
 
 The journal lies outside every table, so that it outlives the registry, foreign rewrites and orphan removal. With it and
 the table the registry can be made anew.

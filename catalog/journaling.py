@@ -1,4 +1,4 @@
-"""How far a journal has a topic's schema versions, so that it need not be asked (DESIGN §4).
+"""How far a journal has a topic's schema versions, so that it need not be asked (docs/operations.md).
 
 Rows of the registry's `metadata` under the key `journal`, by the journal's place. Functions take a connection inside a
 transaction.

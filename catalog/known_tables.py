@@ -1,4 +1,4 @@
-"""Tables as they were last loaded, kept in the registry for while the catalog is away (DESIGN §6).
+"""Tables as they were last loaded, kept in the registry for while the catalog is away (docs/operations.md).
 
 Location, partitioning, columns and properties, offsets among them; no history. Functions that take a connection want it
 inside a transaction.

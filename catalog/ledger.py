@@ -1,4 +1,4 @@
-"""The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock (DESIGN §4).
+"""The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock.
 
 What an id means is decided by the pure `schema_mapping.field_ids.assign`; here it only stays, once and for ever.
 Functions take a connection inside a transaction.

@@ -1,4 +1,4 @@
-"""The values that cross between ingest, the registry and the tables (DESIGN §6, §8).
+"""The values that cross between ingest, the registry and the tables (docs/operations.md).
 
 All are frozen and picklable; `to_json` gives plain JSON values where one is stored, `from_json` takes them back.
 A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
@@ -26,7 +26,7 @@ def new_id() -> str:
 
 
 class FileState(StrEnum):
-    """Where a range stands between the spool and the table (DESIGN §6)."""
+    """Where a range stands between the spool and the table (docs/concepts.md)."""
 
     UPLOADED = "uploaded"
     """Accepted by the fence; its file lies in the object store and waits for a commit."""

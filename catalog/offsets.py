@@ -1,4 +1,4 @@
-"""The table property `archiver.offsets`: how far each partition is archived (DESIGN §6).
+"""The table property `archiver.offsets`: how far each partition is archived (docs/concepts.md).
 
 It is state, where a snapshot's ranges are provenance: it survives snapshot expiry and commits by others. Compact JSON,
 `{"<partition>":[<next offset>,<leader epoch>],…}`: about 20 bytes a partition, in every metadata file of the table.

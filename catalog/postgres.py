@@ -1,4 +1,4 @@
-"""Connections to the registry's database, its migrations, and its failures in our words (DESIGN §8).
+"""Connections to the registry's database, its migrations, and its failures in our words (docs/operations.md).
 
 Errors name host, port, database and user; never the password. A transaction either commits as a whole or raises.
 """

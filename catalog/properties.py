@@ -1,4 +1,4 @@
-"""The properties our tables carry from their first commit; they say whose table it is too (DESIGN §3, §6)."""
+"""The properties our tables carry from their first commit; they say whose table it is too (docs/concepts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: what the archiver remembers in Postgres, behind one door (DESIGN §8).
+"""The registry: what the archiver remembers in Postgres, behind one door (docs/operations.md).
 
 It is an index of the truth, which lies in the tables and the journal. Any method may raise `RegistryUnreachable`, after
 which calling it again with the same arguments is safe.

@@ -1,4 +1,4 @@
-"""The registry made again from what table and journal tell; what it knows already stays (DESIGN §8).
+"""The registry made again from what table and journal tell; what it knows already stays (docs/operations.md).
 
 Functions take a connection inside a transaction; calling one again is safe.
 """

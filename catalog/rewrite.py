@@ -1,4 +1,4 @@
-"""Rewritten data files into a table: old ones out and new ones in, in one snapshot, once (DESIGN §6).
+"""Rewritten data files into a table: old ones out and new ones in, in one snapshot, once.
 
 A rewrite changes no offsets and asserts the snapshot it was made on, so it never undoes what others committed
 meanwhile; appends in between only make it prepare anew.

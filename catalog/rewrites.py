@@ -1,4 +1,4 @@
-"""Rewrites in the registry: remembered before their commit, and the rows of `files` that they replace (DESIGN §6).
+"""Rewrites in the registry: remembered before their commit, and the rows of `files` that they replace.
 
 Rows of the registry's `metadata` under the key `rewrite`, by commit id. Functions take a connection inside a
 transaction; calling one again is safe.

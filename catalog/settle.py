@@ -1,4 +1,4 @@
-"""What became of staged ranges: in the table, never to be, or still waiting (DESIGN §6, step 5).
+"""What became of staged ranges: in the table, never to be, or still waiting (docs/concepts.md, step 4).
 
 Run at the start of a job, after `Moved` and after `Unresolved`. A range's fate is read from the snapshot that advanced
 its partition; where that has expired, offsets decide, since the fence gives every offset one owner.

@@ -1,4 +1,4 @@
-"""Where archiving of a topic's partitions begins, remembered when it is first decided (DESIGN §6, step 1).
+"""Where archiving of a topic's partitions begins, remembered when it is first decided (docs/concepts.md, step 1).
 
 "latest" or a time means another offset at each look; nothing is staged until records come, so the decision itself is
 kept. Rows of the registry's `metadata` under the key `start`. Functions take a connection inside a transaction.

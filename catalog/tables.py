@@ -1,4 +1,4 @@
-"""The Iceberg tables of an archive in a REST catalog: load, make, commit, settle (DESIGN §3, §6)."""
+"""The Iceberg tables of an archive in a REST catalog: load, make, commit, settle (docs/concepts.md)."""
 
 from __future__ import annotations
 

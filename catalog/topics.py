@@ -1,4 +1,4 @@
-"""Rows of the registry's `topics`: one for each topic of a cluster, and the lock of everything below it (DESIGN §8).
+"""Rows of the registry's `topics`: one for each topic of a cluster, and the lock of everything below it.
 
 Functions take a connection inside a transaction.
 """

@@ -1,4 +1,4 @@
-"""A schema version of a topic as it is remembered, in the registry and in the journal (DESIGN §4)."""
+"""A schema version of a topic as it is remembered, in the registry and in the journal (docs/schema-evolution.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Arrow types of mapped columns; every field carries its id as Parquet reads it.
 
-All columns are nullable but map keys and list elements (DESIGN section 3).
+All columns are nullable but map keys and list elements (docs/type-mapping.md).
 """
 
 from __future__ import annotations

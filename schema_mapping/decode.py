@@ -1,6 +1,6 @@
 """Values to rows: runs the kernel over a binary column and wraps its buffers as the mapping's Arrow struct.
 
-Nothing about a payload raises: what upb refuses ends in `__raw__` and `__err__` (DESIGN sections 2 and 5).
+Nothing about a payload raises: what upb refuses ends in `__raw__` and `__err__`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows back to values: `__raw__` where it is set, else `__prefix__` and the columns in canonical form (DESIGN 2)."""
+"""Rows back to values: `__raw__` where it is set, else `__prefix__` and the columns in canonical form."""
 
 from __future__ import annotations
 

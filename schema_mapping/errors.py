@@ -43,7 +43,7 @@ def _rebuild(kind: type[ContextError], message: str, context: dict[str, Any]) ->
 
 
 class SchemaMappingError(ContextError):
-    """Root of what `schema_mapping` raises. Bad payloads never raise: they end in `__err__` (DESIGN of the table)."""
+    """Root of what `schema_mapping` raises. Bad payloads never raise: they end in `__err__`."""
 
 
 class DescriptorError(SchemaMappingError):

@@ -1,4 +1,4 @@
-"""What a change of a message does to its columns: the rules of the change table in DESIGN section 4.
+"""What a change of a message does to its columns: the rules of docs/schema-evolution.md.
 
 A shape settles on the column that can hold it or makes a new one; columns that nothing settles on are marked deleted.
 """

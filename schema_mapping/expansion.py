@@ -1,7 +1,7 @@
 """Which messages get columns: breadth-first by depth, then by field number, within a table's budget of leaves.
 
 A message whose type is already on the path from the root is never expanded, nor one too deep; the others are while
-their own leaves fit. What an earlier version decided stays decided. DESIGN section 4, "Limits".
+their own leaves fit. What an earlier version decided stays decided. Limits: docs/type-mapping.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gives field ids: from what a table's ledger remembers and a topic's schemas to the next state, mapping and schema.
 
-Pure and deterministic; the catalog persists the state under a row lock. DESIGN section 4, "Field ids".
+Pure and deterministic; the catalog persists the state under a row lock. Rules: docs/schema-evolution.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns that are the same in every table, and their field ids, all below 100 (DESIGN section 3)."""
+"""The columns that are the same in every table, and their field ids, all below 100 (docs/concepts.md)."""
 
 from __future__ import annotations
 

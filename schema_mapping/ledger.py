@@ -1,4 +1,4 @@
-"""The field-id ledger: which id each column path got, once and for ever (DESIGN section 4).
+"""The field-id ledger: which id each column path got, once and for ever (docs/schema-evolution.md).
 
 A path is made of Protobuf field numbers and the reserved steps of `names`; an entry is known by its root, path and
 generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign` makes new ones, the catalog keeps them.

@@ -1,6 +1,6 @@
 """A compiled mapping: the columns of one message type, and the codec between them and its bytes.
 
-Mappings are values: they pickle, hash and compare by what they were compiled from. DESIGN sections 4, 5 and 11.
+Mappings are values: they pickle, hash and compare by what they were compiled from.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names of the columns that the table adds to a message's own, and the reserved steps of column paths.
 
-A name of `RESERVED` never belongs to a message field. Table layout: DESIGN section 3; paths: section 4.
+A name of `RESERVED` never belongs to a message field. Table layout: docs/concepts.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Column names within one struct: unique whatever the case, never a reserved one, and stable.
 
 The live field owns its plain name; who must yield is `<name>_<field number>`, an older generation of a live field
-`<name>_deleted_<id>`. A live field keeps the name it has until the field itself is renamed. DESIGN section 4.
+`<name>_deleted_<id>`. A live field keeps the name it has until the field itself is renamed.
 """
 
 from __future__ import annotations

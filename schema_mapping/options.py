@@ -18,7 +18,7 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOptions:
-    """Limits and choices of a mapping (DESIGN section 4); part of its fingerprint.
+    """Limits and choices of a mapping (docs/configuration.md); part of its fingerprint.
 
     `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns and decides which
     messages are expanded; a message that is expanded has all its fields, up to 10,000 leaves. `expand_cuts` tries what

@@ -1,4 +1,4 @@
-"""A mapping tree compiled to the flat tables that the kernel interprets, and the layout of its output (DESIGN 5)."""
+"""A mapping tree compiled to the flat tables that the kernel interprets, and the layout of its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several message types as one graph: a root whose fields are the messages, each with a step of its own (DESIGN 4).
+"""Several message types as one graph: a root whose fields are the messages, each with a step of its own.
 
 A message's step belongs to its full name and is given once in a table's ledger, whatever order the messages stand in.
 """

@@ -1,7 +1,7 @@
 """The mapping of a key or value that is one of several message types: a struct for each, at most one of them set.
 
 A value's type isn't in its bytes: who decodes says it, from the envelope. Otherwise as `mapping`: what a message's
-columns can't give back bit for bit is in `__raw__`. DESIGN sections 2 to 5.
+columns can't give back bit for bit is in `__raw__`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A topic's table while the catalog is away: as the registry remembers it from when it was last loaded (DESIGN §6)."""
+"""A topic's table while the catalog is away: as the registry remembers it from when it was last loaded."""
 
 from __future__ import annotations
 

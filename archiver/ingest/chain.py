@@ -1,4 +1,4 @@
-"""The ranges that one partition's tasks covered, put in order again (DESIGN §6, steps 1 and 4).
+"""The ranges that one partition's tasks covered, put in order again (docs/concepts.md, steps 1 and 3).
 
 Tasks of one partition end in any order, and one in the middle may fail. What continues the partition is handed on at
 once; what lies ahead waits here, its files uploaded, until the gap before it is archived.

@@ -1,7 +1,7 @@
 """A partition's backlog cut into ranges for parallel tasks, as a pure decision.
 
 Bytes are known only once they are fetched, so cuts are made by offsets, with an estimate of what an offset takes. Where
-a cut falls inside a batch, the task before it owns the whole batch (DESIGN §6, step 1).
+a cut falls inside a batch, the task before it owns the whole batch (docs/concepts.md, step 1).
 """
 
 from __future__ import annotations

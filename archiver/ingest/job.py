@@ -1,4 +1,4 @@
-"""The job: archives topics from Kafka to their tables, once or again and again (DESIGN §6).
+"""The job: archives topics from Kafka to their tables, once or again and again (docs/concepts.md).
 
 A run checks everything, commits what a predecessor left staged, then works in waves: plan, run tasks, stage, commit,
 confirm. Topics don't depend on each other's failures, nor do partitions; nothing done twice is there twice.

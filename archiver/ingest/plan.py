@@ -1,7 +1,7 @@
 """What to archive next, as a pure decision over what table, registry and brokers say of a topic's partitions.
 
 A partition goes on where the table, or if further the staged files, end. A log that contradicts that (truncated,
-diverged, deleted before it was archived) is a DataLoss of that partition alone. Section 6, step 1 of the design.
+diverged, deleted before it was archived) is a DataLoss of that partition alone.
 """
 
 from __future__ import annotations

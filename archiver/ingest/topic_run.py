@@ -1,4 +1,4 @@
-"""One topic in one run of the job: plans its waves, takes its tasks' results, stages and commits them (DESIGN §6)."""
+"""One topic in one run of the job: plans its waves, takes its tasks' results, stages and commits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the wire's columns to the table's (DESIGN §3): a group of whole batches in, rows of the topic's mapping out.
+"""From the wire's columns to the table's: a group of whole batches in, rows of the topic's mapping out.
 
 No record is looked at alone and no payload raises: what can't be decoded is in `__err__` and `__raw__`, unless the
 topic asks to halt. Times become microseconds exactly; outside the years 1 to 9999 they stay ms in `raw_timestamp`.

@@ -1,7 +1,7 @@
 """Which ranges make a wave: fair between topics and partitions, and enough of them to keep every slot at work.
 
 Partitions are whole while there are enough of them; where a few have most of what is left, theirs are cut. Where there
-are more partitions than one wave can serve, those that waited longest come first (DESIGN §6, step 1).
+are more partitions than one wave can serve, those that waited longest come first (docs/concepts.md, step 1).
 """
 
 from __future__ import annotations

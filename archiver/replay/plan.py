@@ -1,6 +1,6 @@
 """Which files of the current snapshot a replay has to look into, and what their bounds answer without looking.
 
-Pruning is conservative: what a manifest doesn't say keeps a file. Section 7 of the design.
+Pruning is conservative: what a manifest doesn't say keeps a file.
 """
 
 from __future__ import annotations

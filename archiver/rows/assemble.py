@@ -1,7 +1,7 @@
 """From archived rows to records as a consumer sees them, a batch at a time and without an object per record.
 
-Key and raw values come from `__raw__`, other values from the mapping that wrote the row. Sections 2, 3 and 7 of the
-design: byte for byte, or an error that names the file.
+Key and raw values come from `__raw__`, other values from the mapping that wrote the row: byte for byte, or
+an error that names the file.
 """
 
 from __future__ import annotations

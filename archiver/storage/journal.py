@@ -1,4 +1,4 @@
-"""The journal in the object store: an object for each schema version and each commit of a table (DESIGN §4).
+"""The journal in the object store: an object for each schema version and each commit of a table.
 
 Names are made from what they hold, so writing one again changes nothing. It lies outside every table's location, where
 orphan removal by others doesn't reach.

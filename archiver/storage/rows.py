@@ -1,6 +1,6 @@
 """What every archived row shows, whatever file holds it: its place, and the time a consumer sees.
 
-Section 3 of the design. Times are milliseconds since 1970 as Kafka counts them; -1 is Kafka's "none".
+Times are milliseconds since 1970 as Kafka counts them; -1 is Kafka's "none".
 """
 
 from __future__ import annotations

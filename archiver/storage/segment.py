@@ -2,7 +2,7 @@
 
 Ingest and replay see rows as Arrow batches in the columns of the topic's table, and never name a format. A file holds
 rows sorted by (partition, offset), in blocks that can be ruled out one by one. Pruning is conservative: unsure means
-keep. Section 7 of the design.
+keep.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The orphans of one table: objects with names that only we give, and that nothing refers to any more (DESIGN §6).
+"""The orphans of one table: objects with names that only we give, and that nothing refers to any more.
 
 Objects are listed first, then the table and the registry are asked: what becomes needed in between is seen. A name of
 ours is not enough: a data file's own footer must say that it is this archive's, and that the table is past its offsets.

@@ -1,4 +1,4 @@
-"""`archiver registry rebuild`: the registry made again from tables, journal and footers (DESIGN §8).
+"""`archiver registry rebuild`: the registry made again from tables, journal and footers (docs/operations.md).
 
 Progress is the tables' own; field ids and schema versions come from the journal, or are derived from the mappings in
 footers and held against them. What the registry knows already stays.

@@ -1,4 +1,4 @@
-"""The digest of records as a consumer sees them, taken from either side of the archive (DESIGN §2, docs/digest.md).
+"""The digest of records as a consumer sees them, taken from either side of the archive (docs/digest.md).
 
 What a broker gave and what a replay gives have the same digest exactly when they are the same records, in any order and
 cut into any batches.

@@ -1,1 +1,1 @@
-"""The hot loops between Protobuf bytes and Arrow buffers, interpreting the tables of a compiled mapping (DESIGN 5)."""
+"""The hot loops between Protobuf bytes and Arrow buffers, interpreting the tables of a compiled mapping."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The hot loop of decoding: a message's bytes into slots, and whether a canonical writer wrote them (DESIGN 2).
+"""The hot loop of decoding: a message's bytes into slots, and whether a canonical writer wrote them.
 
 Canonical: fields ascending by number, each once, the shortest varints, no implicit default, one packed run, map entries
 of key and value, fields without a column in their places too, unknown fields last. The first step away from it sets

@@ -2,7 +2,7 @@
 
 Dictionaries are for values that repeat. Where they don't, one is built for a megabyte, given up, and costs more than it
 saves; numbers are then kept as differences, short strings without the start they share with the one before, if they
-share much. Encodings are only those that every reader of section 10 knows.
+share much. Encodings are only those that every engine of docs/engines.md reads.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A row group ends at 128 Ki rows or about 64 MiB as encoded, a page at 1 MiB or one value; memory holds the row group
 being gathered, at most four times that as Arrow data.
-zstd, page index and page checksums throughout; field ids on every field. Section 3 of the design.
+zstd, page index and page checksums throughout; field ids on every field.
 """
 
 from __future__ import annotations
