@@ -1,33 +1,36 @@
 """Every change of a schema on the real stack: archived before and after it, read by three engines, replayed.
 
 One message holds all changes at once, as fields of its own and below a nested message, a list element and a map value.
-Four runs archive it: with the first schema, the changed one, one that takes every change back, and the first again.
+Four runs archive it: see `evolution_runs`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import message_factory
-from google.protobuf.descriptor import Descriptor
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from schema_mapping import names
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.evolution_cases import CASES, TYPES_AFTER, TYPES_BEFORE, Case
+from tests.integration.evolution_cases import CASES, Case
+from tests.integration.evolution_runs import (
+    OLD_PRODUCER,
+    PARTITIONS,
+    RANDOM_RECORDS,
+    RUNS,
+    run,
+    start,
+    three_readings,
+    without_ids,
+)
 from tests.integration.readers import from_archive, from_kafka
 from tests.integration.three_engines import duckdb_on, plain, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.random_messages import random_message
-from tests.schema_mapping.proto_text import descriptor_of
 from tests.stack import Stack
 
 pytestmark = [
@@ -35,10 +38,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
 ]
 
-PARTITIONS = 2
 PLACES = ("itself", "one", "many", "by_name")
-RUNS = ("first", "changed", "back", "first again")
-OLD_PRODUCER = "old producer"
 ALONE = ("one.another", "one.paid.bank", "by_name")
 PROMOTED = (
     ("wide_deleted_N", "=", "-8"),
@@ -46,15 +46,7 @@ PROMOTED = (
     ("precise_deleted_N", "<", "0.25"),
     ("natural_deleted_N", "=", "-1"),
 )
-ONE_TYPE_AFTER_THE_OTHER = """
-syntax = "proto3"; package t;
-message Before { int32 a = 1; string b = 2; }
-message After { int64 a = 1; repeated string b = 2; bytes c = 3; }
-"""
-OF_STRUCTS = ("purses", "others")
-STILL_SENT = {"removed": 5}
 STILL_SENT_BYTES = b"\x28\x05"
-RANDOM_RECORDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,73 +83,6 @@ def archive(stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPath
     )
 
 
-def start(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
-    """A topic for all runs: its configuration, its name, and the .proto that the configuration names."""
-    proto = folder / "matrix.proto"
-    topic = stack.topic(PARTITIONS)
-    config = stack.config({topic: {"value": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
-    return config, topic, proto
-
-
-def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> None:
-    """Deploy a run's schema, send its records, and archive them."""
-    proto.write_text(schema_text(number))
-    descriptor = descriptor_of(schema_text(number))
-    side = 1 if RUNS[number] == "changed" else 0
-    values: list[tuple[str, bytes | None]] = [
-        (
-            RUNS[number],
-            everywhere(descriptor, {name: each for case in CASES for name, each in case.sent[side].items()}),
-        ),
-        ("nothing set", b""),
-        ("garbage", b"\xff\xff"),
-        ("tombstone", None),
-        *(
-            (
-                "random",
-                random_message(100 * number + seed, descriptor, 200).SerializeToString(deterministic=seed % 3 > 0),
-            )
-            for seed in range(RANDOM_RECORDS)
-        ),
-    ]
-    if side:
-        values.append((OLD_PRODUCER, everywhere(descriptor_of(schema_text(0)), STILL_SENT)))
-    messages = (
-        {"key": key, "value": value, "partition": index % PARTITIONS, "timestamp": 1_700_000_000_000 + index}
-        for index, (key, value) in enumerate(values)
-    )
-    stack.produce(topic, *messages)
-    archive_once(config, topic, engine=InlineEngine())
-
-
-def schema_text(number: int) -> str:
-    """The .proto file of a run: the changing fields in the message itself, and in one below it."""
-    side = 1 if RUNS[number] == "changed" else 0
-    body = " ".join(case.fields[side] for case in CASES)
-    if RUNS[number] == "back":
-        body += " int32 marker = 99;"
-    return (
-        f'syntax = "proto3"; package t; {TYPES_AFTER if side else TYPES_BEFORE}\n'
-        f"message Inner {{ {body} }}\n"
-        f"message M {{ {body} Inner one = 101; repeated Inner many = 102; map<string, Inner> by_name = 103; }}\n"
-    )
-
-
-def everywhere(descriptor: Descriptor, values: Mapping[str, Any]) -> bytes:
-    """A message with the values in every place, encoded by Google's library."""
-    message = message_factory.GetMessageClass(descriptor)(**values, one=values, many=[values], by_name={"name": values})
-    encoded: bytes = message.SerializeToString()
-    return encoded
-
-
-def three_readings(stack: Stack, engine: SparkEngine, table: str) -> dict[str, list[str]]:
-    return {
-        "pyiceberg": rows_of_pyiceberg(stack, table),
-        "spark": rows_of_spark(engine, table),
-        "duckdb": rows_of_duckdb(stack, table),
-    }
-
-
 def found(rows: list[str], key: str, place: str) -> dict[str, Any]:
     """The columns of the record with this key, in a place, with N for the ids in names."""
     (row,) = (row for row in map(json.loads, rows) if row["key"] == {"__raw__": key.encode().hex()})
@@ -171,16 +96,6 @@ def found(rows: list[str], key: str, place: str) -> dict[str, Any]:
             ((_, value),) = value["by_name"]
     columns: dict[str, Any] = without_ids(value)
     return columns
-
-
-def without_ids(value: Any) -> Any:
-    match value:
-        case dict():
-            return {re.sub(r"_deleted_\d+$", "_deleted_N", name): without_ids(each) for name, each in value.items()}
-        case list():
-            return [without_ids(each) for each in value]
-        case _:
-            return value
 
 
 def shown(columns: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
@@ -343,92 +258,6 @@ def test_every_metrics_property_names_a_column(stack: Stack, archive: Archive) -
     named = [name.removeprefix(prefix) for name in table.properties if name.startswith(prefix)]
     assert len(named) > 60
     assert not set(named) - set(table.schema().column_names)
-
-
-def test_spark_may_rewrite_the_halves_into_one(stack: Stack, engine: SparkEngine, tmp_path: Path) -> None:
-    config, topic, proto = start(stack, tmp_path)
-    for number in range(len(RUNS)):
-        run(stack, config, topic, proto, number=number)
-    table = load_config(config).topic(topic).table
-    before = rows_of_pyiceberg(stack, table)
-    engine.session.sql(
-        f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
-    ).collect()
-    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
-    for name, reading in three_readings(stack, engine, table).items():
-        # pyiceberg 0.12 shows a null list or map of structs as an empty one, now that the file holds it.
-        seen = as_pyiceberg_shows if name == "pyiceberg" else without_ids
-        for one, other in zip(before, reading, strict=True):
-            assert seen(json.loads(one)) == seen(json.loads(other))
-
-
-def as_pyiceberg_shows(value: Any) -> Any:
-    match value:
-        case dict():
-            return {
-                name: [] if name in OF_STRUCTS and each is None else as_pyiceberg_shows(each)
-                for name, each in value.items()
-            }
-        case list():
-            return [as_pyiceberg_shows(each) for each in value]
-        case _:
-            return value
-
-
-def test_another_type_for_the_whole_value(stack: Stack, engine: SparkEngine, tmp_path: Path) -> None:
-    proto = tmp_path / "types.proto"
-    proto.write_text(ONE_TYPE_AFTER_THE_OTHER)
-    topic = stack.topic()
-    before = message_factory.GetMessageClass(descriptor_of(ONE_TYPE_AFTER_THE_OTHER, "t.Before"))
-    after = message_factory.GetMessageClass(descriptor_of(ONE_TYPE_AFTER_THE_OTHER, "t.After"))
-    values = (b"1", before(a=-1, b="b").SerializeToString(), after(a=2, b=["b"], c=b"c").SerializeToString(), b"4")
-    config = stack.config({topic: {"value": {"format": "raw"}}})
-    typed = [f'protobuf", "message" = "t.{name}", "proto" = "{proto}' for name in ("Before", "After")]
-    formats = ["raw", *typed, "raw"]
-    for before_it, format_, value in zip(["raw", *formats], formats, values, strict=False):
-        config.write_text(config.read_text().replace(f'"format" = "{before_it}"', f'"format" = "{format_}"'))
-        stack.produce(topic, {"value": value}, {"value": b"\xff"}, {"value": None})
-        archive_once(config, topic, engine=InlineEngine())
-
-    readings = three_readings(stack, engine, load_config(config).topic(topic).table)
-    assert readings == dict.fromkeys(readings, readings["pyiceberg"])
-    rows = [without_ids(json.loads(row)["val"]) for row in readings["pyiceberg"]]
-    nothing = dict.fromkeys(
-        ("a", "b", "b_deleted_N", "c", "__raw__", "__err__", "__form__", "__prefix__", "__unrecognized__")
-    )
-    assert rows[0::3] == [
-        nothing | {"__raw__": b"1".hex()},
-        nothing | {"a": -1, "b_deleted_N": "b"},
-        nothing | {"a": 2, "b": ["b"], "c": b"c".hex()},
-        nothing | {"__raw__": b"4".hex()},
-    ]
-    assert [row["__raw__"] for row in rows[1::3]] == ["ff"] * 4
-    assert rows[2::3] == [None] * 4
-    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
-
-
-def test_keys_change_as_values_do(stack: Stack, engine: SparkEngine, tmp_path: Path) -> None:
-    proto = tmp_path / "key.proto"
-    topic = stack.topic()
-    config = stack.config({topic: {"key": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
-    halves = (("int32 id = 1; string zone = 2;", {"id": 1, "zone": "z"}), ("int64 id = 1; bytes zone = 2;", {"id": 2}))
-    for fields, sent in halves:
-        proto.write_text(f'syntax = "proto3"; package t; message M {{ {fields} }}')
-        key = message_factory.GetMessageClass(descriptor_of(proto.read_text()))(**sent).SerializeToString()
-        stack.produce(topic, {"key": key, "value": b"v"}, {"key": b"\xff", "value": None}, {"value": b""})
-        archive_once(config, topic, engine=InlineEngine())
-
-    readings = three_readings(stack, engine, load_config(config).topic(topic).table)
-    assert readings == dict.fromkeys(readings, readings["pyiceberg"])
-    keys = [without_ids(json.loads(row)["key"]) for row in readings["pyiceberg"]]
-    assert [keys[2], keys[5]] == [None, None]
-    assert [(key["id"], key["zone_deleted_N"], key["zone"], key["__raw__"]) for key in (*keys[:2], *keys[3:5])] == [
-        (1, "z", None, b"\x08\x01\x12\x01z".hex()),
-        (None, None, None, "ff"),
-        (2, None, "", b"\x08\x02".hex()),
-        (None, None, None, "ff"),
-    ]
-    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
 def test_replay_is_exact(stack: Stack, archive: Archive) -> None:

@@ -1,0 +1,15 @@
+"""A schema registry in this process, new for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    with fake_registry() as registry:
+        yield registry

@@ -1,0 +1,61 @@
+"""What ids in envelopes stand for, in tasks that ask the registry and while it is down."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from archiver.config.model import SchemaRegistrySection
+from archiver.errors import SchemaRegistryUnavailable
+from archiver.schemas.registry import RegistrySettings, client_of
+from archiver.schemas.schema_ids import RegistryIds
+from archiver.schemas.subjects import Subjects
+from catalog.registered import RememberedSchemas
+from tests.archiver.schemas.fake_registry import FakeRegistry
+from tests.archiver.schemas.shop_schemas import order
+
+
+def test_ids_travel(registry: FakeRegistry) -> None:
+    number = order(registry)
+    ids = pickle.loads(pickle.dumps(RegistryIds(settings=RegistrySettings(urls=(registry.url,)))))
+    assert ids.messages(number, (1,)) == {"shop.Other"}
+    assert ids.messages(number, (9,)) == frozenset()
+    assert ids.messages(1, (0,)) is None
+
+
+def test_ids_learn(registry: FakeRegistry) -> None:
+    number = order(registry)
+    ids = RegistryIds(settings=RegistrySettings(urls=(registry.url,)))
+    assert ids.messages(number, (1,)) == {"shop.Other"}
+    news = ids.learned({number})
+    assert news.keys() == {number}
+    client_of.cache_clear()
+    asked = len(registry.asked)
+    knowing = pickle.loads(pickle.dumps(ids.knowing(news)))
+    assert knowing.messages(number, (1,)) == {"shop.Other"}
+    assert knowing.learned({number}) == {}
+    assert len(registry.asked) == asked
+
+
+def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegistry) -> None:
+    number = order(registry)
+    section = SchemaRegistrySection(url=registry.url, timeout=0.1)
+    first = Subjects(section)
+    before = first.latest("orders-value")
+    assert before.id == number
+    assert first.news.subjects == {"orders-value": number}
+    remembered = RememberedSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
+    assert Subjects(section, remembered).news == RememberedSchemas()
+    client_of.cache_clear()
+    registry.down = True
+    again = Subjects(section, remembered)
+    found = again.latest("orders-value")
+    assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
+    assert isinstance(again.down, SchemaRegistryUnavailable)
+    assert again.news == RememberedSchemas()
+    assert again.ids.messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    with pytest.raises(SchemaRegistryUnavailable, match="nothing is known yet of the topic's schema"):
+        again.latest("others-value")
+    with pytest.raises(SchemaRegistryUnavailable):
+        again.ids.messages(7, (0,))
