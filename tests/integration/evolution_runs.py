@@ -1,4 +1,4 @@
-"""Four runs that archive one topic: with the first schema, the changed one, one that takes every change back, the first."""
+"""Four runs that archive one topic: with the first schema, the changed one, one that takes all back, and the first."""
 
 from __future__ import annotations
 
