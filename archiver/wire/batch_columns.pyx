@@ -5,14 +5,21 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from archiver.wire.batch_header cimport LOG_APPEND, Header, timestamp_type
+from archiver.wire.arrow_output cimport RecordOutput
+from schema_mapping.kernel.blocks cimport Block, new_block
 
-import pyarrow as pa
+from archiver.wire.columns import RECORDS
 
-_POOL = pa.system_memory_pool()
-_NAMES = (
+cdef enum:
+    _LONGS = 4              # the first of the columns
+    _APPENDED = 3           # the last of these
+    _INTS = 5
+
+cdef int _PLACES[_LONGS + _INTS]
+_PLACES = [RECORDS.get_field_index(name) for name in (
     "batch_start", "batch_end", "producer_id", "append_timestamp",
     "timestamp_type", "leader_epoch", "producer_epoch", "base_sequence", "attributes",
-)
+)]
 
 cdef struct Rows:           # the columns, up to the row that is written next
     int64_t* batch_start
@@ -65,31 +72,29 @@ cdef void _batch(Rows* out, const Header* header, int64_t rows) noexcept nogil:
     out.row += rows
 
 
-def batch_columns(const Header[::1] headers, const int64_t[::1] kept, const int64_t[::1] rows):
-    """The columns by name: `rows[i]` rows of the batch with header `kept[i]`, one batch after the other."""
-    cdef int64_t place, total = 0
+cdef int put_batch_columns(
+    RecordOutput output, const Header[::1] headers, const int64_t[::1] kept, const int64_t[::1] rows
+) except -1:
+    """Put the columns: `rows[i]` rows of the batch with header `kept[i]`, one batch after the other."""
+    cdef int64_t place, start = 0, total = 0
     cdef Rows out
     for place in range(rows.shape[0]):
         total += rows[place]
-    bitmap = pa.allocate_buffer((total + 7) >> 3, memory_pool=_POOL)
-    buffers = [pa.allocate_buffer((8 if place < 4 else 4) * total, memory_pool=_POOL) for place in range(9)]
-    out.batch_start, out.batch_end = <int64_t*>_at(buffers[0]), <int64_t*>_at(buffers[1])
-    out.producer_id, out.append_timestamp = <int64_t*>_at(buffers[2]), <int64_t*>_at(buffers[3])
-    out.timestamp_type, out.leader_epoch = <int32_t*>_at(buffers[4]), <int32_t*>_at(buffers[5])
-    out.producer_epoch, out.base_sequence = <int32_t*>_at(buffers[6]), <int32_t*>_at(buffers[7])
-    out.attributes, out.appended = <int32_t*>_at(buffers[8]), _at(bitmap)
+    cdef Block block = new_block(_LONGS * 8 * total + _INTS * 4 * total + ((total + 7) >> 3))
+    cdef int64_t* longs = <int64_t*>block.data
+    cdef int32_t* ints = <int32_t*>(longs + _LONGS * total)
+    out.batch_start, out.batch_end = longs, longs + total
+    out.producer_id, out.append_timestamp = longs + 2 * total, longs + 3 * total
+    out.timestamp_type, out.leader_epoch, out.producer_epoch = ints, ints + total, ints + 2 * total
+    out.base_sequence, out.attributes = ints + 3 * total, ints + 4 * total
+    out.appended = <uint8_t*>(ints + _INTS * total)
     out.row = out.nulls = 0
     with nogil:
         memset(out.appended, 0, (total + 7) >> 3)
         for place in range(kept.shape[0]):
             _batch(&out, &headers[kept[place]], rows[place])
-    columns = {}
-    for name, buffer in zip(_NAMES, buffers):
-        valid, nulls = (bitmap, out.nulls) if name == "append_timestamp" and out.nulls else (None, 0)
-        kind = pa.int64() if len(columns) < 4 else pa.int32()
-        columns[name] = pa.Array.from_buffers(kind, total, [valid, buffer], null_count=nulls)
-    return columns
-
-
-cdef uint8_t* _at(buffer):
-    return <uint8_t*><uint64_t>buffer.address
+    for place in range(_LONGS + _INTS):
+        output.put(_PLACES[place], total, 1, block, start)
+        start += total * (8 if place < _LONGS else 4)
+    output.put_validity(_PLACES[_APPENDED], out.nulls, block, start)
+    return 0

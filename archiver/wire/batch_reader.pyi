@@ -2,8 +2,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from archiver.wire.arrow_output import RecordOutput
 from archiver.wire.columns import Int64Array
 from archiver.wire.inflate import Inflater
 from archiver.wire.transactions import AbortedTransactions
@@ -27,10 +27,4 @@ class BatchReader:
     def read(self, start_offset: int, cut_head: bool) -> None: ...
     def finish(
         self,
-    ) -> tuple[
-        tuple[pa.Array, pa.Array, pa.Array, pa.Array, pa.Array],
-        Int64Array,
-        Int64Array,
-        Int64Array,
-        npt.NDArray[np.uint8],
-    ]: ...
+    ) -> tuple[RecordOutput, Int64Array, Int64Array, Int64Array, npt.NDArray[np.uint8]]: ...

@@ -6,6 +6,8 @@ The loop holds no GIL but where a batch is to be decompressed, or is not as most
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from archiver.wire.arrow_output cimport RecordOutput
+from archiver.wire.batch_columns cimport put_batch_columns
 from archiver.wire.batch_header cimport Header
 from archiver.wire.checksum cimport crc32c
 from archiver.wire.message_set cimport append_messages
@@ -229,8 +231,11 @@ cdef class BatchReader:
             self.kept += 1
 
     def finish(self):
-        """The arrays of `RecordSink.finish`, and for each batch that gave rows its place among the headers, its first
-        row, how many it gave, and whether each has a time and these never fall."""
+        """The records, and for each batch that gave rows its place among the headers, its first row, how many it gave,
+        and whether each has a time and these never fall."""
+        cdef RecordOutput output = RecordOutput()
+        self.sink.give(output)
+        put_batch_columns(output, self.headers, self.index[: self.kept], self.rows[: self.kept])
         index, first_row, rows = np.asarray(self.index), np.asarray(self.first_row), np.asarray(self.rows)
         kept = [each[: self.kept] for each in (index, first_row, rows, np.asarray(self.in_order))]
-        return self.sink.finish(), *kept
+        return output, *kept

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from archiver.wire.batch_columns import batch_columns
 from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
-from archiver.wire.columns import RECORDS, AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits
+from archiver.wire.columns import AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits
 from archiver.wire.inflate import Inflater
 from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
@@ -66,13 +65,7 @@ def decode_batches(
 
 def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
     """The rows of all batches read, and the index of those that gave any."""
-    (offset, timestamp, key, value, record_headers), kept, first_row, rows, in_order = reader.finish()
-    index = index_batches(headers, kept, first_row, rows, in_order, timestamp.to_numpy(zero_copy_only=True))
-    columns = batch_columns(headers, kept, rows) | {
-        "offset": offset,
-        "timestamp": timestamp,
-        "key": key,
-        "value": value,
-        "headers": record_headers,
-    }
-    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS), index
+    output, kept, first_row, rows, in_order = reader.finish()
+    records = pa.record_batch(output)
+    timestamps = records.column("timestamp").to_numpy(zero_copy_only=True)
+    return records, index_batches(headers, kept, first_row, rows, in_order, timestamps)

@@ -3,6 +3,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
+from archiver.wire.arrow_output cimport RecordOutput
+from schema_mapping.kernel.blocks cimport Block
+
 
 cdef struct Bytes:          # a growing Arrow column of byte strings
     int32_t* end
@@ -72,17 +75,14 @@ cdef inline void end_row(Columns* out, int64_t offset, int64_t timestamp, int64_
 
 
 cdef class Column:
-    cdef object buffer
-    cdef uint8_t* at
-    cdef int64_t size
+    cdef Block block
     cdef uint8_t* reserve(self, int64_t size) except NULL
-    cdef object cut(self, int64_t size)
 
 
 cdef class ByteStrings:
     cdef Column valid, end, data
     cdef int64_t reserve(self, Bytes* column, int64_t rows, int64_t room) except -1
-    cdef object finish(self, Bytes* column, int64_t rows)
+    cdef int give(self, RecordOutput output, int place, const Bytes* column, int64_t rows) except -1
 
 
 cdef class RecordSink:
@@ -91,3 +91,4 @@ cdef class RecordSink:
     cdef ByteStrings key, value, name, text
     cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1
     cdef void cut_back(self, const Columns* mark) noexcept
+    cdef int give(self, RecordOutput output) except -1

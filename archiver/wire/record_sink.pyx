@@ -7,32 +7,27 @@ Kernels write through the struct `Columns` without the GIL and ask for room wher
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-import pyarrow as pa
+from archiver.wire.arrow_output cimport HEADER, HEADER_KEY, HEADER_VALUE, RECORD, RecordOutput
+from schema_mapping.kernel.blocks cimport enlarged, new_block
 
-from archiver.wire.columns import HEADER_TYPE, RECORDS
+from archiver.wire.columns import RECORDS
 
-_POOL = pa.system_memory_pool()
-_HEADERS = RECORDS.field("headers").type
+cdef int _OFFSET = RECORDS.get_field_index("offset")
+cdef int _TIMESTAMP = RECORDS.get_field_index("timestamp")
+cdef int _KEY = RECORDS.get_field_index("key")
+cdef int _VALUE = RECORDS.get_field_index("value")
+cdef int _HEADERS = RECORDS.get_field_index("headers")
 
 
 cdef class Column:
-    """A growing Arrow buffer."""
-
-    def __cinit__(self):
-        # Arrow's own pool gives large pages back at once, and fresh ones cost as much as the parsing
-        self.buffer = pa.allocate_buffer(0, memory_pool=_POOL, resizable=True)
+    """A growing buffer. What it has too much stays: its columns live no longer than a chunk."""
 
     cdef uint8_t* reserve(self, int64_t size) except NULL:
-        if size > self.size or self.size == 0:
-            self.size = max(size, 2 * self.size, 1024)
-            self.buffer.resize(self.size)
-            self.at = <uint8_t*><uint64_t>self.buffer.address
-        return self.at
-
-    cdef object cut(self, int64_t size):
-        # giving the spare room back would copy it all, for columns that live no longer than a chunk
-        self.buffer.resize(size, shrink_to_fit=False)
-        return self.buffer
+        if self.block is None:
+            self.block = new_block(max(size, 1024))
+        elif size > self.block.capacity:
+            self.block = enlarged(self.block, max(size, 2 * self.block.capacity))
+        return self.block.data
 
 
 cdef class ByteStrings:
@@ -46,18 +41,19 @@ cdef class ByteStrings:
         column.end = <int32_t*>self.end.reserve(4 * (rows + 1))
         column.valid = self.valid.reserve((rows >> 3) + 1)
         column.data = self.data.reserve(room)
-        column.room = self.data.size
+        column.room = self.data.block.capacity
         column.end[0] = 0
-        return min(self.end.size // 4 - 1, self.valid.size * 8)
+        return min(self.end.block.capacity // 4 - 1, self.valid.block.capacity * 8)
 
-    cdef object finish(self, Bytes* column, int64_t rows):
-        bitmap = self.valid.cut((rows + 7) >> 3) if column.nulls else None
-        buffers = [bitmap, self.end.cut(4 * (rows + 1)), self.data.cut(column.used)]
-        return pa.Array.from_buffers(pa.binary(), rows, buffers, null_count=column.nulls)
+    cdef int give(self, RecordOutput output, int place, const Bytes* column, int64_t rows) except -1:
+        output.put(place, rows, 1, self.end.block)
+        output.put(place, rows, 2, self.data.block)
+        output.put_validity(place, column.nulls, self.valid.block)
+        return 0
 
 
 cdef class RecordSink:
-    """Collects records and gives them as Arrow arrays."""
+    """Collects records and gives them as Arrow columns."""
 
     def __cinit__(self):
         memset(&self.at, 0, sizeof(Columns))
@@ -94,21 +90,18 @@ cdef class RecordSink:
         _cut_back(&self.at.name, &mark.name)
         _cut_back(&self.at.text, &mark.text)
 
-    def finish(self):
-        """Give the arrays of offset, timestamp, key, value and headers; the sink is then spent."""
+    cdef int give(self, RecordOutput output) except -1:
+        """Put offset, timestamp, key, value and headers; the sink is then spent."""
         cdef Columns* at = &self.at
-        cdef int64_t rows = at.rows, headers = at.headers
-        pairs = pa.Array.from_buffers(
-            HEADER_TYPE, headers, [None],
-            children=[self.name.finish(&at.name, headers), self.text.finish(&at.text, headers)],
-        )
-        return (
-            pa.Array.from_buffers(pa.int64(), rows, [None, self.offset.cut(8 * rows)]),
-            pa.Array.from_buffers(pa.int64(), rows, [None, self.timestamp.cut(8 * rows)]),
-            self.key.finish(&at.key, rows),
-            self.value.finish(&at.value, rows),
-            pa.Array.from_buffers(_HEADERS, rows, [None, self.headers_end.cut(4 * (rows + 1))], children=[pairs]),
-        )
+        output.put(_OFFSET, at.rows, 1, self.offset.block)
+        output.put(_TIMESTAMP, at.rows, 1, self.timestamp.block)
+        self.key.give(output, _KEY, &at.key, at.rows)
+        self.value.give(output, _VALUE, &at.value, at.rows)
+        output.put(_HEADERS, at.rows, 1, self.headers_end.block)
+        output.arrays[RECORD].length, output.arrays[HEADER].length = at.rows, at.headers
+        self.name.give(output, HEADER_KEY, &at.name, at.headers)
+        self.text.give(output, HEADER_VALUE, &at.text, at.headers)
+        return 0
 
 
 cdef void _cut_back(Bytes* column, const Bytes* mark) noexcept:

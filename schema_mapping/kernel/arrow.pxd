@@ -11,5 +11,5 @@ cdef struct ArrowArray:
     const void** buffers
     ArrowArray** children
     ArrowArray* dictionary
-    void (*release)(ArrowArray*) noexcept
+    void (*release)(ArrowArray*) noexcept nogil
     void* private_data

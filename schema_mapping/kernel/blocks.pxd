@@ -11,4 +11,5 @@ cdef class Block:
 
 
 cdef Block new_block(int64_t size)
+cdef Block enlarged(Block block, int64_t size)
 cdef object buffer_of(Block block, int64_t start, int64_t size)

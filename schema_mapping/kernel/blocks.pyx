@@ -9,6 +9,7 @@ from pyarrow import foreign_buffer
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 
 cdef extern from *:
     int __builtin_clzll(unsigned long long) noexcept nogil
@@ -18,6 +19,7 @@ cdef enum:
     MOST = 1 << 25
     KEPT = 1 << 26
     CLASSES = 4 * 12        # four sizes to each doubling
+    MOVED = MOST            # one that large grows where it is, by way of the system
     LARGER = 1              # how many sizes too large a block may be
 
 # A block that nobody uses: it starts with the address of the next of its size.
@@ -117,6 +119,17 @@ cdef Block new_block(int64_t size):
         raise MemoryError
     used_bytes += block.capacity
     return block
+
+
+cdef Block enlarged(Block block, int64_t size):
+    """A block of at least `size` bytes with the content of this one, which is spent; MemoryError."""
+    cdef Block larger
+    if block.capacity >= MOVED:
+        block.resize(size)
+        return block
+    larger = new_block(size)
+    memcpy(larger.data, block.data, block.capacity)
+    return larger
 
 
 cdef object buffer_of(Block block, int64_t start, int64_t size):

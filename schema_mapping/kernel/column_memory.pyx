@@ -2,27 +2,16 @@
 """Memory that decoding gathers columns into: made as large as the whole run is likely to need, and cut at its end."""
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
-from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
-
-cdef enum:
-    MOVED = 1 << 25         # bytes of a column that grows where it is, by way of the system
+from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
 
 
 cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:
     cdef ColumnMemory columns = <ColumnMemory>owner
     cdef int64_t wanted = columns.foresee(size)
     cdef Block block = columns.blocks[memory.index]
-    cdef Block larger
     try:
-        if block is not None and memory.capacity >= MOVED:
-            block.resize(wanted)
-        else:
-            larger = new_block(wanted)
-            if block is not None:
-                memcpy(larger.data, block.data, memory.capacity)
-            block = larger
+        block = new_block(wanted) if block is None else enlarged(block, wanted)
     except MemoryError:
         return False
     columns.blocks[memory.index] = block
