@@ -167,7 +167,7 @@ cdef class BatchReader:
             if self.aborted and control_type(self.octets[header.position + _HEADER_BYTES : end]) == attributes.ABORT_MARKER:
                 self.aborted.end(header.producer_id)
             return True
-        if not wanted or (
+        if not wanted or header.count == 0 or (
             header.attributes & _TRANSACTIONAL and self.aborted and self.aborted.includes(header.producer_id)
         ):
             return True

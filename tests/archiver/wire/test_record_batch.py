@@ -142,6 +142,15 @@ def test_compacted_batches_have_gaps() -> None:
     assert decoded.next_offset == 115
 
 
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("payload", [b"", b"\0", b"whatever"])
+def test_a_batch_of_no_records_holds_none_whatever_it_says(codec: int, payload: bytes) -> None:
+    empty = patched(build([Record()]), payload=payload, count=0, last_delta=4, attributes=codec)
+    decoded = decode(empty, build([Record()], base_offset=5))
+    assert decoded.records.column("offset").to_pylist() == [5]
+    assert decoded.next_offset == 6
+
+
 def test_nothing_decodes_to_no_rows() -> None:
     decoded = decode()
     assert decoded.records.num_rows == len(decoded.batches) == 0
