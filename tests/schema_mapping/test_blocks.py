@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pyarrow as pa
 
 from schema_mapping import compile_mapping
@@ -17,6 +19,7 @@ def rows_of(count: int, text: bytes) -> pa.StructArray:
 
 
 def test_memory_given_back_is_used_again() -> None:
+    gc.collect()
     rows_of(100_000, b"first")
     before, idle = in_use(), kept()
     again = rows_of(100_000, b"other")

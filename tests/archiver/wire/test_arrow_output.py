@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,12 @@ def read() -> RecordOutput:
     reader = BatchReader(octets, headers, AbortedTransactions(()), inflater, limit=1 << 30, chunk=1 << 30)
     reader.read(0, cut_head=False)
     return reader.finish()[0]
+
+
+@pytest.fixture(autouse=True)
+def no_garbage() -> None:
+    """What other tests left in cycles is not given back in the middle of these."""
+    gc.collect()
 
 
 def test_no_records() -> None:
