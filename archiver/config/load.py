@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from archiver.config.model import (
     ArchiveSection,
     ConfigFile,
+    FormatConfig,
     MetricsSection,
     ProtobufFormat,
     RegistrySection,
@@ -155,7 +156,7 @@ def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
             )
 
 
-def _anchored(format_: Any, folder: Path) -> Any:
+def _anchored(format_: FormatConfig, folder: Path) -> FormatConfig:
     """Relative paths of a format mean files beside the configuration."""
     if not isinstance(format_, ProtobufFormat):
         return format_

@@ -7,7 +7,6 @@ comes with every piece. Leaders are followed as they move; what the log has lost
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -50,9 +49,7 @@ class PartitionFetcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
