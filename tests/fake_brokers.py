@@ -26,6 +26,8 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from tests.serving import serving
+
 TOPIC_ID = uuid.UUID(int=7)
 VERSIONS = {
     ApiVersionsRequest: (0, 3),
@@ -165,12 +167,8 @@ def fake_cluster(brokers: int = 2) -> Iterator[FakeCluster]:
     cluster = FakeCluster()
     with ExitStack() as stack:
         for number in range(brokers):
-            server = stack.enter_context(_Server(cluster, number))
+            server = stack.enter_context(serving(_Server(cluster, number)))
             cluster.ports.append(server.server_address[1])
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(server.shutdown)
         stack.callback(cluster.stop.set)
         yield cluster
 

@@ -15,6 +15,8 @@ from queue import Empty, SimpleQueue
 
 import requests
 
+from tests.serving import serving
+
 _TABLE = re.compile(r"/namespaces/[^/]+/tables/[^/]+$")
 _HOPS = {"connection", "content-length", "host", "transfer-encoding", "content-encoding"}
 
@@ -200,11 +202,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def lossy_proxy(target: str) -> Iterator[LossyProxy]:
     """A proxy on a free port of this machine."""
-    with LossyProxy(target) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            proxy.shutdown()
-            thread.join()
+    with serving(LossyProxy(target)) as proxy:
+        yield proxy

@@ -14,6 +14,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tests.serving import serving
+
 _HOPS = {"connection", "proxy-connection", "content-length", "transfer-encoding", "expect", "keep-alive"}
 _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>by the proxy</Message></Error>'
 
@@ -177,11 +179,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def lossy_store() -> Iterator[LossyStore]:
     """A proxy on a free port of this machine."""
-    with LossyStore() as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            proxy.shutdown()
-            thread.join()
+    with serving(LossyStore()) as proxy:
+        yield proxy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.serving import serving
 
 
 def unsecured_token(subject: str, life_seconds: float, scope: str | None = None) -> str:
@@ -67,11 +68,5 @@ def token_endpoint(clients: dict[str, str]) -> Iterator[TokenEndpoint]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     endpoint.url = f"http://127.0.0.1:{server.server_address[1]}/token"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
-    thread.start()
-    try:
+    with serving(server):
         yield endpoint
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.serving import serving
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -53,14 +53,8 @@ class Collector:
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.1})
-        thread.start()
-        try:
+        with serving(self.server):
             yield f"http://127.0.0.1:{self.server.server_address[1]}/v1/traces"
-        finally:
-            self.server.shutdown()
-            thread.join()
-            self.server.server_close()
 
 
 def free_port() -> int:

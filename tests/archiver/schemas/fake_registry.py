@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote
+
+from tests.serving import serving
 
 NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 
@@ -100,14 +101,8 @@ def fake_registry(tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
 
     server = Server(("127.0.0.1", 0), Handler)
     Handler.registry = FakeRegistry(("127.0.0.1", server.server_port), "https" if tls else "http")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield Handler.registry
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def basic(username: str, password: str) -> str:
