@@ -5,7 +5,7 @@ Offsets and lengths lie outside a batch's checksum, so the walk checks them agai
 and each lies inside the bytes. A batch that the bytes hold only a part of ends the walk, as Fetch responses end.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from archiver.wire.batch_header cimport Header, be32, be64, varint, varlong
 
@@ -189,7 +189,11 @@ cdef class Walk:
     def place(self, int64_t base_offset):
         """Say where the wrapper begins; False ends the walk: behind the range, or where its offsets are wrong."""
         cdef Header* header = &self.out[self.at.found]
-        if base_offset <= self.at.previous or base_offset > header.last_offset:
+        if (
+            base_offset <= self.at.previous
+            or base_offset > header.last_offset
+            or header.last_offset - base_offset > INT32_MAX     # further than a batch reaches: no checksum covers either
+        ):
             self.stop = AT_BAD_OFFSETS
         elif base_offset >= self.end_offset:
             self.stop = AT_NEXT_RANGE

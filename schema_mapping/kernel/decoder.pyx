@@ -116,6 +116,7 @@ cdef class Decoder:
     cdef uint64_t start_bits    # of a row's first word, where a value starts
     cdef int64_t chunk_rows
     cdef int64_t chunk_words    # of the chunk's rows so far
+    cdef int64_t spill_before   # of the values before
     cdef bint too_large
     cdef public bint refuse_all     # every value is too large for its columns
     cdef ColumnMemory memory
@@ -231,6 +232,7 @@ cdef class Decoder:
         s.loose = self.tables.keep_raw
         s.failure = FINE
         s.failed_at = p
+        self.spill_before = s.spill_size
         self.start_row(row, p, prefix)
         if not self.refuse_all:
             parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
@@ -260,6 +262,7 @@ cdef class Decoder:
         memset(row, 0, s.spaces[0].stride * 8)
         self.start_row(row, p, prefix)
         s.words = s.spaces[0].stride
+        s.spill_size = self.spill_before
         s.loose = 0
         s.fields, s.lookup, s.places = self.tables.late_fields, self.tables.late_lookup, self.tables.late_places
         parse_message(s, &s.nodes[0], p + prefix, end, row, MAX_DEPTH, 0)
@@ -286,6 +289,7 @@ cdef class Decoder:
         clear_message(s, &s.nodes[0], row)
         memset(row, 0, s.spaces[0].stride * 8)
         s.failure = FINE
+        s.spill_size = self.spill_before
         out = reserve_spill(s, 48)
         if out == NULL:
             return False

@@ -45,4 +45,5 @@ cdef void drop_rows(Scratch* s, const Field* field, int64_t count) noexcept nogi
         for i in range(rows.count - count, rows.count):
             clear_message(s, &s.nodes[field.node], rows.block + i * rows.stride)
     rows.count -= count
+    s.words -= count * rows.stride
     memset(rows.block + rows.count * rows.stride, 0, count * rows.stride * 8)

@@ -163,3 +163,15 @@ def test_columns_beyond_what_memory_should_hold_are_refused() -> None:
     assert rows.field("__err__").to_pylist()[1].startswith("too_large@")
     assert rows.field("__raw__").to_pylist() == [None, hostile, None]
     assert rows.field("x").to_pylist() == [1, None, 2]
+
+
+def test_rows_that_are_taken_back_take_no_memory() -> None:
+    wide = " ".join(f"int32 f{number} = {number};" for number in range(2, 500))
+    lists = "message L { repeated W w = 1; } message W { repeated int32 f1 = 1; " + wide + " }"
+    kernel = compile_mapping(descriptor_of("message M { oneof o { L a = 1; L b = 2; } int32 x = 3; } " + lists))
+    program = replace(kernel.program, value_memory=1 << 16)
+    value = (b"\x0a\x02\x0a\x00" + b"\x12\x04\x0a\x02\x08\x01") * 1_000
+    rows = decode(pa.array([value]), program)
+    assert rows.field("__err__").to_pylist() == [None]
+    assert rows.field("b")[0].as_py()["w"][0]["f1"] == [1]
+    assert kernel.encode(rows).to_pylist() == [value]

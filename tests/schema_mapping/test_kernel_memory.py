@@ -128,3 +128,16 @@ def test_values_of_more_than_2_gib_together_are_encoded_as_large_binary() -> Non
     encoded = kernel.encode(kernel.decode(values))
     assert pa.types.is_large_binary(encoded.type)
     assert encoded.equals(values)
+
+
+@pytest.mark.slow
+def test_a_bad_value_whose_mended_text_fills_the_side_store_does_not_raise() -> None:
+    kernel = compile_mapping(descriptor_of('syntax = "proto2"; package t; message M { optional string s = 1; }'))
+    size = ((1 << 31) - 1 - kernel.program.tables.names_size) // len("\ufffd".encode())
+    data = np.full(size + HEAD + 1, 0xFF, np.uint8)
+    data[:HEAD] = np.frombuffer(long_field(b"\x0a", size), np.uint8)
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
+    values = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(data)])
+    rows = kernel.decode(values)
+    assert rows.field("__err__").to_pylist() == [f"truncated@{len(data) - 1}"]
+    assert kernel.encode(rows).cast(pa.large_binary()).equals(values)

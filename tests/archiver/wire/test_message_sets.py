@@ -146,6 +146,8 @@ def test_chunks_end_between_sets() -> None:
         (wrapper(5, [message(1), message(1)], "gzip"), "does not rise"),
         (wrapper(5, [message(5, magic=0), message(4, magic=0)], "gzip", magic=0), "does not rise|do not follow"),
         (wrapper(1, [message(0), message(5)], "gzip"), "do not follow"),
+        (wrapper(1 << 40, [message(0, magic=0), message(1, magic=0)], "gzip", magic=0), "do not follow"),
+        (wrapper(1 << 40, [message(0), message(1 << 31)], "gzip"), "do not follow"),
         (message(0, attributes=1, value=None), "there are none"),
         (message(0, attributes=2, value=b"\x00not snappy"), "corrupt|claims"),
         (message(3) + message(3), "do not follow"),
