@@ -67,7 +67,8 @@ def test_columns_take_little_more_memory_than_they_need() -> None:
     values = pa.array([b"\x08\x05\x12\x0aabcdefghij"] * 200_000)
     before = in_use()
     rows = mapping().decode(values)
-    assert in_use() - before < 1.5 * 200_000 * (8 + 4 + 10)
+    # a kept block may be two sizes larger than is asked for, a quarter each
+    assert in_use() - before < 1.25 * 1.25 * 1.1 * 200_000 * (8 + 4 + 10)
     assert len(rows) == 200_000
 
 
