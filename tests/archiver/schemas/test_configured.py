@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archiver.config.model import ProtobufFormat, SchemaRegistrySection
-from archiver.errors import (
-    BadSchema,
-    UnknownSubject,
-)
+from archiver.errors import BadSchema, UnknownSubject
 from archiver.schemas import SchemaPlace, source_schema
 from archiver.schemas.subjects import Subjects
 from tests.archiver.schemas.fake_registry import FakeRegistry

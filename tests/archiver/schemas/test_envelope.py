@@ -18,6 +18,7 @@ from archiver.schemas.envelope import (
     write_envelope,
 )
 from archiver.schemas.registered import Indexes
+from tests.wire_bytes import varint
 
 
 class Ids:
@@ -41,11 +42,7 @@ class Ids:
 
 
 def zigzag(number: int) -> bytes:
-    value, out = (number << 1) ^ (number >> 63), bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+    return varint((number << 1) ^ (number >> 63))
 
 
 def envelope(schema_id: int, *indexes: int) -> bytes:

@@ -8,10 +8,7 @@ from importlib import resources
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from archiver.errors import (
-    BadSchema,
-    UnknownSubject,
-)
+from archiver.errors import BadSchema, UnknownSubject
 from archiver.schemas.registered import indexes_of
 from schema_mapping import compile_mapping
 from schema_mapping.descriptors import find_descriptor

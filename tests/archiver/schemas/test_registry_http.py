@@ -6,11 +6,7 @@ import time
 
 import pytest
 
-from archiver.errors import (
-    SchemaRegistryDenied,
-    SchemaRegistryError,
-    SchemaRegistryUnavailable,
-)
+from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
 from archiver.schemas.registry import RegistrySettings, SchemaRegistry
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.archiver.schemas.shop_schemas import client, order

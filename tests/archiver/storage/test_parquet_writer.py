@@ -17,6 +17,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.parquet.pages import PAGE_LIMIT
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from catalog.model import DataFileInfo
+from tests.archiver.storage.parquet_pages import page_sizes
 
 ORIGIN = SegmentOrigin(
     cluster_id="c",
@@ -274,69 +275,3 @@ def test_an_existing_spool_file_is_never_overwritten(archive: Any, tmp_path: Pat
     path, _ = write(archive, tmp_path, rows_of(archive, 1))
     with pytest.raises(StorageError, match="spool"):
         ParquetFormat().start(path, layout_of(archive))
-
-
-def page_sizes(path: Path, column: str) -> list[int]:
-    """Uncompressed sizes of a column's data pages, from the page headers (Thrift compact protocol) themselves."""
-    footer = pq.read_metadata(path)
-    found = []
-    with path.open("rb") as file:
-        for g in range(footer.num_row_groups):
-            group = footer.row_group(g)
-            chunk = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == column)
-            start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-            end = start + chunk.total_compressed_size
-            while start < end:
-                file.seek(start)
-                head = file.read(16_384)
-                kind, uncompressed, compressed, length = page_header(head)
-                start += length + compressed
-                if kind in (0, 3):
-                    found.append(uncompressed)
-    return found
-
-
-def page_header(data: bytes) -> tuple[int, int, int, int]:
-    """Page type, sizes and the header's own length."""
-    values: dict[int, int] = {}
-    at = read_struct(data, 0, values)
-    return values[1], values[2], values[3], at
-
-
-def read_struct(data: bytes, at: int, values: dict[int, int] | None) -> int:
-    field_id = 0
-    while True:
-        head = data[at]
-        at += 1
-        if head == 0:
-            return at
-        kind = head & 15
-        if head >> 4:
-            field_id += head >> 4
-        else:
-            raw, at = varint(data, at)
-            field_id = (raw >> 1) ^ -(raw & 1)
-        if kind in (1, 2):
-            continue
-        if kind in (3, 4, 5, 6):
-            raw, at = varint(data, at)
-            if values is not None:
-                values[field_id] = (raw >> 1) ^ -(raw & 1)
-        elif kind == 8:
-            size, at = varint(data, at)
-            at += size
-        elif kind == 12:
-            at = read_struct(data, at, None)
-        else:
-            raise AssertionError(f"unexpected Thrift type {kind}")
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
