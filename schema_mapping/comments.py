@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    SourceCodeInfo,
-)
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, SourceCodeInfo
 
 from schema_mapping import names
 from schema_mapping.descriptors import SourceSchema, parse_descriptor_set

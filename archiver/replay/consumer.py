@@ -24,14 +24,7 @@ from archiver.replay.message import ReplayMessage
 from archiver.replay.offset_store import OffsetStore
 from archiver.replay.open_archives import OpenArchives
 from archiver.replay.options import ReplayOptions
-from archiver.replay.partitions import (
-    INVALID_ARG,
-    UNKNOWN_GROUP,
-    check_list,
-    failure,
-    or_invalid,
-    place_of,
-)
+from archiver.replay.partitions import INVALID_ARG, UNKNOWN_GROUP, check_list, failure, or_invalid, place_of
 from archiver.replay.refresher import Refresher
 from archiver.replay.subscription import Subscription
 from archiver.replay.tables import TableSource

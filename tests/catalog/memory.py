@@ -16,15 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import TableUpdate, update_table_metadata
-from pyiceberg.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestamptzType,
-)
+from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from catalog.append import Attempt
 from catalog.archive_table import ArchiveTable

@@ -13,14 +13,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
-from tests.integration.evolution_runs import (
-    PARTITIONS,
-    RUNS,
-    run,
-    start,
-    three_readings,
-    without_ids,
-)
+from tests.integration.evolution_runs import PARTITIONS, RUNS, run, start, three_readings, without_ids
 from tests.integration.readers import from_archive, from_kafka
 from tests.integration.three_engines import rows_of_pyiceberg
 from tests.schema_mapping.proto_text import descriptor_of

@@ -13,15 +13,7 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from schema_mapping import (
-    LedgerState,
-    MappingOptions,
-    SourceSchema,
-    UnionMapping,
-    UnionSchema,
-    assign,
-    compile_mapping,
-)
+from schema_mapping import LedgerState, MappingOptions, SourceSchema, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.column_options import COLUMN_NUMBER, OPTIONS_FILE, options_file
 from schema_mapping.descriptors import closure, find_descriptor, parse_descriptor_set
 from schema_mapping.errors import DescriptorError
