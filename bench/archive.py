@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from archiving.cost import measured
 from archiving.setting import Setting
+from archiving.side import Side
 from data import create_topic, produce
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +46,7 @@ PARTITIONS = 4
 SIDES = ("ours", "spark_binary", "one_process", "one_process_no_headers")
 
 
-def side_of(name: str, setting: Setting) -> Any:
+def side_of(name: str, setting: Setting) -> Side:
     """One side, its session started."""
     match name:
         case "ours":
@@ -70,10 +72,11 @@ def side_of(name: str, setting: Setting) -> Any:
 def serve(name: str, setting: Setting) -> None:
     """Be a side: warm up, then a turn for each line that comes in, each answered by a line of JSON."""
     side = side_of(name, setting)
-    side.warm_up()
+    side.archive(setting.warm_topic)
     answer({"name": side.name})
     for _ in sys.stdin:
-        answer(asdict(measured(side.turn)) | {"notes": side.notes(), "profile": side.profile()})
+        cost = measured(partial(side.archive, setting.topic))
+        answer(asdict(cost) | {"notes": side.notes(), "profile": side.profile()})
 
 
 def answer(found: dict[str, Any]) -> None:

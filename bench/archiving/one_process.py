@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from data import message_type
 from ptars import HandlerPool, PtarsConfig
 
 from archiving.setting import Setting
+from archiving.side import Side
 
 AT_ONCE = 10_000
 HEADERS = pa.map_(pa.string(), pa.binary())
@@ -21,7 +22,7 @@ FETCHING = {
 }
 
 
-class OneProcess:
+class OneProcess(Side):
     """A loop over `consume`, which a C library fills; values decoded a batch at a time.
 
     It writes what ours does of a record: key, value columns, headers, partition, offset and timestamp. Without
@@ -29,23 +30,16 @@ class OneProcess:
     """
 
     def __init__(self, setting: Setting, *, headers: bool = True) -> None:
+        super().__init__(setting)
         self.name = "one process" if headers else "one process, no headers"
-        self._setting = setting
         self._headers = headers
         self._decode = HandlerPool([message_type().file], PtarsConfig(enum_repr="string")).get_for_message(
             message_type()
         )
 
-    def warm_up(self) -> None:
-        """Read the small topic."""
-        self._write(self._setting.warm_topic)
-
-    def turn(self) -> int:
-        """Read the topic."""
-        return self._write(self._setting.topic)
-
-    def _write(self, topic: str) -> int:
-        servers = {"bootstrap.servers": self._setting.endpoints.bootstrap_servers, "group.id": "bench"}
+    def archive(self, topic: str) -> int:
+        """Write the topic to a file."""
+        servers = {"bootstrap.servers": self.setting.endpoints.bootstrap_servers, "group.id": "bench"}
         consumer = Consumer({**servers, **FETCHING})
         partitions = consumer.list_topics(topic, 30).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
@@ -55,14 +49,14 @@ class OneProcess:
             left -= sum(1 for each in messages if each.error())
             rows = self._rows([each for each in messages if not each.error()])
             records += rows.num_rows
-            writer = writer or pq.ParquetWriter(self._setting.folder / "one.parquet", rows.schema, compression="zstd")
+            writer = writer or pq.ParquetWriter(self.setting.folder / "one.parquet", rows.schema, compression="zstd")
             writer.write_batch(rows)
         consumer.close()
         if writer:
             writer.close()
         return records
 
-    def _rows(self, messages: list[object]) -> pa.RecordBatch:
+    def _rows(self, messages: list[Message]) -> pa.RecordBatch:
         values = pa.array([each.value() for each in messages], pa.binary())
         decoded = self._decode.array_to_record_batch(values)
         columns = {
@@ -75,11 +69,3 @@ class OneProcess:
         if self._headers:
             columns["headers"] = pa.array([each.headers() for each in messages], HEADERS)
         return pa.RecordBatch.from_pydict(columns)
-
-    def notes(self) -> dict[str, object]:
-        """Nothing."""
-        return {}
-
-    def profile(self) -> dict[str, float]:
-        """None is taken."""
-        return {}

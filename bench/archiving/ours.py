@@ -10,16 +10,17 @@ from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.ingest.task import MODULES
 from archiving.profiling_engine import ProfilingEngine
 from archiving.setting import SLOTS, Setting
+from archiving.side import Side
 from tests.stack import Stack
 
 
-class Ours:
+class Ours(Side):
     """A Spark session, and a configuration, a table and a registry of its own for each turn."""
 
     name = "archiver"
 
     def __init__(self, setting: Setting) -> None:
-        self._setting = setting
+        super().__init__(setting)
         self._stack = Stack(setting.endpoints, setting.folder)
         self._descriptors = setting.folder / "shop.binpb"
         file = message_type().file
@@ -27,34 +28,27 @@ class Ours:
         file.CopyToProto(found.file.add())
         self._descriptors.write_bytes(found.SerializeToString())
         self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=(*MODULES, "archiving.profile"))
-        self.last: JobReport | None = None
+        self._last: JobReport | None = None
 
-    def warm_up(self) -> None:
-        """Archive the small topic."""
-        self._archive(self._setting.warm_topic)
-
-    def turn(self) -> int:
-        """Archive the topic."""
+    def archive(self, topic: str) -> int:
+        """Archive the topic with one run of the job."""
         self._engine.seconds.clear()
-        return self._archive(self._setting.topic)
-
-    def _archive(self, topic: str) -> int:
         value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(self._descriptors)}
         config = load_config(self._stack.config({topic: {"value": value}}))
         report = ArchiveJob(config, (topic,), engine=self._engine).run_once()
         if not report.succeeded:
             raise RuntimeError(f"the job failed: {report}")
-        self.last = report
+        self._last = report
         return report.records
 
     def notes(self) -> dict[str, object]:
-        """What the job says of its last turn."""
-        if self.last is None:
+        """What the job says of its last run."""
+        if self._last is None:
             return {}
-        metrics = self.last.topics[0].metrics
+        metrics = self._last.topics[0].metrics
         names = ("fetch_seconds", "translate_seconds", "write_seconds", "upload_seconds", "file_bytes", "raw_values")
         return {name: round(getattr(metrics, name), 2) for name in names}
 
     def profile(self) -> dict[str, float]:
-        """CPU seconds of its last turn's tasks, by stage."""
+        """CPU seconds of its tasks, by stage."""
         return dict(self._engine.seconds)

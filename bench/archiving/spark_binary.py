@@ -6,18 +6,19 @@ from pyspark.sql import SparkSession
 
 from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
 from archiving.setting import SLOTS, Setting, fetch_kafka_source
+from archiving.side import Side
 from tests.stack import unique
 
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
 
-class SparkBinary:
+class SparkBinary(Side):
     """A Spark session, and a table for each turn."""
 
     name = "Spark, binary"
 
     def __init__(self, setting: Setting) -> None:
-        self._setting = setting
+        super().__init__(setting)
         iceberg, source = fetch_iceberg(print), fetch_kafka_source()
         options = sql_options(setting.endpoints, iceberg) | {
             "spark.driver.extraClassPath": f"{iceberg}/*:{source}/*",
@@ -34,31 +35,16 @@ class SparkBinary:
         self._spark.sparkContext.setLogLevel("ERROR")
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.bench")
 
-    def warm_up(self) -> None:
-        """Append the small topic."""
-        self._append(self._setting.warm_topic)
-
-    def turn(self) -> int:
-        """Append the topic."""
-        return self._append(self._setting.topic)
-
-    def _append(self, topic: str) -> int:
+    def archive(self, topic: str) -> int:
+        """Append the topic to a new table."""
         table = f"{CATALOG}.bench.{unique('binary')}"
         self._spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg")
         rows = (
             self._spark.read.format("kafka")
-            .option("kafka.bootstrap.servers", self._setting.endpoints.bootstrap_servers)
+            .option("kafka.bootstrap.servers", self.setting.endpoints.bootstrap_servers)
             .option("subscribe", topic)
             .option("startingOffsets", "earliest")
             .load()
         )
         rows.select("key", "value", "partition", "offset", "timestamp").writeTo(table).append()
         return sum(each.record_count for each in self._spark.table(f"{table}.files").select("record_count").collect())
-
-    def notes(self) -> dict[str, object]:
-        """Nothing."""
-        return {}
-
-    def profile(self) -> dict[str, float]:
-        """None is taken."""
-        return {}
