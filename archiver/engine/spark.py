@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Self
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ MAX_IN_FLIGHT = 128
 """Spark jobs submitted at once, however many slots the cluster has."""
 
 _PROBE_ROWS = 1 << 14
+_INTERRUPT_AGAIN_S = 1.0
 
 
 class SparkEngine:
@@ -75,13 +76,13 @@ class SparkEngine:
             thread.start()
         try:
             for _ in tasks:
-                yield finished.get()
+                yield self._next(finished)
         finally:
             if waiting or any(thread.is_alive() for thread in threads):
                 waiting.clear()
                 self.interrupt()
             for thread in threads:
-                thread.join()
+                self._join(thread)
 
     def interrupt(self) -> None:
         """Stop what this engine runs; its tasks come back with TaskInterrupted."""
@@ -98,6 +99,24 @@ class SparkEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _next(self, finished: SimpleQueue[Outcome[Result]]) -> Outcome[Result]:
+        while True:
+            try:
+                return finished.get(timeout=_INTERRUPT_AGAIN_S)
+            except Empty:
+                self._interrupt_latecomers()
+
+    def _join(self, thread: threading.Thread) -> None:
+        thread.join(_INTERRUPT_AGAIN_S)
+        while thread.is_alive():
+            self._interrupt_latecomers()
+            thread.join(_INTERRUPT_AGAIN_S)
+
+    def _interrupt_latecomers(self) -> None:
+        """Spark forgets an interrupt at once: a task on its way to it meanwhile would run to its end."""
+        if self._interrupted:
+            self._session.interruptAll()
 
     def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> Outcome[Result]:
         if self._interrupted:

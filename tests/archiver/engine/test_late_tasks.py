@@ -1,0 +1,72 @@
+"""An interrupt while a task is on its way to Spark, which knows nothing of the task yet and forgets the interrupt."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Generator
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+
+from archiver.engine.spark import SparkEngine
+from archiver.errors import TaskInterrupted, WorkerLost
+
+PATIENCE_S = 30.0
+
+
+class SlowToSubmit:
+    """A session that loses its first jobs at once; the one after them is there when the first interrupt is over."""
+
+    sparkContext = SimpleNamespace(defaultParallelism=1)  # noqa: N815 - Spark's name
+
+    def __init__(self, *, lost: int) -> None:
+        self._lost = lost
+        self._jobs = itertools.count()
+        self.on_its_way, self.interrupted, self.cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def range(self, *_: int) -> SlowToSubmit:
+        return self
+
+    def mapInArrow(self, *_: Any) -> SlowToSubmit:  # noqa: N802 - Spark's name
+        return self
+
+    def collect(self) -> None:
+        if next(self._jobs) >= self._lost:
+            self.on_its_way.set()
+            assert self.interrupted.wait(PATIENCE_S)
+            assert self.cancelled.wait(PATIENCE_S)
+        raise RuntimeError("lost or cancelled")
+
+    def interruptAll(self) -> None:  # noqa: N802 - Spark's name
+        (self.cancelled if self.interrupted.is_set() else self.interrupted).set()
+
+
+def engine_on(session: SlowToSubmit) -> SparkEngine:
+    return SparkEngine(cast("SparkSession", session), owned=False)
+
+
+def test_it_ends_when_it_is_there() -> None:
+    session = SlowToSubmit(lost=0)
+    engine = engine_on(session)
+
+    def stop() -> None:
+        session.on_its_way.wait(PATIENCE_S)
+        engine.interrupt()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    (outcome,) = engine.run_tasks(["task"], str)
+    stopper.join()
+    assert isinstance(outcome.error, TaskInterrupted)
+    assert session.cancelled.is_set()
+
+
+def test_it_ends_for_who_wants_no_more_outcomes() -> None:
+    session = SlowToSubmit(lost=1)
+    outcomes = cast("Generator[Any]", engine_on(session).run_tasks(["lost", "late"], str))
+    assert isinstance(next(outcomes).error, WorkerLost)
+    assert session.on_its_way.wait(PATIENCE_S)
+    outcomes.close()
+    assert session.cancelled.is_set()
