@@ -3,8 +3,9 @@ SHELL := /bin/bash
 export JAVA_HOME := $(shell scripts/java-home)
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
-UNITS := $(PY) -m pytest -m "not integration and not slow"
-REAL := $(PY) -m pytest -m "integration and not slow" --timeout 600
+WORKERS ?= 2
+UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not slow"
+REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "integration and not slow" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
@@ -23,7 +24,7 @@ setup:  ## Make .venv with all that is needed, compile the kernel
 demo: setup  ## Real flights from Kafka to Iceberg to Spark SQL and back, byte for byte, on embedded parts
 	@.venv/bin/archiver demo
 
-test: unit integration  ## All tests but the slow ones, on the real stack
+test: unit integration  ## All tests but the slow ones, on the real stack, in WORKERS (2) processes
 
 unit: setup  ## The tests that need no server
 	$(UNITS)

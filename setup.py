@@ -29,6 +29,7 @@ def choose_compiler() -> None:
 
 choose_compiler()
 setup(
+    options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonize(
         [
             Extension(
