@@ -9,7 +9,7 @@ CatalogError
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
 └── TableError               the catalog's tables
-    ├── CatalogUnreachable   (retryable) nobody answers, or the answer says nothing
+    ├── CatalogUnreachable   (retryable) nobody answers, the answer says nothing, or others always come first
     ├── CatalogDenied        credentials or rights are wrong
     ├── CatalogRefused       the catalog understood the request and will not do it
     ├── MetadataUnwritable   (retryable) the store didn't take a manifest
@@ -65,7 +65,7 @@ class TableError(CatalogError):
 
 
 class CatalogUnreachable(TableError):
-    """The catalog did not answer, or answered with an error that says nothing about the request."""
+    """The catalog gave no answer, its error says nothing of the request, or all attempts lost to others' commits."""
 
     retryable: ClassVar[bool] = True
 

@@ -90,7 +90,8 @@ class Rounds:
             self.results = {path: each for path, each in self.results.items() if path not in done.paths}
             table = self._catalog.load(table.topic) or table
         raise CatalogUnreachable(
-            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed",
+            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
+            " when they are done",
             table=table.topic.table,
         )
 
