@@ -1,4 +1,4 @@
--- The registry: an index of the truth, which lies in the tables and the journal (DESIGN §8).
+-- The registry: an index of the truth, which lies in the tables and the journal (docs/operations.md).
 
 CREATE TABLE topics (
     id             integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

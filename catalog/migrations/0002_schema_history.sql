@@ -1,4 +1,4 @@
--- What each schema version changed, and the comments that columns carry (DESIGN §4).
+-- What each schema version changed, and the comments that columns carry.
 
 ALTER TABLE schema_versions ADD COLUMN changes json NOT NULL DEFAULT '[]';
 COMMENT ON COLUMN schema_versions.changes IS 'What the version did to the columns, as decided when it was made.';
