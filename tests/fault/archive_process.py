@@ -1,4 +1,4 @@
-"""Archives once in a process of its own, to be killed: `python -m tests.fault.archive_process CONFIG [spark]`."""
+"""Archives once in a process of its own, to be killed: `python -m tests.fault.archive_process CONFIG`, by Spark."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 
 from archiver.config import load_config
 from archiver.engine.runner import Engine
-from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
 from tests.inline_engine import InlineEngine
 
 
-def main(path: str, engine: Engine | None) -> int:
+def archive(path: str, engine: Engine) -> int:
+    """Archive what there is, and say how many records that was; 0 if all went well, else 1 and what went wrong."""
     with stop_on_signals() as stop:
         report = ArchiveJob(load_config(path), engine=engine).run_once(stop)
     for topic in report.topics:
@@ -22,8 +22,13 @@ def main(path: str, engine: Engine | None) -> int:
     return 0 if report.succeeded else 1
 
 
+def archive_inline(path: str) -> int:
+    """The same without Spark."""
+    return archive(path, InlineEngine())
+
+
 if __name__ == "__main__":
-    if sys.argv[2:] == ["spark"]:
-        with SparkEngine.start({"master": "local[2]"}) as spark:
-            sys.exit(main(sys.argv[1], spark))
-    sys.exit(main(sys.argv[1], InlineEngine()))
+    from archiver.engine.spark import SparkEngine
+
+    with SparkEngine.start({"master": "local[2]"}) as spark:
+        sys.exit(archive(sys.argv[1], spark))

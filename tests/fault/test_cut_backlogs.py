@@ -17,7 +17,7 @@ from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
 from archiver.ingest.plan import PlannedRange
 from catalog.model import FileState, StateCount
 from catalog.registry import Registry
-from tests.fault.test_kill_points import archive
+from tests.fault.test_kill_points import archive, archive_by_spark
 from tests.inline_engine import InlineEngine
 from tests.integration.corpus import produce_transactions
 from tests.integration.readers import from_archive, from_kafka
@@ -114,11 +114,11 @@ def test_workers_that_die_over_every_second_piece_only_cost_time(stack: Stack) -
     topic = stack.topic()
     config = stack.config({topic: {}}, archive=SMALL_TASKS)
     produce(stack, topic)
-    done = archive(config, "before_upload:kill@2", "spark")
+    done = archive_by_spark(config, "before_upload:kill@2")
     for _ in range(5):
         if done.returncode == 0:
             break
-        done = archive(config, "before_upload:kill@2", "spark")
+        done = archive_by_spark(config, "before_upload:kill@2")
     assert done.returncode == 0, done.stderr
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 

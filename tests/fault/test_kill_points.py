@@ -17,6 +17,8 @@ from archiver.fault_points import FaultPoint
 from archiver.storage.spool import clean_spool
 from catalog.model import FileState
 from catalog.registry import Registry
+from tests.fault.archive_process import archive_inline
+from tests.forked import run_forked
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -25,10 +27,14 @@ PARTITIONS, EACH = 3, 240
 DAY = 86_400_000
 
 
-def archive(config: Path, fault: str | None = None, *more: str) -> subprocess.CompletedProcess[str]:
+def archive(config: Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
+    return run_forked(archive_inline, str(config), fault=fault)
+
+
+def archive_by_spark(config: Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "ARCHIVER_FAULT"}
     return subprocess.run(
-        [sys.executable, "-m", "tests.fault.archive_process", str(config), *more],
+        [sys.executable, "-m", "tests.fault.archive_process", str(config)],
         env=environment | ({"ARCHIVER_FAULT": fault} if fault else {}),
         capture_output=True,
         text=True,
@@ -103,10 +109,10 @@ def test_workers_of_spark_that_die_are_named_and_nothing_is_lost(stack: Stack) -
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})
     produce(stack, topic, 0)
-    failed = archive(config, "after_upload:kill", "spark")
+    failed = archive_by_spark(config, "after_upload:kill")
     assert failed.returncode == 1, failed.stderr
     assert f"{topic}/0: WorkerLost" in failed.stderr
-    healed = archive(config, None, "spark")
+    healed = archive_by_spark(config)
     assert healed.returncode == 0, healed.stderr
     assert_each_once(stack, config, topic, EACH)
 
@@ -116,7 +122,7 @@ def test_a_signal_ends_a_run_on_spark_in_order(stack: Stack, number: signal.Sign
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})
     produce(stack, topic, 0)
-    command = [sys.executable, "-m", "tests.fault.archive_process", str(config), "spark"]
+    command = [sys.executable, "-m", "tests.fault.archive_process", str(config)]
     environment = os.environ | {"ARCHIVER_FAULT": "before_upload:pause"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         spool = load_config(config).archive.spool

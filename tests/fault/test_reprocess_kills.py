@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
@@ -13,6 +11,8 @@ import pytest
 
 from archiver.config import load_config
 from archiver.fault_points import FaultPoint
+from tests.fault import reprocess_process
+from tests.forked import run_forked
 from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly
 from tests.integration.readers import from_archive, from_kafka
 from tests.stack import Stack
@@ -27,14 +27,7 @@ POINTS = (
 
 
 def reprocess(config: Path, topic: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.fault.reprocess_process", str(config), topic],
-        env=os.environ | ({"ARCHIVER_FAULT": fault} if fault else {}),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return run_forked(reprocess_process.reprocess, str(config), topic, fault=fault)
 
 
 def test_a_kill_at_any_step_changes_no_record(stack: Stack, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.commit import CommitOutcome, Committed, Moved, Patience, Unresolved
 from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.tables import TableCatalog
+from tests.forked import FORKED
 from tests.integration.catalog_files import assigned, bare, made, new_topic, written
 from tests.lossy_catalog import Fault, LossyProxy, lossy_proxy
 from tests.stack import Stack
@@ -161,9 +161,8 @@ def first_start(table: ArchiveTable) -> int:
 
 def race(stack: Stack, table: ArchiveTable, rivals: list[list[TranslatedRange]]) -> list[CommitOutcome]:
     """Each list of ranges committed by a process of its own, two at a time."""
-    spawn = multiprocessing.get_context("spawn")
     properties = [stack.catalog_properties] * len(rivals)
-    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+    with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
         return list(pool.map(commit_alone, properties, [table.topic] * len(rivals), rivals))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-import multiprocessing
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from catalog.registry import Registry
 from catalog.settle import Landed, Refused, Settled
 from schema_mapping.descriptors import SourceSchema
 from tests.catalog.memory import MemoryCatalog, span
+from tests.forked import FORKED
 from tests.integration.catalog_files import message
 from tests.schema_mapping.proto_text import compile_text
 from tests.stack import Stack
@@ -222,8 +222,7 @@ class TestFence:
             assert sorted(pool.map(run, range(4))) == [0, 0, 0, 50]
 
     def test_of_rivals_in_processes_one_stages(self, dsn: str, registry: Registry, orders: TopicRow):
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
             accepted = list(pool.map(stage_in_a_process, [dsn] * 4, [orders] * 4))
         assert sorted(map(len, accepted)) == [0, 0, 0, 3]
         (won,) = filter(None, accepted)
@@ -302,8 +301,7 @@ class TestLedger:
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
         schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
             seen = list(pool.map(assign_in_a_process, [dsn] * 4, [orders] * 4, schemas))
         agreed = {entry.path: entry.field_id for entry in registry.ledger(orders).entries if entry.root == "val"}
         assert len(set(agreed.values())) == len(agreed)

@@ -13,6 +13,7 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 from schema_mapping.descriptors import SourceSchema
 from schema_mapping.ledger import LAST_FIXED_ID
+from tests.forked import FORKED
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -46,11 +47,10 @@ def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queu
 
 def test_two_archivers_agree_two_hundred_times(stack: Stack) -> None:
     dsn = stack.database()
-    spawn = multiprocessing.get_context("spawn")
-    meet, seen = spawn.Barrier(2), spawn.Queue()
+    meet, seen = FORKED.Barrier(2), FORKED.Queue()
     with Registry(dsn) as registry:
         topic = registry.register(cluster_id="c", topic="t", topic_id=UUID(int=1), table="kafka.t")
-        rivals = [spawn.Process(target=archive, args=(dsn, topic, meet, seen)) for _ in range(2)]
+        rivals = [FORKED.Process(target=archive, args=(dsn, topic, meet, seen)) for _ in range(2)]
         for rival in rivals:
             rival.start()
         first, second = seen.get(timeout=500), seen.get(timeout=500)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import signal
 import time
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from typing import Any
 
 import psutil
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.fault.soak.job_process"])
+from tests.forked import FORKED
+
 _NUMBERS = count()
 _POLL = 0.01
 
@@ -100,7 +99,7 @@ class Running:
         from tests.fault.soak import job_process
 
         self._base = folder / f"job-{next(_NUMBERS)}"
-        self._process = _CONTEXT.Process(target=job_process.run, args=(job, self._base), daemon=False)
+        self._process = FORKED.Process(target=job_process.run, args=(job, self._base), daemon=False)
         self._process.start()
 
     @property
