@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from archiver.wire import Codec, DecodedBatches, decode_batches, encode_batches
+from tests.archiver.wire.test_batch_compression import BEHIND, PLAIN
 from tests.integration.java_records import SOURCE, JavaView, dumped, java, read_by_java, seen_by_us
-from tests.record_batches import Record, build, raw_batch, raw_record
+from tests.record_batches import Record, build, compressed, raw_batch, raw_record
 
 pytestmark = pytest.mark.integration
 
@@ -103,6 +104,14 @@ def test_java_reads_the_same_in_what_we_encode(
     for ours, theirs in zip(reencoded[name].batches, batches, strict=True):
         compared = theirs | {"magic": 2, "timestamp_type": max(theirs["timestamp_type"], 0), "size": ours["size"]}
         assert ours == compared
+
+
+def test_bytes_behind_a_compressed_stream_are_passed_over_as_java_does(tmp_path: Path) -> None:
+    data = {f"{index}.bin": compressed(PLAIN, *framing) for index, framing in enumerate(BEHIND.values())}
+    for name, batch in data.items():
+        (tmp_path / name).write_bytes(batch)
+    for name, view in read_by_java(*tmp_path.iterdir()).items():
+        assert seen_by_us(decode(data[name]).records) == list(view.records) != []
 
 
 EXTREMES = [

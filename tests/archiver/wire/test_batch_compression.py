@@ -25,8 +25,8 @@ def zstd_stream(data: bytes) -> bytes:
     return bytes(stream.finish())
 
 
-def lz4_checked(data: bytes) -> bytes:
-    writer = cramjam.lz4.Compressor(level=1, content_checksum=True, block_linked=False)
+def lz4(data: bytes, *, checked: bool = False) -> bytes:
+    writer = cramjam.lz4.Compressor(level=1, content_checksum=checked, block_linked=False)
     writer.compress(data)
     return bytes(writer.finish())
 
@@ -45,10 +45,6 @@ FRAMINGS = {
 HALF = len(PAYLOAD) // 2
 
 
-def lz4(data: bytes) -> bytes:
-    return bytes(cramjam.lz4.compress(data))
-
-
 BEHIND = {  # each is read by Java's consumer
     "gzip and zeros": (1, gzip.compress(PAYLOAD) + bytes(40)),
     "gzip and garbage": (1, gzip.compress(PAYLOAD) + b"garbage" * 9),
@@ -56,7 +52,7 @@ BEHIND = {  # each is read by Java's consumer
     "two gzip members and garbage": (1, gzip.compress(PAYLOAD[:HALF]) + gzip.compress(PAYLOAD[HALF:]) + b"z" * 70_000),
     "lz4 and garbage": (3, lz4(PAYLOAD) + b"garbage"),
     "lz4 and zeros": (3, lz4(PAYLOAD) + bytes(8)),
-    "lz4 with a content checksum and garbage": (3, lz4_checked(PAYLOAD) + b"g"),
+    "lz4 with a content checksum and garbage": (3, lz4(PAYLOAD, checked=True) + b"g"),
     "two of Java's snappy streams": (2, xerial(PAYLOAD[:HALF]) + xerial(PAYLOAD[HALF:])),
     "Java's snappy frames and half a length": (2, xerial(PAYLOAD) + bytes(2)),
 }
