@@ -129,6 +129,7 @@ class Stack:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,  # else the end of a partition is told half a second late
         }
         return Consumer({**defaults, **_dotted(options)})
 

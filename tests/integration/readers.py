@@ -15,6 +15,7 @@ from tests.record_digest import SeenRecord, digest
 from tests.stack import Stack
 
 PATIENCE_S = 60.0
+_LOOK_S = 0.02
 
 
 class Seen(NamedTuple):
@@ -33,6 +34,7 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
     """Every committed record that the broker serves, by partition and offset."""
     consumer = stack.consumer(enable_partition_eof=True, receive_message_max_bytes=200_000_000)
     try:
+        consumer.list_topics(topic, PATIENCE_S)  # who knows no leader when offsets are asked for waits half a second
         return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
     finally:
         consumer.close()
@@ -64,7 +66,7 @@ def _read(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        for message in consumer.consume(1_000, 0.2):
+        for message in consumer.consume(1_000, _LOOK_S):
             error = message.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 return

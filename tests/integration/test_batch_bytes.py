@@ -85,6 +85,7 @@ def test_a_broken_producers_batches_reach_the_table_whole(stack: Stack, engine: 
 
 def by_librdkafka(stack: Stack, topic: str) -> list[tuple[int, bytes]]:
     consumer = stack.consumer(enable_partition_eof=True)
+    consumer.list_topics(topic, 30)  # who knows no leader when offsets are asked for waits half a second
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     seen = []
     while (message := consumer.poll(30)) is not None and message.error() is None:

@@ -40,6 +40,7 @@ def consumed(stack: Stack, topic: str, partition: int = 0) -> list[Seen]:
     """All committed records, by librdkafka."""
     seen = []
     consumer = stack.consumer(enable_partition_eof=True)
+    consumer.list_topics(topic, 30)  # who knows no leader when offsets are asked for waits half a second
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     try:
         while (message := consumer.poll(30)) is not None and message.error() is None:

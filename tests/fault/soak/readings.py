@@ -36,6 +36,7 @@ def of_kafka(stack: Stack, topic: str, starts: Starts) -> dict[int, list[Seen]]:
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
             "enable.partition.eof": True,
             "log_level": 0,
         }
