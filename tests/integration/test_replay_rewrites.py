@@ -9,6 +9,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
+from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
 from tests.integration.order_schema import ORDER_PROTO, order_bytes
 from tests.integration.readers import from_archive, from_kafka
@@ -24,7 +25,7 @@ TURNS = 4
 
 
 @pytest.fixture
-def archived(stack: Stack, tmp_path: Path, engine: SparkEngine) -> tuple[Path, str]:
+def archived(stack: Stack, tmp_path: Path) -> tuple[Path, str]:
     """A topic archived in several files a partition; its configuration, and its name."""
     proto = tmp_path / "order.proto"
     proto.write_text(ORDER_PROTO)
@@ -46,7 +47,7 @@ def archived(stack: Stack, tmp_path: Path, engine: SparkEngine) -> tuple[Path, s
                 for number, value in enumerate(values)
             ),
         )
-        archive_once(config, topic, engine=engine)
+        archive_once(config, topic, engine=InlineEngine())
     return config, topic
 
 
