@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: `stack`, the real servers, one set for the whole run, xdist workers included.
+"""Fixtures that every test may use: `stack`, the real servers, one set for a run, xdist workers included; and `engine`.
 
 ARCHIVER_TEST_STACK chooses them: `embedded` (default), `docker` (see stack_docker.py), or the folder of a stack that
 `archiver local up` started, which is used as it is and left running.
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +22,9 @@ from archiver.local import LocalStack
 from archiver.local.java import find_java
 from archiver.local.stack import PARTS
 from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from archiver.engine.spark import SparkEngine
 
 CHOICE = os.environ.get("ARCHIVER_TEST_STACK", "embedded")
 _FOLDER = "stack"
@@ -61,6 +65,20 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
                 yield Stack(endpoints, scratch)
         case folder_in_use:
             yield Stack(LocalStack(folder_in_use).up(), scratch)
+
+
+@pytest.fixture(scope="session")
+def engine(stack: Stack) -> Iterator[SparkEngine]:
+    """Real Spark, two cores: it runs the job's tasks, and reads Iceberg tables as `lake`.
+
+    The one session of a test process: its JVM outlives it, and what wasn't on the class path then never is.
+    """
+    from archiver.demo.settings import fetch_iceberg, sql_options
+    from archiver.engine.spark import SparkEngine
+
+    options = sql_options(stack.endpoints, fetch_iceberg(lambda _: None))
+    with SparkEngine.start({"master": "local[2]", **options}) as started:
+        yield started
 
 
 @contextmanager

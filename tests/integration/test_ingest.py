@@ -31,12 +31,11 @@ NEW_YEAR = 1_767_225_600_000  # 2026-01-01
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark leaves those of collect() open
-def test_a_topic_reaches_its_table_by_spark(stack: Stack) -> None:
+def test_a_topic_reaches_its_table_by_spark(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(3)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(3_000), 3))
-    with SparkEngine.start({"master": "local[2]"}) as engine:
-        report = run(config, topic, engine=engine)
+    report = run(config, topic, engine=engine)
     assert report.succeeded, report
     (done,) = report.topics
     assert [(each.from_offset, each.to_offset, each.records) for each in done.partitions] == [(0, 1_000, 1_000)] * 3

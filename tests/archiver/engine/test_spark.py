@@ -1,4 +1,4 @@
-"""One real Spark, started once: what a runner of tasks promises."""
+"""What a runner of tasks promises, by real Spark."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
-@pytest.fixture(scope="module")
-def engine():
-    with SparkEngine.start({"master": "local[2]"}) as engine:
-        yield engine
 
 
 def behave(task: tuple[str, Any]):
