@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from tests.conformance import suite
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
 from tests.producers import content as producers
+from tests.property.column_choices import excluding, with_extensions
 from tests.property.kernel_check import TOGETHER, names_field_zero
 from tests.property.random_payloads import random_payload
 from tests.property.random_schemas import random_schema
@@ -31,19 +33,38 @@ from tests.property.wire_choices import SeededChoices
 
 GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS, SCALARS = 1, 2, 4, 8, 16, 32, 64
 RANDOM_SCHEMAS = 56
+CHOSEN_SCHEMAS = 12
 DEPTHS = (24, 1, 2, 3)
 PREFIX = b"\0\0\0\0\7"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A schema, its mapping, and two good values with the rows that they are alone."""
+class Schema:
+    """What upb reads values by, what they are made by, and what is mapped, with columns for these extensions."""
 
-    descriptor: Descriptor
+    judge: Descriptor
+    made: Descriptor
+    mapped: Descriptor
+    extensions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, descriptor: Descriptor) -> Self:
+        """A schema that is all three."""
+        return cls(descriptor, descriptor, descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A schema, its mapping, and two good values with the rows that they are alone.
+
+    `is_careful` says that `__raw__` may be set where it needn't be: for NaNs, and fields without a column.
+    """
+
+    schema: Schema
     mapping: Mapping
     neighbours: tuple[bytes, bytes]
     rows: tuple[pa.StructArray, pa.StructArray]
-    has_floats: bool
+    is_careful: bool
 
 
 def known(descriptor: Descriptor) -> Callable[[], Descriptor]:
@@ -71,7 +92,7 @@ SUITE = (
     "protobuf_test_messages.editions.proto2.TestAllTypesProto2",
     "protobuf_test_messages.editions.proto3.TestAllTypesProto3",
 )
-FAMILY: tuple[Callable[[], Descriptor], ...] = (
+WHOLE: tuple[Callable[[], Descriptor], ...] = (
     *(known(suite.descriptor(name)) for name in SUITE),
     known(descriptor_pb2.FileDescriptorProto.DESCRIPTOR),
     known(struct_pb2.Value.DESCRIPTOR),
@@ -80,24 +101,50 @@ FAMILY: tuple[Callable[[], Descriptor], ...] = (
 )
 
 
+def with_excluded(seed: int) -> Schema:
+    """A random schema with fields that have no column."""
+    choices = SeededChoices(seed)
+    schema = excluding(choices, random_schema(choices), displaced=True)
+    return Schema(judge=schema.rest, made=schema.whole, mapped=schema.marked)
+
+
+def with_extended(seed: int) -> Schema:
+    """A random schema with columns for extensions."""
+    choices = SeededChoices(seed)
+    plain = random_schema(choices)
+    schema, names = with_extensions(choices, plain)
+    reached, pool = compile_mapping(schema).graph.types, schema.file.pool
+    named = (name for name in names if pool.FindExtensionByName(name).containing_type.full_name in reached)
+    return Schema(judge=schema, made=plain, mapped=schema, extensions=tuple(named))
+
+
+FAMILY: tuple[Callable[[], Schema], ...] = (
+    *((lambda load=load: Schema.of(load())) for load in WHOLE),
+    *((lambda seed=seed: with_excluded(seed)) for seed in range(CHOSEN_SCHEMAS)),
+    *((lambda seed=seed: with_extended(seed)) for seed in range(CHOSEN_SCHEMAS)),
+)
+
+
 @cache
 def subject(index: int, *, scalars: bool) -> Subject:
     """The schema of that number, ready to be tried; with `scalars`, well-known types and the like have one column."""
-    descriptor = FAMILY[index]()
+    schema = FAMILY[index]()
     limits = MappingOptions(max_depth=DEPTHS[index % len(DEPTHS)])
     options = replace(limits, well_known_types="native", uint64="decimal") if scalars else limits
-    mapping = compile_mapping(descriptor, options=options)
+    mapping = compile_mapping(schema.mapped, extensions=schema.extensions, options=options)
     good: list[bytes] = []
     seed = 0
     while len(good) < 2:
-        value = random_payload(SeededChoices(seed), descriptor)
+        value = random_payload(SeededChoices(seed), schema.made)
         row = mapping.decode(pa.array([value], pa.binary()))
         if row.field("__err__")[0].as_py() is None and row.equals(row):
             good.append(value)
         seed += 1
     alone = tuple(mapping.decode(pa.array([value], pa.binary())) for value in good)
     text = str(mapping.arrow_type)
-    return Subject(descriptor, mapping, (good[0], good[1]), (alone[0], alone[1]), "float" in text or "double" in text)
+    has_excluded = any(kind.excluded for kind in mapping.graph.types.values())
+    is_careful = has_excluded or "float" in text or "double" in text
+    return Subject(schema, mapping, (good[0], good[1]), (alone[0], alone[1]), is_careful)
 
 
 def check(octets: bytes) -> None:
@@ -106,7 +153,7 @@ def check(octets: bytes) -> None:
     index = choices.integer(0, 255) % len(FAMILY)
     how = choices.integer(0, 255)
     tried = subject(index, scalars=bool(how & SCALARS))
-    payload = random_payload(choices, tried.descriptor) if how & GENERATED else choices.rest()
+    payload = random_payload(choices, tried.schema.made) if how & GENERATED else choices.rest()
     prefix = PREFIX if how & ENVELOPE else b""
     value = prefix + payload
     values = [tried.neighbours[0], value, *([value, None] if how & FORMS else []), tried.neighbours[1], value]
@@ -117,7 +164,7 @@ def check(octets: bytes) -> None:
     assert tried.mapping.encode(rows).to_pylist() == values, "bytes are lost"
     row = rows.slice(1, 1)
     err, raw = (row.field(name)[0].as_py() for name in ("__err__", "__raw__"))
-    parsed = parse(tried.descriptor, payload)
+    parsed = parse(tried.schema.judge, payload)
     if err is not None:
         assert raw == value
         assert parsed is None or names_field_zero(value, err), f"upb takes it, __err__ is {err}"
@@ -128,7 +175,7 @@ def check(octets: bytes) -> None:
     assert together == [plain] * TOGETHER, "rows together are written otherwise than alone"
     assert raw is not None or plain == value
     assert raw is None or raw == value
-    assert raw is None or plain != value or tried.has_floats, "it needn't be kept raw"
+    assert raw is None or plain != value or tried.is_careful, "it needn't be kept raw"
     if how & COLUMNS:
         (cells,) = row.to_pylist()
         assert columns_in(cells, tried.mapping.root, parsed) == columns_of(parsed, tried.mapping.root)
@@ -159,7 +206,7 @@ def seeds() -> Iterator[bytes]:
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data
         yield bytes([names[message], COLUMNS | SCALARS]) + data
-    places = {message: len(FAMILY) - len(producers.COUNTS) + place for place, message in enumerate(producers.COUNTS)}
+    places = {message: len(WHOLE) - len(producers.COUNTS) + place for place, message in enumerate(producers.COUNTS)}
     for producer in ("go", "prost"):
         for message, values in producers.read_vector(producer).items():
             yield from (bytes([places[message], COLUMNS]) + value for value in values[:8])

@@ -1,0 +1,148 @@
+"""Fuzz target: any text in a column of JSON, as another writer may leave there, against Python's json and upb.
+
+The first byte chooses the type. For any text: taken exactly when it is JSON that the type can hold, and then its bytes
+hold what the text says, and give a text that says the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf import struct_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from schema_mapping import Mapping, MappingOptions, compile_mapping
+from schema_mapping.errors import KernelError
+from tests.fuzz.choices import FuzzedChoices
+from tests.fuzz.exact import exact_binary
+from tests.property.random_schemas import pool_of
+
+KINDS = ("Value", "Struct", "ListValue")
+SURELY_TAKEN = 20
+"""So many levels are no text's limit."""
+
+EXAMPLES = (
+    ' { "a" : [ 1 , 2.50 , -3E+2 ] ,\n"b":{ "" : null } } ',
+    '{"\\u00e9\\ud83d\\ude00\\/\\b\\f\\n\\r\\t\\"\\\\":"\\u0000\\u001F"}',
+    '{"a":0.1e1,"b":12345678901234567890123,"c":1e-400,"d":-0.0,"e":5e-324,"f":1.7976931348623157e308}',
+    '{"a":1,"b":{"a":2,"a":[]},"a":"\u00e9\U0001f600\u2028\x7f"}',
+    '[true,false,null,"",0,-1,1.5e-7,123456789.123,9007199254740993,0.3]',
+    "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+    '["\\ud800"]',
+    "[1e999]",
+    "[01]",
+    "[1,]",
+    '{"a":}',
+    "nul",
+    '"\x01"',
+)
+
+
+@cache
+def subject() -> tuple[Mapping, Any]:
+    """The mapping of a message with a column for each of `KINDS`, and its class."""
+    file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
+    file.dependency.append(struct_pb2.DESCRIPTOR.name)
+    message = file.message_type.add(name="M")
+    for number, kind in enumerate(KINDS, 1):
+        message.field.add(name=kind.lower(), number=number, label=1, type=11, type_name=f".google.protobuf.{kind}")
+    descriptor = pool_of(file).FindMessageTypeByName("t.M")
+    return compile_mapping(descriptor, options=MappingOptions(well_known_types="native")), GetMessageClass(descriptor)
+
+
+def check(octets: bytes) -> None:
+    """Try one input; raises AssertionError where a promise is broken."""
+    choices = FuzzedChoices(octets)
+    kind = KINDS[choices.integer(0, 255) % len(KINDS)]
+    text = choices.rest().decode(errors="replace").encode()
+    mapping, known = subject()
+    try:
+        said = content(text)
+        is_json = {"Value": True, "Struct": isinstance(said, dict), "ListValue": isinstance(said, list)}[kind]
+    except (ValueError, OverflowError, RecursionError):
+        said, is_json = None, False
+    try:
+        (value,) = mapping.encode(row_with(mapping, kind, text)).to_pylist()
+    except KernelError:
+        assert not is_json or depth(said) > SURELY_TAKEN, "JSON is refused"
+        return
+    assert is_json, "what is no JSON is taken"
+    assert comparable(plain(getattr(known.FromString(value), kind.lower()))) == comparable(said)
+    rows = mapping.decode(pa.array([value], pa.binary()))
+    rows.validate(full=True)
+    assert mapping.encode(rows).to_pylist() == [value], "bytes are lost"
+    again = rows.field(kind.lower())[0].as_py()
+    assert comparable(content(again.encode())) == comparable(said)
+
+
+def row_with(mapping: Mapping, kind: str, text: bytes) -> pa.StructArray:
+    """An empty message's row with this text in the column of the kind."""
+    rows = mapping.decode(pa.array([b""], pa.binary()))
+    texts = exact_binary([text]).view(pa.string())
+    columns = [texts if each.name == kind.lower() else rows.field(place) for place, each in enumerate(rows.type)]
+    return pa.StructArray.from_arrays(columns, fields=list(rows.type))
+
+
+def content(text: bytes) -> Any:
+    """What the text says, all numbers as doubles. Raises ValueError and the like where a message can't say it."""
+    found = json.loads(text.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refused)
+    json.dumps(found, ensure_ascii=False).encode()
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise OverflowError(text)
+    return number
+
+
+def _refused(text: str) -> None:
+    raise ValueError(text)
+
+
+def plain(message: Any) -> Any:
+    """What a message of one of the kinds says, as upb has read it."""
+    match message.DESCRIPTOR.name:
+        case "Struct":
+            return {name: plain(value) for name, value in message.fields.items()}
+        case "ListValue":
+            return [plain(value) for value in message.values]
+    name = message.WhichOneof("kind")
+    assert name is not None, "a value says nothing"
+    held = getattr(message, name)
+    return None if name == "null_value" else plain(held) if isinstance(held, Message) else held
+
+
+def comparable(said: Any) -> Any:
+    """The same with doubles as their bits: zeros have signs."""
+    match said:
+        case dict():
+            return {name: comparable(each) for name, each in said.items()}
+        case list():
+            return [comparable(each) for each in said]
+        case float():
+            return struct.pack("<d", said)
+        case _:
+            return said
+
+
+def depth(said: Any) -> int:
+    """Levels of lists and objects."""
+    inner = said.values() if isinstance(said, dict) else said if isinstance(said, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+def seeds() -> Iterator[bytes]:
+    """Inputs to begin with."""
+    for text in EXAMPLES:
+        for kind in range(len(KINDS)):
+            yield bytes([kind]) + text.encode()
