@@ -1,1 +1,1 @@
-# Its function is for another kernel only, by cimport.
+# Its class is for other kernels only, by cimport.

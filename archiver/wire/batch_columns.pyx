@@ -1,10 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The columns of records that are the same in all rows of a batch, written without the interpreter's lock."""
+"""The columns of records that are the same in all rows of a batch, in one block of memory."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memset
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
 
-from archiver.wire.batch_header cimport LOG_APPEND, Header, timestamp_type
 from archiver.wire.arrow_output cimport RecordOutput
 from schema_mapping.kernel.blocks cimport Block, new_block
 
@@ -21,80 +20,55 @@ _PLACES = [RECORDS.get_field_index(name) for name in (
     "timestamp_type", "leader_epoch", "producer_epoch", "base_sequence", "attributes",
 )]
 
-cdef struct Rows:           # the columns, up to the row that is written next
-    int64_t* batch_start
-    int64_t* batch_end
-    int64_t* producer_id
-    int64_t* append_timestamp
-    int32_t* timestamp_type
-    int32_t* leader_epoch
-    int32_t* producer_epoch
-    int32_t* base_sequence
-    int32_t* attributes
-    uint8_t* appended       # validity of append_timestamp, all rows'
-    int64_t row
-    int64_t nulls
+
+cdef inline int64_t _start(int column, int64_t room) noexcept nogil:
+    """Where a column of so many rows lies in the block; behind the last one, the validity."""
+    return room * (8 * column if column < _LONGS else 8 * _LONGS + 4 * (column - _LONGS))
 
 
-cdef inline void _longs(int64_t** column, int64_t value, int64_t rows) noexcept nogil:
-    cdef int64_t row
-    cdef int64_t* at = column[0]
-    for row in range(rows):
-        at[row] = value
-    column[0] = at + rows
+cdef class BatchColumns:
+    """Collects what batches have in common with each of their rows; `put_batch` adds to `at`."""
 
+    def __cinit__(self):
+        memset(&self.at, 0, sizeof(Rows))
 
-cdef inline void _ints(int32_t** column, int32_t value, int64_t rows) noexcept nogil:
-    cdef int64_t row
-    cdef int32_t* at = column[0]
-    for row in range(rows):
-        at[row] = value
-    column[0] = at + rows
+    cdef int reserve(self, int64_t rows) except -1:
+        """Make room for so many rows in all."""
+        cdef int64_t room, bits
+        cdef int column
+        cdef Block block
+        if rows <= self.room:
+            return 0
+        room = (max(rows, 2 * self.room) + 7) & ~<int64_t>7
+        block = new_block(_start(_LONGS + _INTS, room) + (room >> 3))
+        bits = _start(_LONGS + _INTS, room)
+        memset(block.data + bits, 0, room >> 3)
+        if self.block is not None:
+            for column in range(_LONGS + _INTS):
+                memcpy(
+                    block.data + _start(column, room), self.block.data + _start(column, self.room),
+                    self.at.rows * (8 if column < _LONGS else 4),
+                )
+            memcpy(block.data + bits, self.block.data + _start(_LONGS + _INTS, self.room), self.room >> 3)
+        self.block, self.room = block, room
+        self._place()
+        return 0
 
+    cdef void _place(self) noexcept:
+        cdef uint8_t* data = self.block.data
+        cdef int64_t room = self.room
+        cdef int64_t* longs = <int64_t*>data
+        cdef int32_t* ints = <int32_t*>(data + _start(_LONGS, room))
+        self.at.batch_start, self.at.batch_end = longs, longs + room
+        self.at.producer_id, self.at.append_timestamp = longs + 2 * room, longs + 3 * room
+        self.at.timestamp_type, self.at.leader_epoch, self.at.producer_epoch = ints, ints + room, ints + 2 * room
+        self.at.base_sequence, self.at.attributes = ints + 3 * room, ints + 4 * room
+        self.at.appended = data + _start(_LONGS + _INTS, room)
 
-cdef void _batch(Rows* out, const Header* header, int64_t rows) noexcept nogil:
-    cdef int64_t row
-    cdef int32_t kind = timestamp_type(header)
-    _longs(&out.batch_start, header.base_offset, rows)
-    _longs(&out.batch_end, header.last_offset, rows)
-    _longs(&out.producer_id, header.producer_id, rows)
-    _ints(&out.timestamp_type, kind, rows)
-    _ints(&out.leader_epoch, header.leader_epoch, rows)
-    _ints(&out.producer_epoch, header.producer_epoch, rows)
-    _ints(&out.base_sequence, header.base_sequence, rows)
-    _ints(&out.attributes, header.attributes, rows)
-    _longs(&out.append_timestamp, header.max_timestamp if kind == LOG_APPEND else 0, rows)
-    if kind == LOG_APPEND:
-        for row in range(out.row, out.row + rows):
-            out.appended[row >> 3] |= <uint8_t>(1 << (row & 7))
-    else:
-        out.nulls += rows
-    out.row += rows
-
-
-cdef int put_batch_columns(
-    RecordOutput output, const Header[::1] headers, const int64_t[::1] kept, const int64_t[::1] rows
-) except -1:
-    """Put the columns: `rows[i]` rows of the batch with header `kept[i]`, one batch after the other."""
-    cdef int64_t place, start = 0, total = 0
-    cdef Rows out
-    for place in range(rows.shape[0]):
-        total += rows[place]
-    cdef Block block = new_block(_LONGS * 8 * total + _INTS * 4 * total + ((total + 7) >> 3))
-    cdef int64_t* longs = <int64_t*>block.data
-    cdef int32_t* ints = <int32_t*>(longs + _LONGS * total)
-    out.batch_start, out.batch_end = longs, longs + total
-    out.producer_id, out.append_timestamp = longs + 2 * total, longs + 3 * total
-    out.timestamp_type, out.leader_epoch, out.producer_epoch = ints, ints + total, ints + 2 * total
-    out.base_sequence, out.attributes = ints + 3 * total, ints + 4 * total
-    out.appended = <uint8_t*>(ints + _INTS * total)
-    out.row = out.nulls = 0
-    with nogil:
-        memset(out.appended, 0, (total + 7) >> 3)
-        for place in range(kept.shape[0]):
-            _batch(&out, &headers[kept[place]], rows[place])
-    for place in range(_LONGS + _INTS):
-        output.put(_PLACES[place], total, 1, block, start)
-        start += total * (8 if place < _LONGS else 4)
-    output.put_validity(_PLACES[_APPENDED], out.nulls, block, start)
-    return 0
+    cdef int give(self, RecordOutput output) except -1:
+        """Put the columns; these are then spent."""
+        cdef int column
+        for column in range(_LONGS + _INTS):
+            output.put(_PLACES[column], self.at.rows, 1, self.block, _start(column, self.room))
+        output.put_validity(_PLACES[_APPENDED], self.at.nulls, self.block, _start(_LONGS + _INTS, self.room))
+        return 0

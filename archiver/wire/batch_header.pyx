@@ -41,6 +41,7 @@ cdef enum:
     _CODEC = 0b111
     _MESSAGE_BITS = 0b1111  # of the attributes, that v1 gives a meaning: codec and type of time
     _FIRST_ROOM = 64
+    _FEW = 1024             # headers, walked over sooner than another thread takes the interpreter's lock and gives it back
 
 cdef enum Stop:
     AT_END                  # of the bytes, or in front of a batch that they hold only a part of
@@ -175,8 +176,11 @@ cdef class Walk:
             if size == 0:
                 self.stop = AT_END
                 return False
-            with nogil:
+            if self.at.room <= _FEW:
                 self.stop = _walk(&self.data[0], size, self.end_offset, &self.out[0], &self.at)
+            else:
+                with nogil:
+                    self.stop = _walk(&self.data[0], size, self.end_offset, &self.out[0], &self.at)
             if self.stop != AT_ROOM_END:
                 return self.stop == AT_WRAPPER
             self._grow(4 * self.at.room)

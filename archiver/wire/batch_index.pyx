@@ -10,6 +10,9 @@ import numpy as np
 
 from archiver.wire.columns import NO_TIME, NO_TIMESTAMP, BatchIndex
 
+cdef enum:
+    _FEW = 1024             # batches, indexed sooner than another thread takes the interpreter's lock and gives it back
+
 cdef int64_t _NO_TIME = NO_TIME
 cdef int64_t _NO_TIMESTAMP = NO_TIMESTAMP
 
@@ -33,20 +36,41 @@ def index_batches(
         if not in_order[place]:
             longest = max(longest, counts[place])
     cdef int64_t[::1] scratch = np.empty(longest + 1, np.int64)
-    cdef const Header* header
-    with nogil:
-        for place in range(count):
-            header = &headers[kept[place]]
-            base[place], last[place], sizes[place] = header.base_offset, header.last_offset, header.size
-            appended[place] = header.max_timestamp if timestamp_type(header) == LOG_APPEND else _NO_TIME
-            if in_order[place]:
-                median[place] = timestamps[firsts[place] + (counts[place] - 1) // 2]
-            else:
-                median[place] = _lower_median(&timestamps[firsts[place]], counts[place], &scratch[0])
+    if longest == 0 and count <= _FEW:
+        _fill(headers, kept, firsts, counts, in_order, timestamps, base, last, appended, median, sizes, &scratch[0])
+    else:
+        with nogil:
+            _fill(headers, kept, firsts, counts, in_order, timestamps, base, last, appended, median, sizes, &scratch[0])
     return BatchIndex(
         base_offset=base_offset, last_offset=last_offset, first_row=first_row, rows=rows,
         append_timestamp=append_timestamp, median_timestamp=median_timestamp, bytes=size,
     )
+
+
+cdef void _fill(
+    const Header[::1] headers,
+    const int64_t[::1] kept,
+    const int64_t[::1] firsts,
+    const int64_t[::1] counts,
+    const uint8_t[::1] in_order,
+    const int64_t[::1] timestamps,
+    int64_t[::1] base,
+    int64_t[::1] last,
+    int64_t[::1] appended,
+    int64_t[::1] median,
+    int64_t[::1] sizes,
+    int64_t* scratch,
+) noexcept nogil:
+    cdef int64_t place
+    cdef const Header* header
+    for place in range(kept.shape[0]):
+        header = &headers[kept[place]]
+        base[place], last[place], sizes[place] = header.base_offset, header.last_offset, header.size
+        appended[place] = header.max_timestamp if timestamp_type(header) == LOG_APPEND else _NO_TIME
+        if in_order[place]:
+            median[place] = timestamps[firsts[place] + (counts[place] - 1) // 2]
+        else:
+            median[place] = _lower_median(&timestamps[firsts[place]], counts[place], scratch)
 
 
 cdef int64_t _lower_median(const int64_t* timestamps, int64_t rows, int64_t* scratch) noexcept nogil:

@@ -7,7 +7,7 @@ The loop holds no GIL but where a batch is to be decompressed, or is not as most
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from archiver.wire.arrow_output cimport RecordOutput
-from archiver.wire.batch_columns cimport put_batch_columns
+from archiver.wire.batch_columns cimport put_batch
 from archiver.wire.batch_header cimport Header
 from archiver.wire.checksum cimport crc32c
 from archiver.wire.message_set cimport append_messages
@@ -229,13 +229,16 @@ cdef class BatchReader:
             self.index[self.kept], self.first_row[self.kept], self.rows[self.kept] = self.done, first_row, rows
             self.in_order[self.kept] = in_order
             self.kept += 1
+            put_batch(&self.sink.batches.at, &self.headers[self.done], rows)
 
     def finish(self):
-        """The records, and for each batch that gave rows its place among the headers, its first row, how many it gave,
-        and whether each has a time and these never fall."""
+        """The records, their timestamps in ms, which live no longer than the reader, and for each batch that gave rows its
+        place among the headers, its first row, how many it gave, and whether each has a time and these never fall."""
         cdef RecordOutput output = RecordOutput()
+        cdef int64_t rows_read = self.sink.at.rows
+        # pyarrow would let the interpreter's lock go four times on the way to numpy
+        timestamps = np.asarray(<int64_t[:max(rows_read, 1)]>self.sink.at.timestamp)[:rows_read]
         self.sink.give(output)
-        put_batch_columns(output, self.headers, self.index[: self.kept], self.rows[: self.kept])
         index, first_row, rows = np.asarray(self.index), np.asarray(self.first_row), np.asarray(self.rows)
         kept = [each[: self.kept] for each in (index, first_row, rows, np.asarray(self.in_order))]
-        return output, *kept
+        return output, timestamps, *kept

@@ -65,7 +65,5 @@ def decode_batches(
 
 def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
     """The rows of all batches read, and the index of those that gave any."""
-    output, kept, first_row, rows, in_order = reader.finish()
-    records = pa.record_batch(output)
-    timestamps = records.column("timestamp").to_numpy(zero_copy_only=True)
-    return records, index_batches(headers, kept, first_row, rows, in_order, timestamps)
+    output, timestamps, kept, first_row, rows, in_order = reader.finish()
+    return pa.record_batch(output), index_batches(headers, kept, first_row, rows, in_order, timestamps)

@@ -60,7 +60,8 @@ def encode_batches(records: pa.RecordBatch, *, compression: Compression = "origi
     Raises `UnencodableBatch` with the base offset where rows make no valid batch or one above 2 GiB; ValueError where
     the columns are not those of records.
     """
-    if records.schema.types != RECORDS.types or records.schema.names != RECORDS.names:
+    schema = records.schema
+    if not schema.equals(RECORDS) and (schema.types, schema.names) != (RECORDS.types, RECORDS.names):
         raise ValueError(f"these are not the columns of records: {records.schema}")
     headers, bounds = batches_of(records, None if compression == "original" else int(compression))
     plain = BatchWriter(records, headers, bounds).write()

@@ -185,31 +185,42 @@ cdef class BatchWriter:
     cdef int64_t total
 
     def __init__(self, records, headers, bounds):
-        cdef int64_t rows = records.num_rows, batch
-        cdef Status status
+        cdef int64_t rows = records.num_rows
         self.records, self.headers, self.bounds = records, headers, bounds
         self.bodies = np.empty(rows, np.int32)
         self.at.offset = <const int64_t*>numbers(records.column("offset"), rows, pa.int64(), 8)
         self.at.timestamp = <const int64_t*>numbers(records.column("timestamp"), rows, pa.int64(), 8)
         self.at.key, self.at.value = byte_column(records.column("key"), rows), byte_column(records.column("value"), rows)
         self.at.headers = header_column(records.column("headers"), rows)
-        for batch in range(self.headers.shape[0]):
-            self._measure_batch(batch)
+        self._measure_batches()
 
-    cdef int _measure_batch(self, int64_t batch) except -1:
-        cdef Header* header = &self.headers[batch]
-        cdef int64_t first = self.bounds[batch], end = self.bounds[batch + 1]
-        cdef int64_t size = 0   # the header's own is not aligned
+    cdef int _measure_batches(self) except -1:
+        cdef int64_t wrong = 0
         cdef Status status
         with nogil:
-            status = _measure(&self.at, header, first, end, &self.bodies[0], &size)
+            status = self._place(&wrong)
         if status == BAD_COLUMNS:
             raise ValueError("a column's offsets point outside its bytes, or a header has no key")
         if status != OK:
-            raise UnencodableBatch(f"A batch can't be written: {_REASONS[status]}", base_offset=header.base_offset)
-        header.position, header.size = self.total, size
-        self.total += size
+            base_offset = self.headers[wrong].base_offset
+            raise UnencodableBatch(f"A batch can't be written: {_REASONS[status]}", base_offset=base_offset)
         return 0
+
+    cdef Status _place(self, int64_t* wrong) noexcept nogil:
+        """Say in the headers where their batches go; where one can't be written, which that is, and why."""
+        cdef int64_t batch, size
+        cdef Status status
+        for batch in range(self.headers.shape[0]):
+            size = 0            # the header's own is not aligned
+            status = _measure(
+                &self.at, &self.headers[batch], self.bounds[batch], self.bounds[batch + 1], &self.bodies[0], &size
+            )
+            if status != OK:
+                wrong[0] = batch
+                return status
+            self.headers[batch].position, self.headers[batch].size = self.total, size
+            self.total += size
+        return OK
 
     def write(self):
         """The batches, one after the other, as an array of bytes. Those that are to have a codec have no checksum yet."""

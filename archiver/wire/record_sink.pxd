@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from archiver.wire.arrow_output cimport RecordOutput
+from archiver.wire.batch_columns cimport BatchColumns
 from schema_mapping.kernel.blocks cimport Block
 
 
@@ -89,6 +90,9 @@ cdef class RecordSink:
     cdef Columns at
     cdef Column offset, timestamp, headers_end
     cdef ByteStrings key, value, name, text
+    cdef BatchColumns batches
+    cdef int64_t rows, size         # that are expected in all, records and bytes of them
+    cdef int64_t foresee(self, int64_t used) noexcept
     cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1
     cdef void cut_back(self, const Columns* mark) noexcept
     cdef int give(self, RecordOutput output) except -1

@@ -8,9 +8,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from archiver.wire.arrow_output cimport HEADER, HEADER_KEY, HEADER_VALUE, RECORD, RecordOutput
+from archiver.wire.batch_columns cimport BatchColumns
 from schema_mapping.kernel.blocks cimport enlarged, new_block
 
 from archiver.wire.columns import RECORDS
+
+cdef enum:
+    _SEEN = 8               # rows that tell how long the others may be
+    _SPARE = 1024
 
 cdef int _OFFSET = RECORDS.get_field_index("offset")
 cdef int _TIMESTAMP = RECORDS.get_field_index("timestamp")
@@ -59,12 +64,20 @@ cdef class RecordSink:
         memset(&self.at, 0, sizeof(Columns))
         self.offset, self.timestamp, self.headers_end = Column(), Column(), Column()
         self.key, self.value, self.name, self.text = ByteStrings(), ByteStrings(), ByteStrings(), ByteStrings()
+        self.batches = BatchColumns()
         self.reserve(0, 0, 0)
 
     def expect(self, int64_t rows, int64_t size):
         """Make room at once for `rows` records of `size` bytes in all; none of it is touched before it is used."""
+        self.rows, self.size = max(self.rows, rows), max(self.size, size)
         self.reserve(rows, 0, 0)
         self.value.reserve(&self.at.value, rows, size)
+
+    cdef int64_t foresee(self, int64_t used) noexcept:
+        """What takes `used` of a column with the rows so far may take with all that are expected."""
+        if used == 0 or self.at.rows < _SEEN or self.at.rows >= self.rows:
+            return used
+        return used + min(self.size, <int64_t>(<double>used * (1.05 * self.rows / self.at.rows - 1)) + _SPARE)
 
     cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1:
         """Make room for `rows` in all, and for a record of `length` bytes with so many headers behind what is there."""
@@ -74,11 +87,12 @@ cdef class RecordSink:
         at.headers_end = <int32_t*>self.headers_end.reserve(4 * (rows + 1))
         at.headers_end[0] = 0
         at.rows_room = max(at.rows_room, rows)
-        self.key.reserve(&at.key, rows, at.key.used + length)
+        self.batches.reserve(max(at.rows_room, 1))
+        self.key.reserve(&at.key, rows, self.foresee(at.key.used + length))
         self.value.reserve(&at.value, rows, at.value.used + length)
         at.headers_room = min(
-            self.name.reserve(&at.name, at.headers + headers, at.name.used + length),
-            self.text.reserve(&at.text, at.headers + headers, at.text.used + length),
+            self.name.reserve(&at.name, self.foresee(at.headers + headers), self.foresee(at.name.used + length)),
+            self.text.reserve(&at.text, self.foresee(at.headers + headers), self.foresee(at.text.used + length)),
         )
         return 0
 
@@ -91,7 +105,7 @@ cdef class RecordSink:
         _cut_back(&self.at.text, &mark.text)
 
     cdef int give(self, RecordOutput output) except -1:
-        """Put offset, timestamp, key, value and headers; the sink is then spent."""
+        """Put all columns; the sink is then spent."""
         cdef Columns* at = &self.at
         output.put(_OFFSET, at.rows, 1, self.offset.block)
         output.put(_TIMESTAMP, at.rows, 1, self.timestamp.block)
@@ -101,7 +115,7 @@ cdef class RecordSink:
         output.arrays[RECORD].length, output.arrays[HEADER].length = at.rows, at.headers
         self.name.give(output, HEADER_KEY, &at.name, at.headers)
         self.text.give(output, HEADER_VALUE, &at.text, at.headers)
-        return 0
+        return self.batches.give(output)
 
 
 cdef void _cut_back(Bytes* column, const Bytes* mark) noexcept:

@@ -14,6 +14,9 @@ from archiver.wire import attributes
 from archiver.wire.batch_header import HEADER
 from archiver.wire.columns import NO_TIMESTAMP
 
+cdef enum:
+    _FEW = 1 << 16          # rows, looked over sooner than another thread takes the interpreter's lock and gives it back
+
 cdef int64_t _NO_TIMESTAMP = NO_TIMESTAMP
 cdef int32_t _CODEC = attributes.CODEC
 cdef int32_t _REWRITTEN = attributes.CODEC | attributes.LOG_APPEND_TIME | attributes.DELETE_HORIZON
@@ -46,16 +49,21 @@ def batches_of(records, codec):
     cdef int64_t count, wrong
     cdef int32_t wanted = -1 if codec is None else codec
     _open(&fields, records)
-    with nogil:
+    if fields.rows <= _FEW:
         count = _count(&fields)
+    else:
+        with nogil:
+            count = _count(&fields)
     headers, bounds = np.zeros(count, HEADER), np.empty(count + 1, np.int64)
     cdef Header[::1] out = headers
     cdef int64_t[::1] first = bounds
     first[count] = fields.rows
     if count:
-        with nogil:
-            _bounds(&fields, &first[0])
-            wrong = _headers(&fields, count, &first[0], wanted, &out[0])
+        if fields.rows <= _FEW:
+            wrong = _fill(&fields, count, wanted, &first[0], &out[0])
+        else:
+            with nogil:
+                wrong = _fill(&fields, count, wanted, &first[0], &out[0])
         if wrong >= 0:
             raise UnencodableBatch(
                 "A batch can't be written: it begins before the end of the one before, or ends before it begins",
@@ -95,6 +103,12 @@ cdef int64_t _count(const Fields* f) noexcept nogil:
     return count
 
 
+cdef int64_t _fill(const Fields* f, int64_t count, int32_t codec, int64_t* first, Header* out) noexcept nogil:
+    """Find where batches begin, and write their headers; gives the place of the first whose borders are wrong, else -1."""
+    _bounds(f, first)
+    return _headers(f, count, first, codec, out)
+
+
 cdef void _bounds(const Fields* f, int64_t* first) noexcept nogil:
     cdef int64_t row, place = 1
     first[0] = 0
@@ -105,10 +119,9 @@ cdef void _bounds(const Fields* f, int64_t* first) noexcept nogil:
 
 
 cdef int64_t _headers(const Fields* f, int64_t count, const int64_t* first, int32_t codec, Header* out) noexcept nogil:
-    """Write the headers; gives the place of the first whose borders are wrong, -1 if none's are."""
     cdef int64_t place, previous = -1
     for place in range(count):
-        _fill(f, first[place], first[place + 1], codec, out + place)
+        _fill_header(f, first[place], first[place + 1], codec, out + place)
         if (
             out[place].base_offset <= previous
             or out[place].last_offset < out[place].base_offset
@@ -119,7 +132,7 @@ cdef int64_t _headers(const Fields* f, int64_t count, const int64_t* first, int3
     return -1
 
 
-cdef void _fill(const Fields* f, int64_t first, int64_t end, int32_t codec, Header* out) noexcept nogil:
+cdef void _fill_header(const Fields* f, int64_t first, int64_t end, int32_t codec, Header* out) noexcept nogil:
     cdef bint appended = f.timestamp_type[first] == LOG_APPEND
     cdef int32_t attributes = f.attributes[first]
     cdef int32_t rest = attributes & ~_REWRITTEN
