@@ -16,15 +16,16 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf import struct_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import Mapping, MappingOptions, compile_mapping
 from schema_mapping.errors import KernelError
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
+from tests.property.judged_well_known import plain_json
 from tests.property.random_schemas import pool_of
 
+NOTHING = object()
 KINDS = ("Value", "Struct", "ListValue")
 SURELY_TAKEN = 20
 """So many levels are no text's limit."""
@@ -75,7 +76,7 @@ def check(octets: bytes) -> None:
         assert not is_json or depth(said) > SURELY_TAKEN, "JSON is refused"
         return
     assert is_json, "what is no JSON is taken"
-    assert comparable(plain(getattr(known.FromString(value), kind.lower()))) == comparable(said)
+    assert comparable(plain_json(getattr(known.FromString(value), kind.lower()), unset=NOTHING)) == comparable(said)
     rows = mapping.decode(pa.array([value], pa.binary()))
     rows.validate(full=True)
     assert mapping.encode(rows).to_pylist() == [value], "bytes are lost"
@@ -107,19 +108,6 @@ def _finite(text: str) -> float:
 
 def _refused(text: str) -> None:
     raise ValueError(text)
-
-
-def plain(message: Any) -> Any:
-    """What a message of one of the kinds says, as upb has read it."""
-    match message.DESCRIPTOR.name:
-        case "Struct":
-            return {name: plain(value) for name, value in message.fields.items()}
-        case "ListValue":
-            return [plain(value) for value in message.values]
-    name = message.WhichOneof("kind")
-    assert name is not None, "a value says nothing"
-    held = getattr(message, name)
-    return None if name == "null_value" else plain(held) if isinstance(held, Message) else held
 
 
 def comparable(said: Any) -> Any:

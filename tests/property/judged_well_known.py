@@ -60,7 +60,7 @@ def _duration(message: Any, *, has_nulls: bool) -> int | None:
 
 def _json(message: Any) -> Any:
     """What `json_format` says, and where it raises (infinities, NaN), the same with those as strings."""
-    walked = _walk(message)
+    walked = plain_json(message)
     try:
         assert _comparable(json_format.MessageToDict(message)) == _comparable(walked)
     except (json_format.SerializeToJsonError, ValueError):
@@ -68,20 +68,23 @@ def _json(message: Any) -> Any:
     return walked
 
 
-def _walk(message: Any) -> Any:
+def plain_json(message: Any, *, unset: Any = None) -> Any:
+    """What a Struct, ListValue or Value says, field by field; `unset` stands for a Value without any."""
     match message.DESCRIPTOR.name:
         case "Struct":
-            return {key: _walk(value) for key, value in message.fields.items()}
+            return {key: plain_json(value, unset=unset) for key, value in message.fields.items()}
         case "ListValue":
-            return [_walk(value) for value in message.values]
+            return [plain_json(value, unset=unset) for value in message.values]
     kind = message.WhichOneof("kind")
     match kind:
-        case None | "null_value":
+        case None:
+            return unset
+        case "null_value":
             return None
         case "number_value":
             return _number(message.number_value)
         case "struct_value" | "list_value":
-            return _walk(getattr(message, kind))
+            return plain_json(getattr(message, kind), unset=unset)
     return getattr(message, kind)
 
 

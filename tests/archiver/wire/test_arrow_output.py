@@ -122,3 +122,14 @@ def test_a_column_taken_out_outlives_the_others() -> None:
     assert ctypes.string_at(texts.buffers[2], 4) == b"0123"
     release(headers)
     assert in_use() == before
+
+
+def test_columns_take_little_more_memory_than_they_need() -> None:
+    records = [
+        Record(key=b"%016d" % row, value=b"%0200d" % row, headers=(("trace", b"%032d" % row),)) for row in range(200)
+    ]
+    data = b"".join(build(records, base_offset=base) for base in range(0, 20_000, 200))
+    before = in_use()
+    found = decode_batches(data, start_offset=0, end_offset=20_000).records
+    assert found.num_rows == 20_000
+    assert in_use() - before < 1.6 * found.nbytes
