@@ -5,17 +5,23 @@ Pruning is conservative: what a manifest doesn't say keeps a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.rows import file_columns
+from archiver.rows.deletes import Mask
 from archiver.rows.open_file import OpenFile, TopicStorage
-from archiver.rows.table_files import TableFile
+from archiver.rows.table_files import TableFile, TableFiles
 from archiver.storage.rows import record_timestamps
 from archiver.storage.segment import RowRange
 from schema_mapping import names
+
+UNKNOWN_LOW = -1
+"""Where a file whose offsets the manifest doesn't tell stands: before all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +29,21 @@ class TopicSnapshot:
     """A topic's table at one snapshot: its files, and how far each partition was archived then."""
 
     snapshot_id: int | None
-    files: tuple[TableFile, ...]
+    files: TableFiles
     next_offsets: Mapping[int, int]
     storage: TopicStorage
 
     @property
     def partitions(self) -> tuple[int, ...]:
         """The partitions that have been archived, in ascending order."""
-        held = {file.partitions.low for file in self.files if file.partitions}
-        held |= {file.partitions.high for file in self.files if file.partitions}
-        return tuple(sorted(held | self.next_offsets.keys()))
+        return tuple(sorted(self.files.partitions | self.next_offsets.keys()))
 
 
-def select(files: Iterable[TableFile], wanted: RowRange) -> tuple[TableFile, ...]:
-    """Files that may hold rows of the range, by the least offset they can hold."""
-    found = (file for file in files if _may_hold(file, wanted))
-    return tuple(sorted(found, key=lambda file: (_low(file), file.path)))
+def select(files: TableFiles, wanted: RowRange) -> Iterator[TableFile]:
+    """Give the files that may hold rows of the range, by the least offset they can hold, each when it is asked for."""
+    found = np.flatnonzero(_may_hold(files.columns, wanted))
+    lows = pc.fill_null(files.columns[file_columns.LOW_OFFSET], UNKNOWN_LOW).to_numpy()[found]
+    return files.pick(found[np.argsort(lows, kind="stable")])
 
 
 def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
@@ -46,8 +51,10 @@ def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
     known = snapshot.next_offsets.get(partition)
     if known is not None:
         return known
-    files = select(snapshot.files, RowRange(partition=partition))
-    return max((file.offsets.high + 1 for file in files if file.offsets), default=0)
+    columns = snapshot.files.columns
+    held = pc.filter(columns[file_columns.HIGH_OFFSET], pa.array(_may_hold(columns, RowRange(partition=partition))))
+    highest = pc.max(held).as_py()
+    return 0 if highest is None else int(highest) + 1
 
 
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
@@ -56,9 +63,9 @@ def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
     for file in select(snapshot.files, RowRange(partition=partition)):
         if _low(file) >= best:
             break
-        found = _known_low(file) or _first_offset(
-            snapshot.storage, file, RowRange(partition=partition, end_offset=best)
-        )
+        found = _known_low(file)
+        if found is None:
+            found = _first_offset(snapshot.storage, file, RowRange(partition=partition, end_offset=best))
         best = best if found is None else min(best, found)
     return best
 
@@ -96,16 +103,28 @@ def _first_offset(storage: TopicStorage, file: TableFile, wanted: RowRange) -> i
         opened.close()
 
 
-def _may_hold(file: TableFile, wanted: RowRange) -> bool:
-    if file.partitions and not file.partitions.low <= wanted.partition <= file.partitions.high:
-        return False
-    if file.offsets and (file.offsets.high < wanted.start_offset or file.offsets.low >= wanted.end_offset):
-        return False
-    return wanted.min_timestamp is None or file.latest is None or file.latest >= wanted.min_timestamp
+def _may_hold(files: pa.Table, wanted: RowRange) -> Mask:
+    kept = _within(files, wanted.partition, wanted.partition, file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION)
+    kept &= _within(
+        files, wanted.start_offset, wanted.end_offset - 1, file_columns.LOW_OFFSET, file_columns.HIGH_OFFSET
+    )
+    if wanted.min_timestamp is not None:
+        kept &= _unless_false(pc.greater_equal(files[file_columns.LATEST], wanted.min_timestamp))
+    return kept
+
+
+def _within(files: pa.Table, first: int, last: int, low: str, high: str) -> Mask:
+    """Where the bounds `low` and `high` don't rule out every value from `first` up to `last`."""
+    return _unless_false(pc.and_(pc.greater_equal(files[high], first), pc.less_equal(files[low], last)))
+
+
+def _unless_false(answer: pa.ChunkedArray) -> Mask:
+    kept: Mask = pc.fill_null(answer, fill_value=True).to_numpy()
+    return kept
 
 
 def _low(file: TableFile) -> int:
-    return file.offsets.low if file.offsets else -1
+    return file.offsets.low if file.offsets else UNKNOWN_LOW
 
 
 def _known_low(file: TableFile) -> int | None:

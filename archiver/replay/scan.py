@@ -45,7 +45,7 @@ class _Unit:
 
 
 class PartitionScan:
-    """One pass over the records of a partition and range, from files that may hold some of them.
+    """One pass over the records of a partition and range, from files that may hold some of them, by their least offset.
 
     Iterate once; closing the iterator closes the files. Batches have the schema ASSEMBLED, rise strictly in offset and
     are never empty. Raises ReplayError where two rows claim one offset.
@@ -57,9 +57,8 @@ class PartitionScan:
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
         self._pending: list[_Unit] = []
-        for file in files:
-            low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
-            self._push(low, high, file)
+        self._files = iter(files)
+        self._push_file()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         last = -1
@@ -79,6 +78,7 @@ class PartitionScan:
             yield from merged(ready)
             match unit.source:
                 case TableFile() as file:
+                    self._push_file()
                     self._open_file(file)
                 case (blocks, block):
                     batches = blocks.file.records(block, self._wanted)
@@ -89,6 +89,13 @@ class PartitionScan:
                         held.extend(batches)
                     blocks.done_with_one()
         yield from merged(held)
+
+    def _push_file(self) -> None:
+        """Have the next file among the pending: those after it can't hold earlier offsets."""
+        file = next(self._files, None)
+        if file is not None:
+            low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
+            self._push(low, high, file)
 
     def _open_file(self, file: TableFile) -> None:
         opened = OpenFile.open(self._storage, file)

@@ -1,36 +1,33 @@
 """The data files of a table's current snapshot, with what its manifests say about each.
 
 Read anew for every plan, so that compaction and rewrites by anybody are followed. Manifests never change, so what was
-read from one is kept while the table still has it.
+read from one is kept while the table still has it, in compact columns; an object is made only of a file that is asked
+for.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
-from pyiceberg.table.delete_file_index import DeleteFileIndex
-from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.typedef import Record
 
-from archiver.storage.failures import classified
-from archiver.storage.rows import MICROS_PER_MILLI, NO_TIMESTAMP
-from schema_mapping.fixed_columns import (
-    APPEND_TIMESTAMP_ID,
-    EVENT_TIMESTAMP_ID,
-    OFFSET_ID,
-    PARTITION_ID,
-    RAW_TIMESTAMP_ID,
-)
+from archiver.errors import StorageError
+from archiver.rows import file_columns as columns
+from archiver.rows.delete_index import DeleteIndex, without_metrics
+from archiver.rows.manifests import live_entries, manifests_of
 
 READERS = 8
-_TIMES = ((EVENT_TIMESTAMP_ID, MICROS_PER_MILLI), (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI), (RAW_TIMESTAMP_ID, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +43,29 @@ class TableFile:
     """A data file and the delete files that apply to it.
 
     `partitions` and `offsets` are None where the manifest doesn't say; `latest` is the greatest timestamp (ms) that a
-    record in it can have, -1 where none has one, None where the manifest doesn't say. `entry` is all that it says.
+    record in it can have, -1 where none has one, None where the manifest doesn't say. `place` holds the values of its
+    partition by the spec `spec_id`.
     """
 
     path: str
     format: str
     rows: int
+    size_bytes: int
+    spec_id: int
+    place: tuple[object, ...]
     partitions: Bounds | None
     offsets: Bounds | None
     latest: int | None
     position_deletes: tuple[DataFile, ...] = ()
     equality_deletes: tuple[DataFile, ...] = ()
-    entry: DataFile = field(repr=False, compare=False)
+
+    @property
+    def ordinal(self) -> int:
+        """The hours, days or months since 1970 that it is a partition of, in a table partitioned by time alone."""
+        value = self.place[0] if self.place else None
+        if not isinstance(value, int):
+            raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
+        return value
 
     @property
     def has_deletes(self) -> bool:
@@ -65,108 +73,123 @@ class TableFile:
         return bool(self.position_deletes or self.equality_deletes)
 
 
-@dataclass(slots=True)
-class ManifestReader:
-    """Reads a table's manifests, each once. Not for use by two threads at a time."""
+class TableFiles:
+    """The data files of one snapshot; iterating gives each as a TableFile. Safe to share between threads.
 
-    _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    `columns` are those of `file_columns`, a row for each file: masks over them say which files to `pick`.
+    """
 
-    def files(self, table: Table) -> tuple[TableFile, ...]:
-        """List the data files of the current snapshot; none where there is no snapshot."""
-        snapshot = table.current_snapshot()
-        manifests = _manifests(table.io, snapshot) if snapshot else []
-        self._read(table.io, manifests)
-        entries = [entry for manifest in manifests for entry in self._entries[manifest.manifest_path]]
-        deletes = _Deletes(table, entries)
-        return tuple(deletes.described(entry) for entry in entries if entry.data_file.content == DataFileContent.DATA)
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
+        self._batches = tuple(batches)
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        self._deletes = deletes
+        self.columns = pa.Table.from_batches(self._batches, schema)
 
-    def _read(self, io: FileIO, manifests: Iterable[ManifestFile]) -> None:
-        wanted = {manifest.manifest_path: manifest for manifest in manifests}
-        for path in self._entries.keys() - wanted.keys():
-            del self._entries[path]
-        fresh = [manifest for path, manifest in wanted.items() if path not in self._entries]
-        with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
-            for manifest, entries in zip(fresh, pool.map(partial(_read_manifest, io), fresh), strict=True):
-                self._entries[manifest.manifest_path] = entries
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
 
+    def __iter__(self) -> Iterator[TableFile]:
+        for batch in self._batches:
+            for start in range(0, batch.num_rows, _AT_ONCE):
+                yield from map(self._described, batch.slice(start, _AT_ONCE).to_pylist())
 
-def _manifests(io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    try:
-        return snapshot.manifests(io)
-    except OSError as error:
-        raise classified(error, verb="read", path=snapshot.manifest_list) from error
+    @cached_property
+    def partitions(self) -> frozenset[int]:
+        """The least and greatest partition of each file that says."""
+        held = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
+        return frozenset(one for each in held for one in pc.unique(each).to_pylist() if one is not None)
 
+    def pick(self, indices: npt.NDArray[np.int64]) -> Iterator[TableFile]:
+        """Give the files of these rows, in this order, each made when it is asked for."""
+        batches = np.searchsorted(self._starts, indices, side="right") - 1
+        for number, row in zip(batches.tolist(), (indices - self._starts[batches]).tolist(), strict=True):
+            yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
 
-def _read_manifest(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    try:
-        return manifest.fetch_manifest_entry(io)
-    except OSError as error:
-        raise classified(error, verb="read", path=manifest.manifest_path) from error
+    def named(self, paths: Collection[str]) -> dict[str, TableFile]:
+        """Those of the files at these paths that the snapshot has, by path."""
+        wanted = pa.array(sorted(paths), pa.large_string())
+        found = pc.is_in(self.columns[columns.PATH], value_set=wanted)
+        return {file.path: file for file in self.pick(np.flatnonzero(found.to_numpy()))}
 
-
-class _Deletes:
-    """Which delete files apply to which data file, by the rules of Iceberg's specification (scan planning)."""
-
-    def __init__(self, table: Table, entries: Iterable[ManifestEntry]) -> None:
-        self._positions = DeleteFileIndex()
-        self._equalities: list[tuple[int, DataFile]] = []
-        self._unpartitioned = {spec_id for spec_id, spec in table.specs().items() if spec.is_unpartitioned()}
-        for entry in entries:
-            file = entry.data_file
-            if file.content == DataFileContent.POSITION_DELETES:
-                self._positions.add_delete_file(entry, partition_key=file.partition)
-            elif file.content == DataFileContent.EQUALITY_DELETES:
-                self._equalities.append((entry.sequence_number or 0, file))
-
-    def described(self, entry: ManifestEntry) -> TableFile:
-        file = entry.data_file
-        sequence = entry.sequence_number or 0
-        positions = self._positions.for_data_file(sequence, file, partition_key=file.partition)
+    def _described(self, row: Mapping[str, Any]) -> TableFile:
+        path, sequence, spec_id, place = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
         return TableFile(
-            path=file.file_path,
-            entry=file,
-            format=str(file.file_format.value).lower(),
-            rows=file.record_count,
-            partitions=_bounds(file, PARTITION_ID),
-            offsets=_bounds(file, OFFSET_ID),
-            latest=_latest(file),
-            position_deletes=tuple(sorted(positions, key=lambda one: one.file_path)),
-            equality_deletes=tuple(
-                delete for later, delete in self._equalities if later > sequence and self._same_partition(file, delete)
-            ),
+            path=path,
+            format=row["format"],
+            rows=row[columns.ROWS],
+            size_bytes=row["size_bytes"],
+            spec_id=spec_id,
+            place=tuple(json.loads(place)),
+            partitions=_bounds(row[columns.LOW_PARTITION], row[columns.HIGH_PARTITION]),
+            offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
+            latest=row[columns.LATEST],
+            position_deletes=self._deletes.positions(path, sequence, spec_id, place),
+            equality_deletes=self._deletes.equalities(sequence, spec_id, place),
         )
 
-    def _same_partition(self, file: DataFile, delete: DataFile) -> bool:
-        if delete.spec_id in self._unpartitioned:
-            return True
-        return (file.spec_id, _key(file.partition)) == (delete.spec_id, _key(delete.partition))
+
+_AT_ONCE = 256
 
 
-def _key(partition: Record) -> tuple[object, ...]:
-    return tuple(partition[index] for index in range(len(partition)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manifest:
+    """What was read from one manifest: data files in columns, delete files as entries without metrics."""
+
+    files: tuple[pa.RecordBatch, ...]
+    deletes: tuple[ManifestEntry, ...]
 
 
-def _bounds(file: DataFile, field_id: int) -> Bounds | None:
-    low = _number((file.lower_bounds or {}).get(field_id))
-    high = _number((file.upper_bounds or {}).get(field_id))
+@dataclass(slots=True)
+class ManifestReader:
+    """Reads a table's manifests, each once. Not for use by two threads at a time.
+
+    `counted` are ids of columns whose null counts are kept too.
+    """
+
+    counted: frozenset[int] = frozenset()
+    _read: dict[str, _Manifest] = field(default_factory=dict)
+    _last: tuple[str, TableFiles] | None = None
+
+    def files(self, table: Table) -> TableFiles:
+        """The data files of the current snapshot; none where there is no snapshot."""
+        snapshot = table.current_snapshot()
+        if snapshot is None:
+            return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
+        if self._last is None or self._last[0] != snapshot.manifest_list:
+            self._last = snapshot.manifest_list, self._planned(table, manifests_of(table.io, snapshot.manifest_list))
+        return self._last[1]
+
+    def _planned(self, table: Table, manifests: Iterable[ManifestFile]) -> TableFiles:
+        wanted = {manifest.manifest_path: manifest for manifest in manifests}
+        for path in self._read.keys() - wanted.keys():
+            del self._read[path]
+        fresh = [manifest for path, manifest in wanted.items() if path not in self._read]
+        with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
+            for manifest, read in zip(
+                fresh, pool.map(partial(_read_manifest, table.io, self.counted), fresh), strict=True
+            ):
+                self._read[manifest.manifest_path] = read
+        kept = [self._read[path] for path in wanted]
+        return TableFiles(
+            (batch for each in kept for batch in each.files),
+            columns.columns_of(self.counted),
+            DeleteIndex((entry for each in kept for entry in each.deletes), table.specs()),
+        )
+
+
+def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) -> _Manifest:
+    deletes: list[ManifestEntry] = []
+
+    def data_files() -> Iterator[ManifestEntry]:
+        for entry in live_entries(io, manifest):
+            if entry.data_file.content == DataFileContent.DATA:
+                yield entry
+            else:
+                deletes.append(without_metrics(entry))
+
+    files = tuple(columns.in_columns(data_files(), counted))
+    return _Manifest(files=files, deletes=tuple(deletes))
+
+
+def _bounds(low: int | None, high: int | None) -> Bounds | None:
     return None if low is None or high is None else Bounds(low, high)
-
-
-def _latest(file: DataFile) -> int | None:
-    latest = NO_TIMESTAMP
-    for field_id, unit in _TIMES:
-        if (file.null_value_counts or {}).get(field_id) == file.record_count:
-            continue
-        high = _number((file.upper_bounds or {}).get(field_id))
-        if high is None:
-            return None
-        latest = max(latest, high // unit)
-    return latest
-
-
-def _number(bound: bytes | None) -> int | None:
-    """Read an int's, long's or timestamp's bound: a promoted column may still have the shorter one."""
-    if bound is None:
-        return None
-    value: int = struct.unpack("<i" if len(bound) == struct.calcsize("<i") else "<q", bound)[0]
-    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -11,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.rows import file_columns as columns
 from archiver.rows.assemble import KAFKA_IDS
 from archiver.rows.open_file import OpenFile
-from archiver.rows.table_files import TableFile
+from archiver.rows.table_files import TableFile, TableFiles
 from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.segment import Block
 from schema_mapping import names
@@ -36,15 +38,24 @@ class ErrorFilter:
     start_offset: int = 0
     end_offset: int = 2**63 - 1
 
-    def may_be_in(self, file: TableFile, error_ids: frozenset[int]) -> bool:
-        """Whether the file may hold such rows, by what its manifest says; `error_ids` are the `__err__` columns."""
-        if file.offsets and (file.offsets.high < self.start_offset or file.offsets.low >= self.end_offset):
-            return False
-        held = file.partitions
-        if self.partitions and held and not any(held.low <= one <= held.high for one in self.partitions):
-            return False
-        nulls = file.entry.null_value_counts or {}
-        return any(nulls.get(identifier) != file.rows for identifier in error_ids)
+    def candidates(self, files: TableFiles, error_ids: frozenset[int]) -> Iterator[TableFile]:
+        """Give the files that may hold such rows, by what manifests say; `error_ids` are the `__err__` columns."""
+        held = files.columns
+        rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
+        kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
+        if self.partitions:
+            kept &= self._has_partition(held[columns.LOW_PARTITION], held[columns.HIGH_PARTITION])
+        without = np.ones(len(files), np.bool_)
+        for identifier in error_ids:
+            name = columns.nulls_of(identifier)
+            without &= _is_true(pc.equal(held[name], rows)) if name in held.column_names else False
+        return files.pick(np.flatnonzero(kept & ~without))
+
+    def _has_partition(self, lows: pa.ChunkedArray, highs: pa.ChunkedArray) -> Mask:
+        found = np.zeros(len(lows), np.bool_)
+        for one in self.partitions:
+            found |= ~_is_true(pc.or_(pc.greater(lows, one), pc.less(highs, one)))
+        return found
 
     def rows(self, kafka: pa.StructArray) -> Mask:
         """The rows at places that are asked for."""
@@ -109,6 +120,10 @@ def count_codes(part: str, codes: pa.StringArray, chosen: Mask) -> Counter[Error
     """How often each code stands in the chosen rows."""
     counted = pc.value_counts(codes.filter(pa.array(chosen)))
     return Counter({(part, str(each["values"])): int(each["counts"]) for each in counted.to_pylist()})
+
+
+def _is_true(answer: pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(answer, fill_value=False).to_numpy(), np.bool_)
 
 
 def _mask(column: pa.BooleanArray) -> Mask:

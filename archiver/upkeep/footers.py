@@ -55,8 +55,8 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
     """A file of the table as its manifest and footer describe it."""
     return DataFileInfo(
         path=file.path,
-        size_bytes=file.entry.file_size_in_bytes,
+        size_bytes=file.size_bytes,
         rows=file.rows,
-        partition_value=int(file.entry.partition[0]),
+        partition_value=file.ordinal,
         digest=footer.digest,
     )

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.manifest import ManifestFile
 
 from archiver.errors import ObjectMissing
+from archiver.rows.manifests import live_entries, manifests_of
 from archiver.storage.failures import classified
 from catalog.archive_table import ArchiveTable
 from catalog.claims import file_name
@@ -25,8 +26,6 @@ READERS: Final = 8
 _LOADS: Final = 3
 _PARENT: Final = "parent-snapshot-id"
 _NO_PARENT: Final = "null"
-
-T = TypeVar("T")
 
 
 class References:
@@ -69,14 +68,14 @@ class References:
 
     def _parent(self, io: FileIO, path: str) -> str:
         if path not in self._parents:
-            self._parents[path] = _read(path, lambda: _parent_of(io, path))
+            self._parents[path] = _parent_of(io, path)
         return self._parents[path]
 
     def _follow(self, io: FileIO, lists: Iterable[str]) -> None:
         fresh = [path for path in dict.fromkeys(lists) if path not in self._followed]
         manifests: dict[str, ManifestFile] = {}
         with ThreadPoolExecutor(READERS, thread_name_prefix="references") as pool:
-            for found in pool.map(partial(_manifests, io), fresh):
+            for found in pool.map(partial(manifests_of, io), fresh):
                 manifests |= {each.manifest_path: each for each in found}
             unread = [each for path, each in manifests.items() if path not in self._followed]
             for names in pool.map(partial(_files, io), unread):
@@ -85,22 +84,13 @@ class References:
         self._followed |= {*fresh, *manifests}
 
 
-def _manifests(io: FileIO, path: str) -> list[ManifestFile]:
-    return _read(path, lambda: list(read_manifest_list(io.new_input(path))))
-
-
 def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
-    entries = _read(manifest.manifest_path, lambda: manifest.fetch_manifest_entry(io))
-    return {file_name(entry.data_file.file_path) for entry in entries}
+    return {file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)}
 
 
 def _parent_of(io: FileIO, path: str) -> str:
-    with AvroFile[ManifestFile](io.new_input(path)) as reader:
-        return str(reader.header.meta.get(_PARENT, _NO_PARENT))
-
-
-def _read(path: str, call: Callable[[], T]) -> T:
     try:
-        return call()
+        with AvroFile[ManifestFile](io.new_input(path)) as reader:
+            return str(reader.header.meta.get(_PARENT, _NO_PARENT))
     except (OSError, ValueError, EOFError) as error:
         raise classified(error, verb="read", path=path) from error

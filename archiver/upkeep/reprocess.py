@@ -29,7 +29,7 @@ from archiver.upkeep.error_rows import ErrorFilter
 from archiver.upkeep.redecode import Decoding
 from archiver.upkeep.reprocess_file import ReprocessTarget
 from archiver.upkeep.reprocess_report import ReprocessObserver, ReprocessReport, SilentObserver
-from archiver.upkeep.reprocess_rounds import Rounds
+from archiver.upkeep.reprocess_rounds import Rounds, error_columns
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.columns import SchemaChange, merge
 from catalog.properties import metrics_properties
@@ -114,7 +114,7 @@ class Reprocess:
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
         """Settle what an earlier run left, and have registry and journal know the columns; nothing in a dry run."""
-        manifests = ManifestReader()
+        manifests = ManifestReader(error_columns(archived.table))
         journal = Journal.of(self._config).of_table(archived.table)
         if not self._dry_run:
             settle_rewrites(archived.topic, registry, catalog, manifests, journal)

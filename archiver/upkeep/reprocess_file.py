@@ -161,11 +161,10 @@ class _Rewriting:
                     mended += piece.mended
                     digest += before
             self._check_original(digest)
-            partition = self._task.file.entry.partition
             info = writer.close(
                 origin=self._file.reader.metadata.origin,
                 path=path,
-                partition_value=int(partition[0]),
+                partition_value=self._task.file.ordinal,
                 digest=digest.text,
             )
         except BaseException:

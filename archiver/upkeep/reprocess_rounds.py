@@ -5,18 +5,18 @@ Others may rewrite the table's files meanwhile: what they touched is read again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from pyiceberg.types import StructType
 
 from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
-from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.rows.table_files import ManifestReader, TableFile, TableFiles
 from archiver.storage.journal import TableJournal
 from archiver.upkeep.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess_file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess_report import ReprocessObserver
-from archiver.upkeep.rewrites import current_files, put_in_place
+from archiver.upkeep.rewrites import put_in_place
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.errors import CatalogUnreachable
@@ -97,9 +97,10 @@ class Rounds:
 
     def _read_files(self, table: ArchiveTable) -> None:
         """Reprocess the files that may hold such rows and weren't looked at yet; forget those that are gone."""
-        files = current_files(table, self._manifests)
-        self.results = {path: each for path, each in self.results.items() if path in files}
-        self.failures = {path: each for path, each in self.failures.items() if path in files}
+        files = self._manifests.files(table.iceberg)
+        there = files.named(self.results.keys() | self.failures.keys())
+        self.results = {path: each for path, each in self.results.items() if path in there}
+        self.failures = {path: each for path, each in self.failures.items() if path in there}
         tasks = [
             ReprocessTask(target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run)
             for file in self._candidates(table, files)
@@ -108,27 +109,26 @@ class Rounds:
         if not tasks:
             return
         for outcome in self._engine().run_tasks(tasks, reprocess_file):
-            path = tasks[outcome.index].file.path
+            file = tasks[outcome.index].file
             if outcome.result is not None:
-                self.results[path] = outcome.result
-                self._read[path] = files[path]
+                self.results[file.path] = outcome.result
+                self._read[file.path] = file
                 self._observer.file_done(outcome.result)
             elif outcome.error is not None:
-                self._fail(path, outcome.error)
+                self._fail(file.path, outcome.error)
 
-    def _candidates(self, table: ArchiveTable, files: Mapping[str, TableFile]) -> Iterator[TableFile]:
-        ids = error_columns(table)
-        for path, file in files.items():
-            if path in self.results or path in self.failures or not self._wanted.may_be_in(file, ids):
+    def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[TableFile]:
+        for file in self._wanted.candidates(files, error_columns(table)):
+            if file.path in self.results or file.path in self.failures:
                 continue
-            if file.entry.spec_id == table.iceberg.metadata.default_spec_id:
+            if file.spec_id == table.iceberg.metadata.default_spec_id:
                 yield file
                 continue
             self._fail(
-                path,
+                file.path,
                 UpkeepError(
                     "the file belongs to an earlier partitioning of the table: rewrite it with an engine first",
-                    file=path,
+                    file=file.path,
                 ),
             )
 

@@ -27,11 +27,6 @@ from catalog.tables import TableCatalog
 LOOKS_AT_ONCE: Final = 16
 
 
-def current_files(table: ArchiveTable, manifests: ManifestReader) -> dict[str, TableFile]:
-    """The data files of the current snapshot, by path."""
-    return {file.path: file for file in manifests.files(table.iceberg)}
-
-
 def put_in_place(
     table: ArchiveTable,
     rewrite: Rewrite,
@@ -84,7 +79,8 @@ def settle_rewrites(
     table = catalog.load(topic) if unfinished else None
     if table is None:
         return
-    files = current_files(table, manifests)
+    paths = {path for rewrite in unfinished for one in rewrite.replacements for path in (one.path, one.file.path)}
+    files = manifests.files(table.iceberg).named(paths)
     for rewrite in unfinished:
         landed = find_commit(table, rewrite.commit_id) is not None
         if landed or any(one.file.path in files for one in rewrite.replacements):
@@ -103,7 +99,7 @@ def _changed(
     rewrite: Rewrite, known: Mapping[str, TableFile], manifests: ManifestReader
 ) -> Callable[[ArchiveTable], tuple[str, ...]]:
     def changed(table: ArchiveTable) -> tuple[str, ...]:
-        files = current_files(table, manifests)
+        files = manifests.files(table.iceberg).named({one.path for one in rewrite.replacements})
         return tuple(one.path for one in rewrite.replacements if not _is_same(files.get(one.path), known[one.path]))
 
     return changed
