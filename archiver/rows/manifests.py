@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from io import BytesIO
+from typing import cast
 
 from pyiceberg.avro.file import AvroFile
-from pyiceberg.io import FileIO
+from pyiceberg.io import FileIO, InputFile
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
@@ -36,12 +38,12 @@ def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     """Give the entries of a manifest that aren't deleted, with the sequence numbers and spec they inherit from it.
 
-    Raises the leaves of StorageError, also where the manifest ends before the entries that its list counts.
+    Raises the leaves of StorageError, also where the manifest is shorter than its list says.
     """
     found = 0
     try:
         with AvroFile[ManifestEntry](
-            io.new_input(manifest.manifest_path),
+            _whole(io, manifest),
             MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
             read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
@@ -55,13 +57,35 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         raise classified(error, verb="read", path=manifest.manifest_path) from error
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if found < counted:
-        raise StorageError(
-            "a manifest has fewer entries than its list counts, so files would be missed in silence: it was cut short; "
-            "restore it from a backup, or roll the table back to a snapshot without it",
-            file=manifest.manifest_path,
-            entries=found,
-            counted=counted,
-        )
+        raise _cut_short(manifest, entries=found, counted=counted)
+
+
+class _Held:
+    """Bytes as an input file, so far as AvroFile asks for one."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def open(self, seekable: bool = True) -> BytesIO:  # noqa: ARG002 - InputFile's
+        return BytesIO(self._content)
+
+
+def _whole(io: FileIO, manifest: ManifestFile) -> InputFile:
+    """The manifest in memory: the decoder doesn't notice where its input ends."""
+    with io.new_input(manifest.manifest_path).open() as stream:
+        content = stream.read()
+    if len(content) < manifest.manifest_length:
+        raise _cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
+    return cast("InputFile", _Held(content))
+
+
+def _cut_short(manifest: ManifestFile, **found: int) -> StorageError:
+    return StorageError(
+        "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore it "
+        "from a backup, or roll the table back to a snapshot without it",
+        file=manifest.manifest_path,
+        **found,
+    )
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:

@@ -13,6 +13,7 @@ import pytest
 
 from archiver.errors import BadSegment, ObjectMissing, ReplayError
 from archiver.replay.archive import TopicArchive
+from archiver.storage.parquet import ParquetFormat
 from tests.archiver.replay.lake import Lake
 
 
@@ -273,6 +274,25 @@ def test_watermarks(lake: Lake, archive: Any, filled: list[Any]):
     opened.refresh()
     assert opened.watermarks(0) == (1, 310)
     assert opened.watermarks(1) == (1, 60)
+
+
+class CountingFormat:
+    """Notes the files that are opened."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def open(self, objects: Any, path: str) -> Any:
+        self.opened.append(path)
+        return ParquetFormat().open(objects, path)
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_watermark_that_bounds_tell_opens_no_file(lake: Lake, archive: Any, first: int):
+    lake.add(archive.rows, archive.batch(rows_of(archive, range(first, first + 9))), first, first + 9)
+    counting = CountingFormat()
+    assert lake.archive(formats={"parquet": counting}).watermarks(0) == (first, first + 9)
+    assert counting.opened == []
 
 
 def test_watermarks_see_deletes(lake: Lake, filled: list[Any]):
