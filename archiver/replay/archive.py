@@ -6,6 +6,7 @@ Always the table's current snapshot, loaded again at `refresh`, and when a file 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -52,15 +53,18 @@ class TopicArchive:
         registry: Callable[[str], MappingSource] | None = None,
         formats: Mapping[str, SegmentFormat] = FORMATS,
         coercion: Coercion = NO_COERCION,
+        spill: Path | None = None,
     ) -> None:
         """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach.
 
-        `coercion` says where envelopes are added; without it records come back byte for byte.
+        `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
+        TopicStorage.
         """
         self.topic = topic
         self._tables = tables
         self._formats = formats
         self._coercion = coercion
+        self._spill = spill
         self._manifests = ManifestReader()
         self._lock = Lock()
         table = tables.load(topic)
@@ -137,6 +141,7 @@ class TopicArchive:
                 formats=self._formats,
                 mappings=self._mappings,
                 coercion=self._coercion,
+                spill=self._spill,
             ),
         )
 
@@ -156,4 +161,4 @@ def open_archive(config: Config, topic: str, tables: TableSource | None = None) 
         return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
 
     coercion = Coercion.of(config.topic(topic))
-    return TopicArchive(topic, source, registry=registry, coercion=coercion)
+    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=config.archive.spool)

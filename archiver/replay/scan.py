@@ -1,7 +1,7 @@
 """Records of one partition in the order of their offsets, from files in whatever order rewrites have left them.
 
 Files, and blocks within them, are opened when the stream reaches the least offset they can hold. Blocks that overlap no
-other are streamed; of those that do, rows are held until no unread block can hold an earlier one.
+other are streamed; of those that do, rows wait until no unread block can hold an earlier one, on disk if they are many.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from archiver.errors import ReplayError
-from archiver.rows.merge import merged, offsets_of, split_at
+from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.table_files import TableFile
+from archiver.rows.waiting import HELD_BYTES, Waiting
 from archiver.storage.segment import Block, RowRange
 
 
@@ -51,13 +52,22 @@ class PartitionScan:
     are never empty. Raises ReplayError where two rows claim one offset.
     """
 
-    def __init__(self, storage: TopicStorage, files: Iterable[TableFile], wanted: RowRange) -> None:
+    def __init__(
+        self,
+        storage: TopicStorage,
+        files: Iterable[TableFile],
+        wanted: RowRange,
+        *,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        """`held_bytes` is how much of what has to wait is kept in memory."""
         self._storage = storage
         self._wanted = wanted
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
         self._pending: list[_Unit] = []
         self._files = iter(files)
+        self._held = Waiting(storage.spill, held_bytes=held_bytes)
         self._push_file()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -67,28 +77,29 @@ class PartitionScan:
                 last = self._checked(batch, last)
                 yield batch
         finally:
+            self._held.close()
             for each in self._open:
                 each.file.close()
 
     def _ordered(self) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
+        held = self._held
         while self._pending:
             unit = heapq.heappop(self._pending)
-            ready, held = split_at(held, unit.low)
-            yield from merged(ready)
+            yield from held.below(unit.low)
             match unit.source:
                 case TableFile() as file:
-                    self._push_file()
                     self._open_file(file)
+                    self._push_file()
                 case (blocks, block):
                     batches = blocks.file.records(block, self._wanted)
                     is_alone = not held and (not self._pending or self._pending[0].low > unit.high)
                     if is_alone and block.is_sorted:
                         yield from batches
                     else:
-                        held.extend(batches)
+                        for batch in batches:
+                            held.add(batch)
                     blocks.done_with_one()
-        yield from merged(held)
+        yield from held.below()
 
     def _push_file(self) -> None:
         """Have the next file among the pending: those after it can't hold earlier offsets."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,8 @@ from schema_mapping import names
 class TopicStorage:
     """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows.
 
-    `coercion` says where envelopes are added; without it records come back byte for byte.
+    `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is where records that
+    have to wait for others are put aside, if it can be written to.
     """
 
     deletes: DeleteFiles
@@ -33,6 +35,7 @@ class TopicStorage:
     formats: Mapping[str, SegmentFormat]
     mappings: KnownMappings
     coercion: Coercion = NO_COERCION
+    spill: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

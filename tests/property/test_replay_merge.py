@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.rows.merge import merged, offsets_of, sorted_by_offset, split_at
+from archiver.rows.waiting import Waiting
 
 
 def batch(offsets: list[int]) -> pa.RecordBatch:
@@ -43,3 +44,22 @@ def test_splitting_loses_nothing(batches: list[pa.RecordBatch], frontier: int):
     assert all(offsets_of(each)[-1] < frontier for each in below)
     assert all(offsets_of(each)[0] >= frontier for each in rest)
     assert len(rows(below)) + len(rows(rest)) == len(rows(batches))
+
+
+@pytest.mark.parametrize("held", [0, 300, 1 << 20])
+@pytest.mark.parametrize("fan_in", [2, 3])
+@given(batches=scattered(), frontiers=st.lists(st.integers(0, 310), max_size=3))
+def test_waiting_in_runs_on_disk_is_sorting(
+    batches: list[pa.RecordBatch], frontiers: list[int], *, held: int, fan_in: int
+):
+    waiting = Waiting(held_bytes=held, fan_in=fan_in)
+    expected = sorted(rows(batches), key=lambda row: row["offset"])
+    found = []
+    for number, each in enumerate(batches):
+        waiting.add(each)
+        for frontier in frontiers[number : number + 1]:
+            least = [int(offsets_of(later)[0]) for later in batches[number + 1 :]]
+            found += rows(list(waiting.below(min([frontier, *least]))))
+    found += rows(list(waiting.below()))
+    assert found == expected
+    assert not waiting

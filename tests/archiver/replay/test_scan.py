@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+import resource
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archiver.errors import BadSegment, ObjectMissing, ReplayError
+from archiver.errors import BadSegment, ObjectMissing, ReplayError, StorageError
 from archiver.replay.archive import TopicArchive
+from archiver.replay.plan import select
+from archiver.replay.scan import PartitionScan
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import RowRange
 from tests.archiver.replay.lake import Lake
 
 
@@ -147,6 +152,54 @@ class Known:
 
     def row_mapping(self, version: int) -> Any:
         return self.rows.get(version)
+
+
+HELD = 1 << 20
+
+
+def scanned(archive: TopicArchive) -> PartitionScan:
+    snapshot, wanted = archive.snapshot, RowRange(partition=0)
+    return PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, held_bytes=HELD)
+
+
+@pytest.fixture
+def shuffled(lake: Lake, archive: Any, tmp_path: Path) -> TopicArchive:
+    """40 MiB of records, of which every row group has offsets from everywhere."""
+    noise = random.Random(1)
+    rows = [archive.row(offset=offset, value=noise.randbytes(4_096)) for offset in range(10_000)]
+    lake.add(archive.rows, archive.batch(rows), 0, 10_000)
+    lake.rewrite(REWRITES["shuffled"], row_group_size=500)
+    (tmp_path / "spill").mkdir()
+    return lake.archive(registry=lambda _: Known(archive.rows), spill=tmp_path / "spill")
+
+
+def test_records_that_have_to_wait_are_put_aside(shuffled: TopicArchive, tmp_path: Path):
+    before = pa.total_allocated_bytes()
+    most, offsets = 0, []
+    for batch in scanned(shuffled):
+        assert offsets or any("spill" in str(each) for each in open_files())
+        most = max(most, pa.total_allocated_bytes() - before)
+        offsets += batch["offset"].to_pylist()
+        assert not list((tmp_path / "spill").iterdir()), "nobody else can open it, and a kill leaves nothing"
+    assert offsets == list(range(10_000))
+    assert most < 24 << 20
+    assert not any("spill" in str(each) for each in open_files())
+
+
+def open_files() -> Iterator[Path]:
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield each.readlink()
+
+
+def test_no_room_to_put_records_aside_is_an_error(shuffled: TopicArchive):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 * HELD, hard))
+    try:
+        with pytest.raises(StorageError, match=r"can't be put aside.*folder=.*spill"):
+            list(scanned(shuffled))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_mapping_that_nobody_knows_is_an_error(lake: Lake, filled: list[Any]):

@@ -1,0 +1,96 @@
+"""Sorted batches put aside in a file of their own, and read back one at a time.
+
+The file has no name: nobody else can open it, and it is gone with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from archiver.errors import StorageError
+
+PIECE_BYTES = 1 << 20
+"""Of a run, this much is in memory while it is read."""
+
+
+class Run:
+    """Batches in ascending order of offset, the first of what is left in `head`; None where nothing is."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None) -> None:
+        """Write the batches, at least one, to a file in `folder`; in the system's temporary one where that can't be."""
+        self._folder = _usable(folder)
+        self._left = 0
+        with self._errors():
+            self._file: IO[bytes] = tempfile.TemporaryFile(dir=self._folder, prefix="archiver-")  # noqa: SIM115
+        try:
+            with self._errors():
+                self._write(batches)
+                self._file.seek(0)
+                self._reader = pa.ipc.open_stream(self._file)
+            self.head: pa.RecordBatch | None = None
+            self.advance()
+        except BaseException:
+            with suppress(OSError):  # what couldn't be written can't be flushed either
+                self._file.close()
+            raise
+
+    @property
+    def has_more(self) -> bool:
+        """Whether batches come after the head."""
+        return self._left > 0
+
+    def advance(self) -> None:
+        """Have the next batch as the head; close the file at the end."""
+        if not self._left:
+            self.close()
+            return
+        with self._errors():
+            self.head = self._reader.read_next_batch()
+        self._left -= 1
+
+    def close(self) -> None:
+        """Drop what is left."""
+        self.head, self._left = None, 0
+        self._file.close()
+
+    def _write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        pieces = _pieces(batches)
+        first = next(pieces)
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_stream(self._file, first.schema, options=options) as writer:
+            for piece in chain((first,), pieces):
+                writer.write_batch(piece)
+                self._left += 1
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise StorageError(
+                "records that have to wait for others can't be put aside: give the folder room, or set [archive] spool "
+                "to one that has it",
+                folder=str(self._folder),
+                cause=str(error),
+            ) from error
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = max(1, batch.num_rows * PIECE_BYTES // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _usable(folder: Path | None) -> Path:
+    if folder is not None and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+        return folder
+    return Path(tempfile.gettempdir())

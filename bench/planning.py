@@ -1,0 +1,119 @@
+"""How long planning takes, and how much memory, in a table of very many files.
+
+Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; for the numbers in README.md
+1,000,000). Manifests are made up (`many_files`), entries as wide as those of a table with metrics of 69 columns, and
+read from a local folder. Each side has a process of its own: `entries` holds what pyiceberg reads, as any plan through
+it does (asked for with `--entries`; it takes 31 KiB a file), `columns` is the archiver's. Peaks are of resident memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from many_files import DAY, DAY_MICROS, PARTITIONS, ROWS, many_files
+from pyiceberg.table import Table
+
+from archiver.replay.plan import TopicSnapshot, high_watermark, low_watermark, select
+from archiver.rows.table_files import ManifestReader
+from archiver.storage.segment import RowRange
+
+
+def timed(name: str, call: Callable[[], Any]) -> Any:
+    """Call, and print how long it took."""
+    started, used = time.perf_counter(), time.process_time()
+    found = call()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
+    print(f"  {name:<46} {seconds:>9.3f} s {cpu:>9.3f} s CPU {peak:>8,.0f} MiB peak", flush=True)
+    return found
+
+
+def columns(table: Table, grown: Table, files: int) -> None:
+    """The archiver's planning."""
+    reader = ManifestReader()
+    timed("imports alone", lambda: None)
+    found = timed("cold: every manifest read", lambda: reader.files(table))
+    print(f"  {found.columns.get_total_buffer_size() / len(found):.0f} bytes a file kept")
+    again = timed("refresh: one manifest of many is new", lambda: reader.files(grown))
+    snapshot = TopicSnapshot(snapshot_id=1, files=again, next_offsets={}, storage=None)  # type: ignore[arg-type]
+    last = files // PARTITIONS
+    middle = last // 2 * ROWS
+    noon = (DAY * DAY_MICROS + last // 2 * 10**6) // 1_000
+
+    def planned(**asked: int) -> int:
+        return sum(1 for _ in select(again, RowRange(partition=7, **asked)))
+
+    assert timed("a range of offsets in one file", lambda: planned(start_offset=middle, end_offset=middle + 9)) == 1
+    assert (
+        timed("a range of offsets in a hundred", lambda: planned(start_offset=middle, end_offset=middle + 99_001))
+        == 100
+    )
+    assert timed("from a time on: the first file", lambda: _first(again, noon)).endswith(".parquet")
+    timed("partitions", lambda: snapshot.partitions)
+    timed("low and high watermark", lambda: (low_watermark(snapshot, 7), high_watermark(snapshot, 7)))
+    timed(
+        "a hundred plans",
+        lambda: [planned(start_offset=each, end_offset=each + 9) for each in range(0, 100 * ROWS, ROWS)],
+    )
+    every = timed("every file of one partition, one by one", planned)
+    assert every == len(again) // PARTITIONS, every
+
+
+def _first(files: Any, timestamp: int) -> str:
+    return str(next(select(files, RowRange(partition=7, min_timestamp=timestamp))).path)
+
+
+def entries(table: Table) -> None:
+    """What pyiceberg gives for a snapshot's manifests, all held."""
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    read = timed(
+        "cold: every manifest read",
+        lambda: [each.fetch_manifest_entry(table.io) for each in snapshot.manifests(table.io)],
+    )
+    print(f"  {sum(map(len, read)):,} entries")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Planning among many files")
+    parser.add_argument("files", type=int, nargs="?", default=100_000)
+    parser.add_argument("manifest_files", type=int, nargs="?", default=5_000)
+    parser.add_argument("--entries", action="store_true", help="read them as pyiceberg does, too")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="archiver-planning-") as folder:
+        started = time.perf_counter()
+        listed = many_files(Path(folder), range(options.files), manifest_files=options.manifest_files)
+        table = listed.table()
+        size = sum(each.manifest_length for each in listed.manifests)
+        fresh = range(options.files, options.files + options.manifest_files)
+        more = many_files(Path(folder), fresh, manifest_files=options.manifest_files)
+        listed.manifests += more.manifests
+        grown = listed.table()
+        print(
+            f"{options.files:,} files in {len(listed.manifests) - 1:,} manifests, {size / options.files:,.0f} bytes an "
+            f"entry, written in {time.perf_counter() - started:.0f} s"
+        )
+        spawned = multiprocessing.get_context("spawn")
+        sides: dict[str, tuple[Any, ...]] = {"columns": (columns, table, grown, options.files)}
+        if options.entries:
+            sides["entries"] = (entries, table)
+        for name, (run, *arguments) in sides.items():
+            print(name, flush=True)
+            process = spawned.Process(target=run, args=tuple(arguments))
+            process.start()
+            process.join()
+
+
+if __name__ == "__main__":
+    main()
