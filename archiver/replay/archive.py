@@ -31,6 +31,7 @@ from archiver.rows.mappings import (
 )
 from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import TopicStorage
+from archiver.rows.plan_cache import PlanCache
 from archiver.rows.table_files import ManifestReader
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
@@ -54,18 +55,19 @@ class TopicArchive:
         formats: Mapping[str, SegmentFormat] = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
+        cache: PlanCache | None = None,
     ) -> None:
         """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach.
 
         `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
-        TopicStorage.
+        TopicStorage, `cache` has what earlier processes read of manifests.
         """
         self.topic = topic
         self._tables = tables
         self._formats = formats
         self._coercion = coercion
         self._spill = spill
-        self._manifests = ManifestReader()
+        self._manifests = ManifestReader(cache=cache)
         self._lock = Lock()
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
@@ -161,4 +163,5 @@ def open_archive(config: Config, topic: str, tables: TableSource | None = None) 
         return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
 
     coercion = Coercion.of(config.topic(topic))
-    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=config.archive.spool)
+    spool = config.archive.spool
+    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))

@@ -19,13 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 
 from archiver.errors import StorageError
 from archiver.rows import file_columns as columns
 from archiver.rows.delete_index import DeleteIndex, without_metrics
 from archiver.rows.manifests import live_entries, manifests_of
+from archiver.rows.plan_cache import PlanCache
 
 READERS = 8
 
@@ -143,10 +144,11 @@ class _Manifest:
 class ManifestReader:
     """Reads a table's manifests, each once. Not for use by two threads at a time.
 
-    `counted` are ids of columns whose null counts are kept too.
+    `counted` are ids of columns whose null counts are kept too; `cache` has what earlier processes read.
     """
 
     counted: frozenset[int] = frozenset()
+    cache: PlanCache | None = None
     _read: dict[str, _Manifest] = field(default_factory=dict)
     _last: tuple[str, TableFiles] | None = None
 
@@ -165,16 +167,27 @@ class ManifestReader:
             del self._read[path]
         fresh = [manifest for path, manifest in wanted.items() if path not in self._read]
         with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
-            for manifest, read in zip(
-                fresh, pool.map(partial(_read_manifest, table.io, self.counted), fresh), strict=True
-            ):
+            for manifest, read in zip(fresh, pool.map(partial(self._manifest, table.io), fresh), strict=True):
                 self._read[manifest.manifest_path] = read
+        if fresh and self.cache is not None:
+            self.cache.forget_unused()
         kept = [self._read[path] for path in wanted]
         return TableFiles(
             (batch for each in kept for batch in each.files),
             columns.columns_of(self.counted),
             DeleteIndex((entry for each in kept for entry in each.deletes), table.specs()),
         )
+
+    def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
+        if self.cache is None or manifest.content != ManifestContent.DATA:
+            return _read_manifest(io, self.counted, manifest)
+        known = self.cache.find(manifest, self.counted)
+        if known is not None:
+            return _Manifest(files=known, deletes=())
+        read = _read_manifest(io, self.counted, manifest)
+        if not read.deletes:
+            self.cache.keep(manifest, self.counted, read.files)
+        return read
 
 
 def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) -> _Manifest:

@@ -17,6 +17,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.rows.plan_cache import PlanCache
 from archiver.rows.table_files import ManifestReader
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
@@ -114,7 +115,7 @@ class Reprocess:
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
         """Settle what an earlier run left, and have registry and journal know the columns; nothing in a dry run."""
-        manifests = ManifestReader(error_columns(archived.table))
+        manifests = ManifestReader(error_columns(archived.table), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         if not self._dry_run:
             settle_rewrites(archived.topic, registry, catalog, manifests, journal)
