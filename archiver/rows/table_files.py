@@ -150,6 +150,7 @@ class ManifestReader:
     counted: frozenset[int] = frozenset()
     cache: PlanCache | None = None
     _read: dict[str, _Manifest] = field(default_factory=dict)
+    _deletes: tuple[frozenset[str], DeleteIndex] = (frozenset(), DeleteIndex((), {}))
     _last: tuple[str, TableFiles] | None = None
 
     def files(self, table: Table) -> TableFiles:
@@ -171,12 +172,19 @@ class ManifestReader:
                 self._read[manifest.manifest_path] = read
         if fresh and self.cache is not None:
             self.cache.forget_unused()
-        kept = [self._read[path] for path in wanted]
         return TableFiles(
-            (batch for each in kept for batch in each.files),
+            (batch for path in wanted for batch in self._read[path].files),
             columns.columns_of(self.counted),
-            DeleteIndex((entry for each in kept for entry in each.deletes), table.specs()),
+            self._index(table),
         )
+
+    def _index(self, table: Table) -> DeleteIndex:
+        """The index of all delete files that were read; the one there is, where they are the same."""
+        deletes = {path: each.deletes for path, each in self._read.items() if each.deletes}
+        if deletes.keys() != self._deletes[0]:
+            entries = (entry for each in deletes.values() for entry in each)
+            self._deletes = frozenset(deletes), DeleteIndex(entries, table.specs())
+        return self._deletes[1]
 
     def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
         if self.cache is None or manifest.content != ManifestContent.DATA:
