@@ -17,22 +17,22 @@ import pyarrow as pa
 
 from archiver.errors import StorageError
 
-PIECE_BYTES = 1 << 20
-"""Of a run, this much is in memory while it is read."""
-
 
 class Run:
     """Batches in ascending order of offset, the first of what is left in `head`; None where nothing is."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None) -> None:
-        """Write the batches, at least one, to a file in `folder`; in the system's temporary one where that can't be."""
+    def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None, *, piece_bytes: int) -> None:
+        """Write the batches, at least one, to a file in `folder`; in the system's temporary one where that can't be.
+
+        They are cut into pieces of about `piece_bytes`, of which one is in memory while the run is read.
+        """
         self._folder = _usable(folder)
         self._left = 0
         with self._errors():
             self._file: IO[bytes] = tempfile.TemporaryFile(dir=self._folder, prefix="archiver-")  # noqa: SIM115
         try:
             with self._errors():
-                self._write(batches)
+                self._write(_pieces(batches, piece_bytes))
                 self._file.seek(0)
                 self._reader = pa.ipc.open_stream(self._file)
             self.head: pa.RecordBatch | None = None
@@ -61,8 +61,7 @@ class Run:
         self.head, self._left = None, 0
         self._file.close()
 
-    def _write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        pieces = _pieces(batches)
+    def _write(self, pieces: Iterator[pa.RecordBatch]) -> None:
         first = next(pieces)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_stream(self._file, first.schema, options=options) as writer:
@@ -83,9 +82,9 @@ class Run:
             ) from error
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = max(1, batch.num_rows * PIECE_BYTES // max(1, batch.nbytes))
+        rows = max(1, batch.num_rows * piece_bytes // max(1, batch.nbytes))
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 

@@ -16,6 +16,9 @@ from archiver.rows.spill import Run
 HELD_BYTES = 128 << 20
 FAN_IN = 16
 """Runs that are merged into a larger one: no more of each size are open at a time."""
+PIECES = 128
+"""Into so many a run of `held_bytes` is cut."""
+LEAST_PIECE = 64 << 10
 
 
 class Waiting:
@@ -25,6 +28,7 @@ class Waiting:
         """`folder` is where runs are written, if it can be written to."""
         self._folder = folder
         self._held_bytes = held_bytes
+        self._piece_bytes = max(LEAST_PIECE, held_bytes // PIECES)
         self._fan_in = fan_in
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
@@ -38,7 +42,7 @@ class Waiting:
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes > self._held_bytes:
-            run = Run(merged(self._batches), self._folder)
+            run = self._run(merged(self._batches))
             self._batches, self._bytes = [], 0
             self._keep(run, 0)
 
@@ -65,13 +69,16 @@ class Waiting:
     def _runs(self) -> Iterator[Run]:
         return (run for level in self._levels for run in level if run.head is not None)
 
+    def _run(self, batches: Iterable[pa.RecordBatch]) -> Run:
+        return Run(batches, self._folder, piece_bytes=self._piece_bytes)
+
     def _keep(self, run: Run, level: int) -> None:
         if level == len(self._levels):
             self._levels.append([])
         here = [each for each in self._levels[level] if each.head is not None]
         self._levels[level] = [*here, run]
         if len(self._levels[level]) == self._fan_in:
-            larger = Run(_all_of(self._levels[level]), self._folder)
+            larger = self._run(_all_of(self._levels[level]))
             self._levels[level] = []
             self._keep(larger, level + 1)
 

@@ -162,27 +162,34 @@ def scanned(archive: TopicArchive) -> PartitionScan:
     return PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, held_bytes=HELD)
 
 
+DEALT = {
+    "shuffled": REWRITES["shuffled"],
+    "in twenty files": lambda table: [table.take(pa.array(range(each, table.num_rows, 20))) for each in range(20)],
+}
+
+
 @pytest.fixture
-def shuffled(lake: Lake, archive: Any, tmp_path: Path) -> TopicArchive:
+def scattered(lake: Lake, archive: Any, tmp_path: Path, request: pytest.FixtureRequest) -> TopicArchive:
     """40 MiB of records, of which every row group has offsets from everywhere."""
     noise = random.Random(1)
-    rows = [archive.row(offset=offset, value=noise.randbytes(4_096)) for offset in range(10_000)]
-    lake.add(archive.rows, archive.batch(rows), 0, 10_000)
-    lake.rewrite(REWRITES["shuffled"], row_group_size=500)
+    rows = [archive.row(offset=offset, value=noise.randbytes(16_384)) for offset in range(2_500)]
+    lake.add(archive.rows, archive.batch(rows), 0, 2_500)
+    lake.rewrite(DEALT[request.param], row_group_size=125)
     (tmp_path / "spill").mkdir()
     return lake.archive(registry=lambda _: Known(archive.rows), spill=tmp_path / "spill")
 
 
-def test_records_that_have_to_wait_are_put_aside(shuffled: TopicArchive, tmp_path: Path):
+@pytest.mark.parametrize("scattered", DEALT, indirect=True)
+def test_records_that_have_to_wait_are_put_aside(scattered: TopicArchive, tmp_path: Path):
     before = pa.total_allocated_bytes()
     most, offsets = 0, []
-    for batch in scanned(shuffled):
+    for batch in scanned(scattered):
         assert offsets or any("spill" in str(each) for each in open_files())
         most = max(most, pa.total_allocated_bytes() - before)
         offsets += batch["offset"].to_pylist()
         assert not list((tmp_path / "spill").iterdir()), "nobody else can open it, and a kill leaves nothing"
-    assert offsets == list(range(10_000))
-    assert most < 24 << 20
+    assert offsets == list(range(2_500))
+    assert most < 16 << 20
     assert not any("spill" in str(each) for each in open_files())
 
 
@@ -192,12 +199,13 @@ def open_files() -> Iterator[Path]:
             yield each.readlink()
 
 
-def test_no_room_to_put_records_aside_is_an_error(shuffled: TopicArchive):
+@pytest.mark.parametrize("scattered", ["shuffled"], indirect=True)
+def test_no_room_to_put_records_aside_is_an_error(scattered: TopicArchive):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8 * HELD, hard))
     try:
         with pytest.raises(StorageError, match=r"can't be put aside.*folder=.*spill"):
-            list(scanned(shuffled))
+            list(scanned(scattered))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
