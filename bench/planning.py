@@ -1,11 +1,11 @@
 """How long planning takes, and how much memory, in a table of very many files.
 
-Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; for the numbers in README.md
-1,000,000). Manifests are made up (`many_files`), entries as wide as those of a table with metrics of 69 columns, and
-read from a local folder. Each side has a process of its own: `columns` is the archiver's planning in the first process
-that meets the table, `columns again` in the next one, which finds what the first kept on disk; `entries` holds what
-pyiceberg reads, as any plan through it does (with `--entries` only, for it takes 15 KiB a file and more). Peaks are of
-resident memory; a process has some 175 MiB when it has imported everything.
+Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; at least 20,000 files; for the
+numbers in README.md 1,000,000). Manifests are made up (`tables.many_files`), entries as wide as those of a table with
+metrics of 69 columns, and read from a local folder. Each side has a process of its own: `columns` is the archiver's
+planning in the first process that meets the table, `columns again` in the next one, which finds what the first kept on
+disk; `entries` holds what pyiceberg reads, as any plan through it does (with `--entries` only: it takes 15 KiB a file
+and more). Peaks are of resident memory; a process has some 175 MiB when it has imported everything.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from many_files import DAY, DAY_MICROS, PARTITIONS, ROWS, many_files
 from pyiceberg.table import Table
+from tables.many_files import DAY, DAY_MICROS, PARTITIONS, ROWS, many_files
 
 from archiver.replay.plan import TopicSnapshot, high_watermark, low_watermark, select
 from archiver.rows.plan_cache import PlanCache
@@ -117,6 +117,8 @@ def main() -> None:
             process = spawned.Process(target=run, args=tuple(arguments))
             process.start()
             process.join()
+            if process.exitcode:
+                sys.exit(process.exitcode)
 
 
 if __name__ == "__main__":

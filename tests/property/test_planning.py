@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan, Or
 from pyiceberg.manifest import DataFile, ManifestEntryStatus
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 
 from archiver.replay.plan import select
@@ -17,6 +21,7 @@ from archiver.storage.segment import RowRange
 from tests.archiver.rows.listed_table import SPECS, TIMES, ListedTable, data_file, position_deletes
 
 PLACES = {0: [[1], [2], [None]], 1: [[]], 2: [[1, 0], [1, 1], [2, None]]}
+TIME_COLUMNS = [("kafka.event_timestamp", 1_000), ("kafka.append_timestamp", 1_000), ("kafka.raw_timestamp", 1)]
 PATHS = [f"file:///data/{number}" for number in range(30)]
 
 
@@ -25,19 +30,30 @@ def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int] | None]:
     return st.none() | known
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a manifest of the table is to hold."""
+
+    files: list[DataFile]
+    spec: PartitionSpec
+    sequence: int
+    deletes: bool
+    status: ManifestEntryStatus
+
+
 @st.composite
-def tables(draw: st.DrawFn) -> ListedTable:
+def manifests(draw: st.DrawFn) -> list[Manifest]:
     """Manifests of data files and of position deletes, under three specs, with sequence numbers in any order."""
-    listed = ListedTable(Path(tempfile.mkdtemp(prefix="planning-")))
+    found = []
     paths = iter(draw(st.permutations(PATHS)))
-    for _ in range(draw(st.integers(1, 5))):
+    for _ in range(draw(st.integers(1, 4))):
         spec = draw(st.sampled_from(SPECS))
         place = st.sampled_from(PLACES[spec.spec_id])
         deletes = draw(st.booleans())
         files: list[DataFile] = []
-        for path in (next(paths) for _ in range(draw(st.integers(1, 4)))):
+        for path in (next(paths) for _ in range(draw(st.integers(1, 3)))):
             if deletes:
-                spoken_of = st.tuples(st.sampled_from(PATHS), st.sampled_from(PATHS)).map(
+                spoken_of = st.lists(st.sampled_from(PATHS), min_size=2, max_size=2).map(
                     lambda two: (min(two), max(two))
                 )
                 files.append(position_deletes(path, draw(place), of=draw(st.none() | spoken_of)))
@@ -46,8 +62,18 @@ def tables(draw: st.DrawFn) -> ListedTable:
             partitions, offsets = draw(pairs(0, 3)), draw(pairs(0, 40))
             files.append(data_file(path, draw(place), partitions=partitions, offsets=offsets, times=draw(times)))
         status = draw(st.sampled_from(ManifestEntryStatus))
-        listed.add(files, spec=spec, sequence=draw(st.integers(1, 9)), deletes=deletes, status=status)
-    return listed
+        sequence = draw(st.integers(1, 9))
+        found.append(Manifest(files=files, spec=spec, sequence=sequence, deletes=deletes, status=status))
+    return found
+
+
+@contextmanager
+def table_of(manifests: list[Manifest]) -> Iterator[Table]:
+    with tempfile.TemporaryDirectory(prefix="planning-") as folder:
+        listed = ListedTable(Path(folder))
+        for one in manifests:
+            listed.add(one.files, spec=one.spec, sequence=one.sequence, deletes=one.deletes, status=one.status)
+        yield listed.table()
 
 
 def judged(table: Table, wanted: BooleanExpression | None = None) -> dict[str, list[str]]:
@@ -55,49 +81,36 @@ def judged(table: Table, wanted: BooleanExpression | None = None) -> dict[str, l
     return {task.file.file_path: sorted(each.file_path for each in task.delete_files) for task in scan.plan_files()}
 
 
-@given(listed=tables())
-def test_files_and_what_is_deleted_of_them(listed: ListedTable) -> None:
-    table = listed.table()
-    files = ManifestReader().files(table)
-    found = {file.path: [each.file_path for each in file.position_deletes] for file in files}
-    assert found == judged(table)
+@given(manifests=manifests())
+def test_files_and_what_is_deleted_of_them(manifests: list[Manifest]) -> None:
+    with table_of(manifests) as table:
+        files = ManifestReader().files(table)
+        found = {file.path: [each.file_path for each in file.position_deletes] for file in files}
+        assert found == judged(table)
     assert len(files) == len(found)
-    assert {path: file.path for path, file in files.named(PATHS[::2]).items()} == {
-        path: path for path in found if path in PATHS[::2]
-    }
+    assert files.named(PATHS[::2]).keys() == found.keys() & set(PATHS[::2])
 
 
 @given(
-    listed=tables(),
+    manifests=manifests(),
     partition=st.integers(0, 3),
     start=st.integers(0, 40),
     length=st.integers(0, 40),
     since=st.none() | st.integers(0, 9),
 )
-def test_files_of_a_range(listed: ListedTable, partition: int, start: int, length: int, since: int | None) -> None:
-    table = listed.table()
+def test_files_of_a_range(
+    manifests: list[Manifest], *, partition: int, start: int, length: int, since: int | None
+) -> None:
     wanted: BooleanExpression = And(
         EqualTo("kafka.partition", partition),
         GreaterThanOrEqual("kafka.offset", start),
         LessThan("kafka.offset", start + length),
     )
     if since is not None:
-        # compared as numbers: a text in milliseconds would be pyiceberg's to parse
-        late = [GreaterThanOrEqual(name, since * unit) for name, unit in _TIME_COLUMNS]
-        wanted = And(wanted, Or(*late))
-    found = list(
-        select(
-            ManifestReader().files(table),
-            RowRange(partition=partition, start_offset=start, end_offset=start + length, min_timestamp=since),
-        )
-    )
-    assert {file.path for file in found} == judged(table, wanted).keys()
+        wanted = And(wanted, Or(*(GreaterThanOrEqual(name, since * unit) for name, unit in TIME_COLUMNS)))
+    asked = RowRange(partition=partition, start_offset=start, end_offset=start + length, min_timestamp=since)
+    with table_of(manifests) as table:
+        found = list(select(ManifestReader().files(table), asked))
+        assert {file.path for file in found} == judged(table, wanted).keys()
     lows = [file.offsets.low if file.offsets else -1 for file in found]
     assert lows == sorted(lows)
-
-
-_TIME_COLUMNS = [
-    ("kafka.event_timestamp", 1_000),
-    ("kafka.append_timestamp", 1_000),
-    ("kafka.raw_timestamp", 1),
-]
