@@ -10,7 +10,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.delete_file_index import PATH_FIELD_ID, DeleteFileIndex
 from pyiceberg.typedef import Record
 
-from archiver.rows.file_columns import place_of
+from archiver.rows.file_columns import as_text, values_of
 
 
 class DeleteIndex:
@@ -22,7 +22,7 @@ class DeleteIndex:
         self._unpartitioned = {spec_id for spec_id, spec in specs.items() if spec.is_unpartitioned()}
         for entry in entries:
             file = entry.data_file
-            place = place_of(file.partition)
+            place = as_text(values_of(file.partition))
             if file.content == DataFileContent.POSITION_DELETES:
                 self._positions.add_delete_file(entry, partition_key=Record(place))
             else:

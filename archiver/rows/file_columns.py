@@ -6,7 +6,6 @@ A bound is null where the manifest doesn't say; of a pair both are, or neither.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -47,9 +46,10 @@ COLUMNS: Final = pa.schema(
         pa.field(LATEST, pa.int64()),
     ]
 )
-"""`place` is the partition's values as `place_of` writes them; `latest` as TableFile has it."""
+"""`place` is the partition's values as `as_text` writes them; `latest` as TableFile has it."""
 
 PIECE_ROWS = 8192
+_LENGTHS: Final = (4, 8)
 _TIMES: Final = (
     (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
     (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
@@ -73,9 +73,13 @@ def nulls_of(field_id: int) -> str:
 def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
     """Turn entries of data files into batches of these columns; one entry is held at a time."""
     schema = columns_of(counted)
+    identifiers = sorted(counted)
+    places: dict[tuple[object, ...], str] = {}
     rows: list[tuple[Any, ...]] = []
     for entry in entries:
-        rows.append(_row(entry, sorted(counted)))
+        values = values_of(entry.data_file.partition)
+        place = places.get(values) or places.setdefault(values, as_text(values))
+        rows.append(_row(entry, place, identifiers))
         if len(rows) == PIECE_ROWS:
             yield _batch(rows, schema)
             rows = []
@@ -83,9 +87,14 @@ def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Ite
         yield _batch(rows, schema)
 
 
-def place_of(partition: Record) -> str:
-    """A partition's values as text: equal where the values are."""
-    return json.dumps([partition[index] for index in range(len(partition))], default=repr)
+def values_of(partition: Record) -> tuple[object, ...]:
+    """A partition's values."""
+    return tuple(partition[index] for index in range(len(partition)))
+
+
+def as_text(values: tuple[object, ...]) -> str:
+    """A partition's values as text: equal where they are."""
+    return json.dumps(values, default=repr)
 
 
 def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
@@ -94,7 +103,7 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(entry: ManifestEntry, counted: list[int]) -> tuple[Any, ...]:
+def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...]:
     file = entry.data_file
     lower, upper, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
     return (
@@ -104,7 +113,7 @@ def _row(entry: ManifestEntry, counted: list[int]) -> tuple[Any, ...]:
         file.file_size_in_bytes,
         entry.sequence_number or 0,
         file.spec_id,
-        place_of(file.partition),
+        place,
         *_bounds(lower, upper, PARTITION_ID),
         *_bounds(lower, upper, OFFSET_ID),
         _latest(file, upper, nulls),
@@ -131,7 +140,4 @@ def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> i
 
 def _number(bound: bytes | None) -> int | None:
     """Read an int's, long's or timestamp's bound: a promoted column may still have the shorter one."""
-    if bound is None:
-        return None
-    value: int = struct.unpack("<i" if len(bound) == struct.calcsize("<i") else "<q", bound)[0]
-    return value
+    return int.from_bytes(bound, "little", signed=True) if bound is not None and len(bound) in _LENGTHS else None
