@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +19,7 @@ from archiver.errors import LocalStackError
 from archiver.local import LocalStack
 from archiver.local.java import find_java
 from archiver.local.stack import PARTS
+from tests.embedded import embedded
 from tests.stack import Stack
 
 if TYPE_CHECKING:
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
 
 CHOICE = os.environ.get("ARCHIVER_TEST_STACK", "embedded")
 _FOLDER = "stack"
-_GUARD = """
-import os, sys
-sys.stdin.read()
-if os.path.exists(sys.argv[1]):
-    from archiver.local import LocalStack
-    LocalStack(sys.argv[1]).down()
-"""
 
 
 def pytest_report_header() -> list[str]:
@@ -56,7 +48,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         case "embedded":
             base = tmp_path_factory.getbasetemp()
             is_worker = "PYTEST_XDIST_WORKER" in os.environ
-            with _embedded((base.parent if is_worker else base) / _FOLDER, ends_here=not is_worker) as local:
+            with embedded((base.parent if is_worker else base) / _FOLDER, ends_here=not is_worker) as local:
                 yield Stack(local.up(), scratch)
         case "docker":
             from tests.stack_docker import docker_endpoints
@@ -81,27 +73,6 @@ def engine(stack: Stack) -> Iterator[SparkEngine]:
         yield started
 
 
-@contextmanager
-def _embedded(folder: Path, *, ends_here: bool) -> Iterator[LocalStack]:
-    local = LocalStack(folder)
-    if not ends_here:
-        yield local
-        return
-    with _guard(folder):
-        try:
-            yield local
-        finally:
-            local.down()
-
-
-@contextmanager
-def _guard(folder: Path) -> Iterator[None]:
-    """Whatever kills this process, its pipe closes, and the guard stops the stack."""
-    command = [sys.executable, "-c", _GUARD, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
-        yield
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Under xdist, end the stack that workers share after the last of them."""
@@ -109,5 +80,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_controller and CHOICE == "embedded":
         folder: Path = config._tmp_path_factory.getbasetemp() / _FOLDER
         shared = ExitStack()
-        shared.enter_context(_embedded(folder, ends_here=True))
+        shared.enter_context(embedded(folder))
         config.add_cleanup(shared.close)

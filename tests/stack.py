@@ -83,9 +83,10 @@ class Stack:
         return load_catalog("stack", **self.endpoints.catalog_properties)
 
     def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
-        """Create a topic and return its name."""
+        """Create a topic, on every broker of a cluster, and return its name."""
         name = name or unique("topic")
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        copies = self.bootstrap_servers.count(",") + 1
+        new = NewTopic(name, num_partitions=partitions, replication_factor=copies, config=dict(config or {}))
         self.admin.create_topics([new], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
         return name
 

@@ -23,7 +23,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 
 
 @local_app.command()
-def up(directory: Directory, as_json: AsJson = False) -> None:
+def up(
+    directory: Directory,
+    as_json: AsJson = False,
+    brokers: Annotated[
+        int | None, typer.Option("--brokers", help="Nodes of Kafka in a new stack: 1, the default, or 3, a cluster.")
+    ] = None,
+) -> None:
     """Start what does not run yet and write DIR/archiver.toml; the servers stay up after this command."""
     from archiver.local import LocalStack
     from archiver.local.progress import followed
@@ -31,7 +37,7 @@ def up(directory: Directory, as_json: AsJson = False) -> None:
 
     stack = LocalStack(directory)
     with followed(Console(stderr=True)) as progress:
-        done = stack.ensure(progress)
+        done = stack.ensure(progress, brokers=brokers)
     if as_json:
         typer.echo(_document({"started": list(done.started), "endpoints": done.endpoints.public()}))
         return
@@ -41,17 +47,22 @@ def up(directory: Directory, as_json: AsJson = False) -> None:
 
 
 @local_app.command()
-def down(directory: Directory, as_json: AsJson = False) -> None:
+def down(
+    directory: Directory,
+    parts: Annotated[list[str] | None, typer.Argument(help="Only these, as `status --json` names them.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Stop the servers; the data stays, and `up` goes on with it."""
     from archiver.local import LocalStack
     from archiver.local.progress import followed
 
     with followed(Console(stderr=True)) as progress:
-        stopped = LocalStack(directory).down(progress)
+        stopped = LocalStack(directory).down(progress, only=parts or ())
     if as_json:
         typer.echo(_document({"stopped": list(stopped)}))
     else:
-        Console().print("The stack is down." if stopped else "Nothing was running.")
+        done = f"Stopped {', '.join(stopped)}." if parts else "The stack is down."
+        Console().print(done if stopped else "Nothing was running.")
 
 
 @local_app.command()

@@ -1,4 +1,4 @@
-"""Apache Kafka as one KRaft node, from the jars of its release, with settings for development.
+"""Apache Kafka from the jars of its release, one KRaft node or a cluster of three, with settings for development.
 
 Anything that would lose or refuse a test's records is switched off: no retention, any timestamp, large messages.
 """
@@ -25,6 +25,8 @@ from archiver.local.state import StackState
 VERSION = "4.3.1"
 PORT = "kafka"
 CONTROLLER_PORT = "kafka-controller"
+CLUSTER = 3
+"""The nodes of a cluster: the fewest that outlive one of theirs."""
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 ARTIFACTS = (
@@ -36,24 +38,41 @@ ARTIFACTS = (
 _FOREVER = 2**63 - 1
 _PROPERTIES = "server.properties"
 _LOGGING = "log4j2.properties"
+_VOTERS = "controller.quorum.voters"
 _HEAP = ("-Xms256m", "-Xmx1g")
+_HEAP_IN_CLUSTER = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Three on one machine: small, and soon warm rather than fast at last."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """The broker and controller in one process."""
+    """One node, broker and controller in one process; `node` counts from 1."""
 
-    name = "kafka"
-    title = "Apache Kafka"
+    node: int = 1
+    nodes: int = 1
     version = VERSION
-    port_names = (PORT, CONTROLLER_PORT)
     stop_signal = signal.SIGTERM
+
+    @property
+    def name(self) -> str:
+        """`kafka` where it is the only one, else with its number."""
+        return self.port_names[0]
+
+    @property
+    def title(self) -> str:
+        """Kafka, with its number where there are several."""
+        return "Apache Kafka" if self.nodes == 1 else f"Apache Kafka {self.node}"
+
+    @property
+    def port_names(self) -> tuple[str, str]:
+        """Where clients connect, and where controllers do."""
+        return _port_names(self.node, self.nodes)
 
     def prepare(self, seat: Seat, say: Say) -> None:
         """Fetch the jars, write the settings, format the log folder the first time."""
         classpath = _classpath(say)
         seat.folder.mkdir(parents=True, exist_ok=True)
-        properties = "".join(f"{key}={value}\n" for key, value in broker_settings(seat.state).items())
+        properties = "".join(f"{key}={value}\n" for key, value in broker_settings(seat.state, self.node).items())
         (seat.folder / _PROPERTIES).write_text(properties, encoding="utf-8")
         logging = Path(__file__).with_name(_LOGGING).read_text(encoding="utf-8")
         (seat.folder / _LOGGING).write_text(logging, encoding="utf-8")
@@ -66,7 +85,7 @@ class Kafka:
         return Launch(
             argv=(
                 find_java().executable,
-                *_HEAP,
+                *(_HEAP if self.nodes == 1 else _HEAP_IN_CLUSTER),
                 "-XX:+ExitOnOutOfMemoryError",
                 f"-Dlog4j2.configurationFile={_LOGGING}",
                 "-cp",
@@ -81,29 +100,41 @@ class Kafka:
     def tidy(self, seat: Seat) -> None:
         """Nothing lies outside its folder."""
 
-    def is_ready(self, seat: Seat) -> bool:
-        """Whether the broker is registered with its controller, so that topics can be created."""
-        if not accepts(seat.port(PORT)):
-            return False
-        client = AdminClient({"bootstrap.servers": bootstrap_servers(seat.state), "log_level": 0})
+    def suits(self, seat: Seat) -> bool:
+        """Whether it was started with the controllers' addresses as they are now."""
         try:
-            return bool(client.list_topics(timeout=3).brokers)
+            written = (seat.folder / _PROPERTIES).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return False
+        return f"{_VOTERS}={_voters(seat.state)}\n" in written
+
+    def is_ready(self, seat: Seat) -> bool:
+        """Whether the broker is registered with the controllers, so that topics can be created."""
+        port = seat.port(self.port_names[0])
+        if not accepts(port):
+            return False
+        client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
+        try:
+            return self.node in client.list_topics(timeout=3).brokers
         except KafkaException:
             return False
 
 
 def bootstrap_servers(state: StackState) -> str:
-    """The broker's address as Kafka clients take it."""
-    return f"{HOST}:{state.ports[PORT]}"
+    """The brokers' addresses as Kafka clients take them."""
+    return ",".join(f"{HOST}:{state.ports[broker]}" for broker, _ in _every_port(state))
 
 
-def broker_settings(state: StackState) -> Mapping[str, str | int]:
-    """What `server.properties` holds."""
-    listener, controller = bootstrap_servers(state), f"{HOST}:{state.ports[CONTROLLER_PORT]}"
+def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]:
+    """What a node's `server.properties` holds."""
+    broker, own = _port_names(node, state.brokers)
+    listener, controller = f"{HOST}:{state.ports[broker]}", f"{HOST}:{state.ports[own]}"
+    copies = state.brokers
+    in_sync = copies // 2 + 1
     return {
         "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@{controller}",
+        "node.id": node,
+        _VOTERS: _voters(state),
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://{listener},CONTROLLER://{controller}",
         "advertised.listeners": f"PLAINTEXT://{listener}",
@@ -111,16 +142,16 @@ def broker_settings(state: StackState) -> Mapping[str, str | int]:
         "log.dirs": "data",
         "auto.create.topics.enable": "false",
         "num.partitions": 1,
-        "default.replication.factor": 1,
+        "default.replication.factor": copies,
         "min.insync.replicas": 1,
         "offsets.topic.num.partitions": 1,
-        "offsets.topic.replication.factor": 1,
+        "offsets.topic.replication.factor": copies,
         "transaction.state.log.num.partitions": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": 1,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         # After a kill the new broker waits for the old one's session to end.
         "broker.session.timeout.ms": 6_000,
@@ -133,7 +164,36 @@ def broker_settings(state: StackState) -> Mapping[str, str | int]:
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
         "log.cleaner.dedupe.buffer.size": 32 * 1024 * 1024,
+        **({} if copies == 1 else _cluster_settings(node)),
     }
+
+
+def _cluster_settings(node: int) -> Mapping[str, str | int]:
+    """What only brokers among others need: soon aware of one another's end, each in a rack of its own."""
+    return {
+        "broker.session.timeout.ms": 4_000,
+        "broker.heartbeat.interval.ms": 500,
+        "replica.lag.time.max.ms": 4_000,
+        "controller.quorum.election.timeout.ms": 500,
+        "controller.quorum.fetch.timeout.ms": 2_000,
+        # Leaders stay where an election or a test has put them.
+        "auto.leader.rebalance.enable": "false",
+        "broker.rack": f"rack-{node}",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    }
+
+
+def _voters(state: StackState) -> str:
+    ports = enumerate(_every_port(state), start=1)
+    return ",".join(f"{node}@{HOST}:{state.ports[controller]}" for node, (_, controller) in ports)
+
+
+def _every_port(state: StackState) -> tuple[tuple[str, str], ...]:
+    return tuple(_port_names(node, state.brokers) for node in range(1, state.brokers + 1))
+
+
+def _port_names(node: int, nodes: int) -> tuple[str, str]:
+    return (PORT, CONTROLLER_PORT) if nodes == 1 else (f"{PORT}-{node}", f"{PORT}-{node}-controller")
 
 
 def _classpath(say: Say) -> str:

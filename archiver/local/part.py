@@ -60,5 +60,8 @@ class Part(Protocol):
     def tidy(self, seat: Seat) -> None:
         """Remove what it leaves outside its folder; called when it has ended."""
 
+    def suits(self, seat: Seat) -> bool:
+        """Whether what runs was started for the ports as they are now; else it has to be started again."""
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether it serves what the stack promises; never raises for a server that is not up."""

@@ -89,6 +89,11 @@ class Postgres:
     def tidy(self, seat: Seat) -> None:
         """Nothing lies outside its folder."""
 
+    def suits(self, seat: Seat) -> bool:
+        """It knows no ports but its own."""
+        del seat
+        return True
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether it takes our password; creates the registry's database on the way."""
         if not accepts(seat.port(PORT)):

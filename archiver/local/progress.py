@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress as Bars
 from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from archiver.local.stack import PARTS, Progress
+from archiver.local.stack import BROKERS, Progress, parts_of
 
 _FINAL = ("ready", "already up", "stopped")
 
@@ -22,7 +22,7 @@ def followed(console: Console) -> Iterator[Progress]:
         return
     columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bars(*columns, console=console) as bars:
-        width = max(len(part.title) for part in PARTS)
+        width = max(len(part.title) for part in parts_of(max(BROKERS)))
         tasks: dict[str, TaskID] = {}
 
         def show(part: str, step: str) -> None:

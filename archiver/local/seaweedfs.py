@@ -94,6 +94,11 @@ class SeaweedFS:
                 if not _is_served(path):
                     path.unlink(missing_ok=True)
 
+    def suits(self, seat: Seat) -> bool:
+        """It knows no ports but its own."""
+        del seat
+        return True
+
     def is_ready(self, seat: Seat) -> bool:
         """Whether S3 and the catalog answer, both buckets are there, and the volumes that hold the data are, too."""
         answered = all(

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from archiver.errors import LocalStackError
 from archiver.local import config_file, ports, process, state
 from archiver.local.endpoints import Endpoints, endpoints_of
-from archiver.local.kafka import Kafka
+from archiver.local.kafka import CLUSTER, Kafka
 from archiver.local.part import Part
 from archiver.local.postgres import Postgres
 from archiver.local.seaweedfs import SeaweedFS
@@ -25,8 +26,16 @@ from archiver.local.starting import Bench, seat_of
 from archiver.local.state import StackState, StateFile
 from archiver.local.status import Health, PartStatus, StackStatus
 
-PARTS: tuple[Part, ...] = (Kafka(), SeaweedFS(), Postgres())
-"""Slowest first, so that it gets a core first."""
+
+def parts_of(brokers: int) -> tuple[Part, ...]:
+    """The servers of a stack with so many nodes of Kafka; slowest first, so that they get a core first."""
+    nodes = (Kafka(node=node, nodes=brokers) for node in range(1, brokers + 1))
+    return (*nodes, SeaweedFS(), Postgres())
+
+
+PARTS: Final = parts_of(1)
+BROKERS: Final = (1, CLUSTER)
+"""How many nodes of Kafka there can be."""
 
 Progress = Callable[[str, str], None]
 """Told the part's title and what it does now."""
@@ -54,41 +63,50 @@ class LocalStack:
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(known)
 
-    def up(self, progress: Progress | None = None) -> Endpoints:
-        """Start what does not run and return when all of it is ready; raises LocalStackError naming part and log."""
-        return self.ensure(progress).endpoints
+    def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
+        """Start what does not run and return when all of it is ready; raises LocalStackError naming part and log.
 
-    def ensure(self, progress: Progress | None = None) -> Started:
+        A new stack has so many `brokers`: 1 (the default) or 3; one that was made keeps what it has.
+        """
+        return self.ensure(progress, brokers=brokers).endpoints
+
+    def ensure(self, progress: Progress | None = None, *, brokers: int | None = None) -> Started:
         """The same as `up`, told with which parts had to be started."""
+        if brokers not in {None, *BROKERS}:
+            raise LocalStackError(f"A stack has {' or '.join(map(str, BROKERS))} brokers, not {brokers}")
         try:
             (self.directory / "logs").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LocalStackError(f"This folder can't hold a stack: {error}", dir=str(self.directory)) from error
         with self._exclusive(progress or _silent):
             state_file = StateFile(self.directory)
+            self._settle_brokers(state_file, brokers)
             before = dict(state_file.current.ports)
             started = self._start_all(state_file, progress or _silent)
             self._write_config(state_file, before)
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
-    def down(self, progress: Progress | None = None) -> tuple[str, ...]:
-        """Stop what runs, data kept; returns the names of the parts that ran."""
-        if state.load(self.directory) is None:
+    def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
+        """Stop what runs, or `only` the parts of these names, data kept; returns the names of the parts that ran."""
+        known = state.load(self.directory)
+        if known is None:
             return ()
+        parts = _named(parts_of(known.brokers), only)
         say = progress or _silent
         with self._exclusive(say):
             state_file = StateFile(self.directory)
-            with ThreadPoolExecutor(len(PARTS)) as pool:
-                ran = pool.map(lambda part: self._bench(part, state_file).stop(_about(part, say)), PARTS)
-                return tuple(part.name for part, was_running in zip(PARTS, ran, strict=True) if was_running)
+            with ThreadPoolExecutor(len(parts)) as pool:
+                ran = pool.map(lambda part: self._bench(part, state_file).stop(_about(part, say)), parts)
+                return tuple(part.name for part, was_running in zip(parts, ran, strict=True) if was_running)
 
     def status(self) -> StackStatus:
         """How every part is right now; starts nothing."""
         known = state.load(self.directory)
         if known is None or not _complete(known):
             return StackStatus(directory=self.directory, parts=(), endpoints=None)
-        with ThreadPoolExecutor(len(PARTS)) as pool:
-            parts = tuple(pool.map(lambda part: self._status_of(part, known), PARTS))
+        every = parts_of(known.brokers)
+        with ThreadPoolExecutor(len(every)) as pool:
+            parts = tuple(pool.map(lambda part: self._status_of(part, known), every))
         return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(known))
 
     def _bench(self, part: Part, state_file: StateFile) -> Bench:
@@ -107,11 +125,25 @@ class LocalStack:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
+    def _settle_brokers(self, state_file: StateFile, wanted: int | None) -> None:
+        known = state_file.current
+        if wanted in {None, known.brokers}:
+            return
+        if known.ports:
+            raise LocalStackError(
+                f"This stack was made with {known.brokers} broker(s), and keeps them. Use another folder for {wanted}",
+                dir=str(self.directory),
+            )
+        state_file.change(lambda fresh: replace(fresh, brokers=wanted or fresh.brokers))
+
     def _start_all(self, state_file: StateFile, progress: Progress) -> tuple[str, ...]:
         cancelled = threading.Event()
-        with ThreadPoolExecutor(len(PARTS)) as pool:
+        parts = parts_of(state_file.current.brokers)
+        for part in parts:  # nodes of a cluster are told one another's
+            self._bench(part, state_file).reserve_ports(_about(part, progress))
+        with ThreadPoolExecutor(len(parts)) as pool:
             futures = [
-                pool.submit(self._bench(part, state_file).start, _about(part, progress), cancelled) for part in PARTS
+                pool.submit(self._bench(part, state_file).start, _about(part, progress), cancelled) for part in parts
             ]
             try:
                 errors = [error for future in futures if (error := future.exception()) is not None]
@@ -120,7 +152,7 @@ class LocalStack:
                 raise
         if errors:
             raise errors[0]
-        return tuple(part.name for part, future in zip(PARTS, futures, strict=True) if future.result())
+        return tuple(part.name for part, future in zip(parts, futures, strict=True) if future.result())
 
     def _write_config(self, state_file: StateFile, before: dict[str, int]) -> None:
         known = state_file.current
@@ -150,7 +182,14 @@ def _about(part: Part, progress: Progress) -> Callable[[str], None]:
 
 
 def _complete(known: StackState) -> bool:
-    return all(name in known.ports for part in PARTS for name in part.port_names)
+    return all(name in known.ports for part in parts_of(known.brokers) for name in part.port_names)
+
+
+def _named(parts: tuple[Part, ...], only: Collection[str]) -> tuple[Part, ...]:
+    names = [part.name for part in parts]
+    if strange := [name for name in only if name not in names]:
+        raise LocalStackError(f"This stack has no part `{strange[0]}`; it has {', '.join(names)}")
+    return tuple(part for part in parts if not only or part.name in only)
 
 
 def _silent(part: str, step: str) -> None:

@@ -46,8 +46,13 @@ class Bench:
 
     @property
     def is_up(self) -> bool:
-        """Whether the process is ours and serves."""
-        return process.is_running(self.mark) and self.part.is_ready(self.seat)
+        """Whether the process is ours, fits the stack as it is now, and serves."""
+        return process.is_running(self.mark) and self.part.suits(self.seat) and self.part.is_ready(self.seat)
+
+    def reserve_ports(self, say: Say) -> None:
+        """Choose ports where there are none yet, or others have taken them, unless it runs."""
+        if not process.is_running(self.mark):
+            self._find_ports(say)
 
     def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
         """Start the part unless it is up (then False); LocalStackError with the end of its log where it fails."""

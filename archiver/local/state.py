@@ -32,6 +32,8 @@ class StackState:
     processes: Mapping[str, ProcessMark] = field(default_factory=dict)
     config_digest: str = ""
     """SHA-256 of `archiver.toml` as last written: another digest there means that somebody edited it."""
+    brokers: int = 1
+    """Nodes of Kafka: chosen when the stack is made, and kept."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
         """The same state with the process of one part noted, or forgotten where `mark` is None."""

@@ -54,6 +54,9 @@ class Toy:
     def tidy(self, seat: Seat) -> None:
         (seat.folder / "left outside").unlink(missing_ok=True)
 
+    def suits(self, seat: Seat) -> bool:
+        return not (seat.folder / "moved").exists()
+
     def is_ready(self, seat: Seat) -> bool:
         try:
             with socket.create_connection((ports.HOST, seat.port("toy")), timeout=0.5) as connection:
@@ -154,3 +157,21 @@ def test_a_server_that_stopped_answering_is_replaced(folder: Path):
     started, _ = start(one)
     assert started
     assert process.find(one.mark) != hung
+
+
+def test_a_server_started_for_other_ports_is_replaced(folder: Path):
+    one = bench(folder)
+    start(one)
+    before = one.mark
+    (one.seat.folder / "moved").touch()
+    assert start(one)[0]
+    assert one.mark != before
+
+
+def test_ports_are_reserved_before_anything_starts_and_kept_while_it_runs(folder: Path):
+    one = bench(folder)
+    one.reserve_ports(lambda _: None)
+    port = one.seat.port("toy")
+    start(one)
+    one.reserve_ports(lambda _: None)
+    assert one.seat.port("toy") == port

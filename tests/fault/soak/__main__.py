@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from archiver.local import LocalStack
+from tests.embedded_servers import Servers
 from tests.fault.soak.results import Results
 from tests.fault.soak.run import soak, stack_in
-from tests.fault.soak.servers import Servers
 
 
 def main(arguments: list[str]) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.embedded_servers import Servers
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.faults import Fault, described
 from tests.fault.soak.jobs import Ending, Job, Running, running
 from tests.fault.soak.scene import Scene
-from tests.fault.soak.servers import Servers
 from tests.fault.soak.verdict import Verdict
 
 JOB_SECONDS = 200.0

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
+from tests.embedded_servers import Servers
 from tests.fault.soak import courses, faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round
 from tests.fault.soak.results import RoundResult
 from tests.fault.soak.scene import Scene, Subject
-from tests.fault.soak.servers import Servers
 from tests.fault.soak.troubles import befall, deliver_by_hand
 from tests.fault.soak.verdict import judge, judge_part, judge_whole
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.embedded_servers import Servers
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round, deal
 from tests.fault.soak.player import play
 from tests.fault.soak.results import Results, RoundResult
 from tests.fault.soak.scene import Ground, Scene, Shape
-from tests.fault.soak.servers import Servers
 from tests.fault.soak.verdict import judge
 from tests.lossy_catalog import lossy_proxy
 from tests.lossy_objects import lossy_store

@@ -10,36 +10,35 @@ from pathlib import Path
 import psutil
 
 from archiver.local import LocalStack, state
-from archiver.local.stack import PARTS
-from tests.fault.soak.faults import Server
+from archiver.local.stack import parts_of
 
 _STOP_WITHIN = 30.0
 
 
 class Servers:
-    """The servers of the stack in a folder."""
+    """The servers of the stack in a folder, by the names of its parts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def end(self, server: Server, *, killed: bool) -> None:
+    def end(self, server: str, *, killed: bool) -> None:
         """SIGKILL, or the signal that ends it in good order; it is gone on return."""
         process = self._process(server)
         children = process.children(recursive=True)
-        (part,) = (part for part in PARTS if part.name == server)
+        (part,) = (part for part in parts_of(self._state.brokers) if part.name == server)
         process.send_signal(signal.SIGKILL if killed else part.stop_signal)
         _, alive = psutil.wait_procs([process, *children], timeout=_STOP_WITHIN)
         for each in alive:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
 
-    def suspend(self, server: Server) -> None:
+    def suspend(self, server: str) -> None:
         """SIGSTOP for all its processes."""
         for each in self._family(server):
             with suppress(psutil.NoSuchProcess):
                 each.suspend()
 
-    def resume(self, server: Server) -> None:
+    def resume(self, server: str) -> None:
         """SIGCONT for all its processes."""
         for each in self._family(server):
             with suppress(psutil.NoSuchProcess):
@@ -55,11 +54,15 @@ class Servers:
         """Where the broker keeps a partition."""
         return self._folder / "kafka" / "data" / f"{topic}-{partition}"
 
-    def _process(self, server: Server) -> psutil.Process:
+    @property
+    def _state(self) -> state.StackState:
         known = state.load(self._folder)
         assert known is not None
-        return psutil.Process(known.processes[server].pid)
+        return known
 
-    def _family(self, server: Server) -> list[psutil.Process]:
+    def _process(self, server: str) -> psutil.Process:
+        return psutil.Process(self._state.processes[server].pid)
+
+    def _family(self, server: str) -> list[psutil.Process]:
         process = self._process(server)
         return [process, *process.children(recursive=True)]

@@ -1,0 +1,279 @@
+"""A cluster of three brokers that come, go and change places: the table is what a consumer sees, or the loss is named."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from archiver.config import load_config
+from archiver.errors import DataLoss
+from archiver.ingest.job import JobReport
+from archiver.local import LocalStack
+from tests.embedded import embedded
+from tests.integration.brokers import NODES, Brokers, eventually
+from tests.integration.ingesting import numbered, run, run_well
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+PATIENCE = {"socket.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "4000"}
+NAMES = {"kafka-1", "kafka-2", "kafka-3", "seaweedfs", "postgres"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    folder = tmp_path_factory.mktemp("three") / "stack"
+    with embedded(folder) as local:
+        endpoints = local.up(brokers=3)
+        yield Brokers(folder, Stack(endpoints, tmp_path_factory.mktemp("three-scratch")))
+
+
+@pytest.fixture
+def brokers(cluster: Brokers) -> Iterator[Brokers]:
+    """All three up and in sync, before and after."""
+    cluster.whole()
+    yield cluster
+    for node in NODES:
+        cluster.resume(node)
+    cluster.up()
+
+
+class Load:
+    """Records that keep coming, each partition's in turn, by an idempotent producer that waits for every replica."""
+
+    def __init__(self, stack: Stack, topic: str, partitions: int) -> None:
+        self._producer = patient_producer(stack)
+        self._topic = topic
+        self._partitions = partitions
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self.sent = 0
+
+    def _work(self) -> None:
+        while not self._over.wait(0.01):
+            for partition in range(self._partitions):
+                self._producer.produce(self._topic, b"%d" % self.sent, partition=partition)
+                self.sent += 1
+            self._producer.poll(0)
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            self._thread.join()
+            assert self._producer.flush(60) == 0
+
+
+def patient_producer(stack: Stack, options: Mapping[str, Any] = MappingProxyType({})) -> Producer:
+    """Hears soon of new leaders, and outlives their elections."""
+    return Producer(
+        {
+            "bootstrap.servers": stack.bootstrap_servers,
+            "enable.idempotence": True,
+            "topic.metadata.refresh.interval.ms": 500,
+            "linger.ms": 5,
+            "log_level": 0,
+            **options,
+        }
+    )
+
+
+def transactional(stack: Stack) -> Producer:
+    producer = patient_producer(stack, {"transactional.id": unique("tx")})
+    producer.init_transactions(60)
+    return producer
+
+
+def begin(producer: Producer, topic: str, count: int, partitions: int = 1) -> None:
+    producer.begin_transaction()
+    for number in range(count):
+        producer.produce(topic, b"%d" % number, partition=number % partitions)
+    assert producer.flush(60) == 0
+
+
+def configured(stack: Stack, *topics: str, **archive: Any) -> Path:
+    kafka = PATIENCE | {"fetch.max.bytes": "20000"}
+    return stack.config({topic: {} for topic in topics}, kafka=kafka, archive=archive)
+
+
+def assert_archived(stack: Stack, config: Path, topic: str, partitions: int = 1) -> None:
+    expected = from_kafka(stack, topic, partitions)
+    assert expected
+    assert from_archive(config, topic, partitions) == expected
+
+
+def losses(report: JobReport) -> dict[int | None, Exception]:
+    return {partition: error for topic in report.topics for partition, error in topic.failures}
+
+
+def test_status_tells_every_node_and_one_is_started_again_alone(brokers: Brokers) -> None:
+    local = LocalStack(brokers.stack.endpoints.directory)
+    document = local.status().to_json()
+    assert document["ready"]
+    assert document["parts"].keys() == NAMES
+    addresses = [document["parts"][f"kafka-{node}"]["addresses"][f"kafka-{node}"] for node in NODES]
+    assert document["endpoints"]["kafka"].split(",") == addresses
+    assert load_config(brokers.stack.config_path).kafka["bootstrap.servers"].split(",") == addresses
+    assert local.down(only=["kafka-2"]) == ("kafka-2",)
+    health = {part.name: part.health for part in local.status().parts}
+    assert health == dict.fromkeys(NAMES, "ready") | {"kafka-2": "stopped"}
+    assert local.ensure().started == ("kafka-2",)
+
+
+def test_what_kafka_keeps_for_itself_outlives_a_node(brokers: Brokers) -> None:
+    stack = brokers.stack
+    topic = stack.topic()
+    producer = transactional(stack)
+    begin(producer, topic, 1)
+    producer.commit_transaction(60)
+    consumer = stack.consumer()
+    consumer.subscribe([topic])
+    eventually(lambda: consumer.poll(1) is not None, "a group reads")
+    consumer.commit()
+    consumer.close()
+    found = brokers.admin().list_topics(timeout=10).topics
+    for name in ("__transaction_state", "__consumer_offsets", topic):
+        assert all(len(each.replicas) == 3 for each in found[name].partitions.values()), name
+
+
+def test_leaders_move_under_load(brokers: Brokers) -> None:
+    stack, topic = brokers.stack, brokers.stack.topic(2)
+    config = configured(stack, topic)
+    load = Load(stack, topic, 2)
+    with load.going():
+        for node in (1, 2, 3, 1):
+            brokers.move_leader(topic, node, partition=0)
+            brokers.move_leader(topic, node % 3 + 1, partition=1)
+            run_well(config)
+    run_well(config)
+    assert_archived(stack, config, topic, 2)
+    assert len(from_kafka(stack, topic, 2)) == load.sent
+
+
+@pytest.mark.parametrize("ending", ["commit", "abort"])
+def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> None:
+    """Its records are of one epoch and its marker of the next, where the archive then stands."""
+    stack, topic = brokers.stack, brokers.topic((1, 2, 3))
+    config = configured(stack, topic)
+    stack.produce(topic, *numbered(range(5)))
+    producer = transactional(stack)
+    begin(producer, topic, 10)
+    brokers.move_leader(topic, 2)
+    producer.commit_transaction(60) if ending == "commit" else producer.abort_transaction(60)
+    for _ in range(2):
+        run_well(config)
+    assert_archived(stack, config, topic)
+    stack.produce(topic, *numbered(range(5)))
+    run_well(config)
+    assert_archived(stack, config, topic)
+
+
+def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> None:
+    stack, topic = brokers.stack, brokers.stack.topic(3)
+    config = configured(stack, topic)
+    stack.produce(topic, *({"value": b"%d" % n * 40, "partition": n % 3} for n in range(3_000)))
+    over, reports = threading.Event(), list[JobReport]()
+
+    def archive() -> None:
+        while not over.is_set():
+            reports.append(run(config))
+
+    archiving = threading.Thread(target=archive)
+    archiving.start()
+    try:
+        producer = transactional(stack)
+        for node, ending in zip(
+            NODES, (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction), strict=True
+        ):
+            begin(producer, topic, 60, partitions=3)
+            brokers.end(node, killed=False)
+            for number in range(60):
+                producer.produce(topic, b"%d" % number, partition=number % 3)
+            brokers.up()
+            ending(60)
+            brokers.whole(topic)
+    finally:
+        over.set()
+        archiving.join()
+    named = [error for report in reports for error in losses(report).values()]
+    assert not [error for error in named if isinstance(error, DataLoss) or not error.retryable], named
+    run_well(config)
+    assert_archived(stack, config, topic, 3)
+
+
+def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Brokers) -> None:
+    """A replica that stood still leads: what only the old leader had is gone, and the archive holds some of it."""
+    stack = brokers.stack
+    ahead, behind = (brokers.topic((1, 2), unclean_leader_election_enable="true") for _ in range(2))
+    config = configured(stack, ahead, behind)
+    for topic in (ahead, behind):
+        stack.produce(topic, *numbered(range(100)))
+    run_well(config)
+    brokers.suspend(2)
+    eventually(lambda: brokers.in_sync(ahead) == brokers.in_sync(behind) == {1}, "1 is alone in sync")
+    for topic in (ahead, behind):
+        stack.produce(topic, *numbered(range(100, 150)), acks=1)
+    run_well(config, ahead)
+    archived = from_archive(config, ahead, 1)
+    assert len(archived) == 150
+    brokers.end(1, killed=True)
+    brokers.resume(2)
+    eventually(lambda: brokers.leader(ahead) == brokers.leader(behind) == 2, "2 leads")
+    for topic in (ahead, behind):
+        stack.produce(topic, *numbered(range(200, 280)))
+    for _ in range(2):
+        report = run(config)
+        (loss,) = losses(report).values()
+        assert isinstance(loss, DataLoss)
+        assert (loss.context["topic"], loss.context["diverging"]) == (ahead, "[100, 150)")
+    assert from_archive(config, ahead, 1) == archived
+    assert_archived(stack, config, behind)
+    brokers.up()
+    assert losses(run(config)).keys() == {0}
+    assert_archived(stack, config, behind)
+
+
+def test_partitions_move_to_other_brokers(brokers: Brokers) -> None:
+    stack, topic = brokers.stack, brokers.topic((1, 2), (2, 3))
+    config = configured(stack, topic)
+    load = Load(stack, topic, 2)
+    with load.going():
+        for replicas in ((2, 3), (3,), (1, 3), (1, 2)):
+            brokers.reassign(topic, replicas, partition=0)
+            brokers.reassign(topic, replicas[::-1], partition=1)
+            run_well(config)
+    run_well(config)
+    assert_archived(stack, config, topic, 2)
+
+
+def test_a_controller_falls_silent_and_comes_back(brokers: Brokers) -> None:
+    """The node leads a partition, too: others take over both while it believes that it has them still."""
+    stack = brokers.stack
+    lost = brokers.controller()
+    topic = brokers.topic((lost, *(node for node in NODES if node != lost)))
+    config = configured(stack, topic)
+    stack.produce(topic, *numbered(range(50)))
+    run_well(config)
+    brokers.suspend(lost)
+    eventually(lambda: brokers.controller() != lost, "another controller is active")
+    producer = patient_producer(stack)
+    for number in range(50, 100):
+        producer.produce(topic, b"%d" % number)
+    assert producer.flush(60) == 0
+    run_well(config)
+    brokers.resume(lost)
+    stack.produce(topic, *numbered(range(100, 150)))
+    run_well(config)
+    assert_archived(stack, config, topic)
+    assert len(from_archive(config, topic, 1)) == 150
