@@ -46,8 +46,11 @@ class Brokers:
         """A topic with these replicas for each partition, the leader first; option names with `_` for `.`."""
         name = unique("spread")
         options = {key.replace("_", "."): value for key, value in config.items()}
-        new = NewTopic(name, num_partitions=-1, replica_assignment=[list(each) for each in replicas], config=options)
-        self.admin().create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
+        new = NewTopic(
+            name, num_partitions=len(replicas), replica_assignment=[list(each) for each in replicas], config=options
+        )
+        admin = self.admin()  # its futures end with it
+        admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
         return name
 
     def admin(self) -> AdminClient:
@@ -67,12 +70,12 @@ class Brokers:
         eventually(lambda: node in self.in_sync(topic, partition), f"{node} is in sync with {topic}")
         others = [each for each in self._described(topic, partition).replicas if each != node]
         self.reassign(topic, (node, *others), partition)
-        place = TopicPartition(topic, partition)
+        place, admin = TopicPartition(topic, partition), self.admin()
 
         def elected() -> bool:
             if self.leader(topic, partition) == node:
                 return True
-            self.admin().elect_leaders(ElectionType.PREFERRED, [place]).result(_TIMEOUT)
+            admin.elect_leaders(ElectionType.PREFERRED, [place]).result(_TIMEOUT)
             return False
 
         eventually(elected, f"{node} leads {topic}")
