@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from archiver.local import LocalStack, state
+from archiver.local.kafka import Kafka
 from archiver.local.stack import parts_of
 
 _STOP_WITHIN = 30.0
@@ -50,9 +51,14 @@ class Servers:
         LocalStack(self._folder).up()
         return time.monotonic() - started
 
-    def log_folder(self, topic: str, partition: int) -> Path:
-        """Where the broker keeps a partition."""
-        return self._folder / "kafka" / "data" / f"{topic}-{partition}"
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The parts that are Kafka."""
+        return tuple(part.name for part in parts_of(self._state.brokers) if isinstance(part, Kafka))
+
+    def log_folder(self, broker: str, topic: str, partition: int) -> Path:
+        """Where a broker keeps a partition."""
+        return self._folder / broker / "data" / f"{topic}-{partition}"
 
     @property
     def _state(self) -> state.StackState:

@@ -31,7 +31,7 @@ PLAIN = Shape(
 def is_quick(fault: faults.Fault) -> bool:
     if isinstance(fault, faults.StoreFails) and (fault.fault is ObjectFault.SILENCE or fault.times > 3):
         return False
-    return not faults.on_spark(fault) and not faults.restarts_servers(fault)
+    return not (faults.on_spark(fault) or faults.restarts_servers(fault) or faults.on_cluster(fault))
 
 
 def test_rounds_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:

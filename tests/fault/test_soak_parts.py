@@ -28,7 +28,7 @@ def test_a_round_is_known_by_seed_and_number() -> None:
 
 def test_two_hundred_rounds_hold_every_kind_and_every_step() -> None:
     dealt = [deck.deal(1, number).faults for number in range(200)]
-    later = [deck.deal(1, number).faults for number in range(200, 300)]
+    later = [deck.deal(1, number).faults for number in range(200, 440)]
     assert {type(fault) for fault in chain(*dealt, *later)} == set(faults.Fault.__args__)
     points = {fault.point for fault in chain(*dealt) if isinstance(fault, faults.KillAtPoint)}
     assert points == set(FaultPoint)

@@ -16,8 +16,8 @@ from archiver.config import load_config
 from archiver.errors import DataLoss
 from archiver.ingest.job import JobReport
 from archiver.local import LocalStack
+from tests.brokers import NODES, Brokers, eventually
 from tests.embedded import embedded
-from tests.integration.brokers import NODES, Brokers, eventually
 from tests.integration.ingesting import numbered, run, run_well
 from tests.integration.readers import from_archive, from_kafka
 from tests.stack import Stack, unique

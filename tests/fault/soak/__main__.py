@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from archiver.local import LocalStack
-from tests.embedded_servers import Servers
+from tests.brokers import Brokers
 from tests.fault.soak.results import Results
 from tests.fault.soak.run import soak, stack_in
 
@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--stack", type=Path, help="a folder for servers of its own, left running (default: a fresh one)"
     )
+    parser.add_argument("--only", action="append", metavar="KIND", help="rounds of this fault, and of no other")
     given = parser.parse_args(arguments)
     results = Results.open(given.out, seed=given.seed, resume=given.resume)
     if len(results.rounds) < given.faults:
@@ -36,12 +37,14 @@ def _play(results: Results, given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
         folder = given.stack or Path(scratch) / "stack"
         try:
+            stack = stack_in(folder, Path(scratch))
             soak(
-                stack_in(folder, Path(scratch)),
-                Servers(folder),
+                stack,
+                Brokers(folder, stack),
                 results,
                 rounds=given.faults,
                 minutes=given.minutes,
+                allowed=lambda fault: given.only is None or type(fault).__name__ in given.only,
                 say=lambda line: print(line, flush=True),  # noqa: T201 - a command's own output
             )
         finally:

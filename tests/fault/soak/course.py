@@ -5,7 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.brokers import Brokers
 from tests.embedded_servers import Servers
+from tests.fault.soak import faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.faults import Fault, described
 from tests.fault.soak.jobs import Ending, Job, Running, running
@@ -20,21 +22,35 @@ HEALING_RUNS = 2
 class Course:
     """Where a round's results gather."""
 
-    def __init__(self, scene: Scene, servers: Servers | None, noise: Random) -> None:
+    def __init__(self, scene: Scene, brokers: Brokers | None, noise: Random) -> None:
         self.scene = scene
         self.noise = noise
         self.jobs: list[str] = []
         self.anomalies: list[Anomaly] = []
         self.records = 0
         self.digest = 0
-        self._servers = servers
+        self._brokers = brokers
         self._struck: dict[int, bool] = {}
 
     @property
+    def brokers(self) -> Brokers:
+        """Brokers that may be ended."""
+        assert self._brokers is not None, "this fault needs servers of its own"
+        return self._brokers
+
+    @property
     def servers(self) -> Servers:
-        """Servers that may be ended."""
-        assert self._servers is not None, "this fault needs servers of its own"
-        return self._servers
+        """All servers that may be ended."""
+        return self.brokers.servers
+
+    def part(self, server: faults.Server) -> str:
+        """The part of the stack that a fault befalls: of Kafka, the leader of the first topic's first partition."""
+        return f"kafka-{self.brokers.leader(self.scene.first.topic)}" if server == "kafka" else server
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The scene's."""
+        return tuple(each.topic for each in self.scene.subjects)
 
     def job(self, **options: Any) -> Job:
         """A job that reaches catalog and store by the proxies."""

@@ -135,10 +135,13 @@ def log_cut(course: Course, fault: faults.LogCut) -> None:
     ends = subject.verified.ends
     partition = max(ends, key=lambda one: ends[one])
     end = ends[partition]
-    course.servers.end("kafka", killed=False)
     wanted = end - course.noise.randrange(1, min(end, 60))
-    cut = cut_log(course.servers.log_folder(subject.topic, partition), wanted)
+    for broker in course.servers.brokers:
+        course.servers.end(broker, killed=False)
+    folders = [course.servers.log_folder(broker, subject.topic, partition) for broker in course.servers.brokers]
+    (cut,) = {cut_log(folder, wanted) for folder in folders if folder.exists()}
     course.servers.up()
+    course.brokers.whole(subject.topic)
     after = subject.strangers()
     after.backlog(course.noise, partition, end - cut + 50 if fault.regrown else (end - cut) // 2)
     for other in set(ends) - {partition}:

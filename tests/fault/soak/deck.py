@@ -1,7 +1,8 @@
 """Which fault comes when: a deck of all kinds with their parameters, shuffled by a seed and dealt by number.
 
 So every step and every mistreatment comes up once in each pass through the deck, and a round is known by seed and
-number alone. From the second pass on the deck holds what takes several steps to go wrong, too.
+number alone. From the second pass on the deck holds what takes several steps to go wrong, too, and from the third
+what takes several brokers.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -44,9 +46,9 @@ class Round:
 
 
 def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _: True) -> Round:
-    """Round `number` (from 0) of a seed; of the faults that are `allowed`."""
+    """Round `number` (from 0) of a seed; of the faults that are `allowed`, which may be of a later pass."""
     turn, place = _turn(number)
-    cards = [card for card in _shuffled(seed, turn) if allowed(card)]
+    cards = next(cards for each in count(turn) if (cards := [card for card in _shuffled(seed, each) if allowed(card)]))
     noise = Random(f"{seed}/{number}")
     first = cards[place % len(cards)]
     second = _second(first, noise)
@@ -55,11 +57,10 @@ def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _:
 
 def _turn(number: int) -> tuple[int, int]:
     """The pass through the deck that a round belongs to, and its place there."""
-    first, others = len(_cards(0)), len(_cards(1))
-    if number < first:
-        return 0, number
-    turn, place = divmod(number - first, others)
-    return turn + 1, place
+    turn, place = 0, number
+    while place >= (cards := len(_cards(turn))):
+        turn, place = turn + 1, place - cards
+    return turn, place
 
 
 @cache
@@ -71,7 +72,13 @@ def _shuffled(seed: int, turn: int) -> tuple[Fault, ...]:
 @cache
 def _cards(turn: int) -> tuple[Fault, ...]:
     common = (*_killed(), *_rivalled(), *_catalog(), *_store(), *_servers(), *_logs())
-    return common if turn == 0 else (*common, *_long())
+    match turn:
+        case 0:
+            return common
+        case 1:
+            return (*common, *_long())
+        case _:
+            return (*common, *_long(), *_elections())
 
 
 def _killed() -> list[Fault]:
@@ -162,6 +169,21 @@ def _long() -> list[Fault]:
         *(faults.OthersExpire(point=point) for point in steps),
         *(faults.KillAtPoint(point=point, spark=True) for point in (At.BEFORE_UPLOAD, *steps, *steps)),
         *(faults.OrphansRemoved(point=point) for point in (None, None, *steps)),
+    ]
+
+
+def _elections() -> list[Fault]:
+    return [
+        *(
+            faults.LeaderMoves(point=point, times=times)
+            for point in (At.AFTER_ASSIGN, At.AFTER_PLAN)
+            for times in (1, 3)
+        ),
+        faults.LeaderMoves(point=At.AFTER_STAGE, times=1),
+        faults.RollingRestart(point=At.AFTER_ASSIGN, killed=False),
+        faults.RollingRestart(point=At.AFTER_PLAN, killed=True),
+        *(faults.UncleanElection(archived=archived) for archived in (True, False, True, False)),
+        *(faults.TransactionOutlives(killed=point) for point in (None, None, At.AFTER_STAGE, At.AFTER_COMMIT)),
     ]
 
 

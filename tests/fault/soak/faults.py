@@ -160,6 +160,36 @@ class TopicRecreated:
     """The topic is deleted and made again under its name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderMoves:
+    """Every partition gets another leader while the job is at a step, and more often as it goes on, under load."""
+
+    point: FaultPoint
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingRestart:
+    """Each broker restarts in turn while the job goes on from a step, records come and a transaction is open."""
+
+    point: FaultPoint
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncleanElection:
+    """A replica that stood still leads, for the others are gone: what it lacks was `archived`, or only planned."""
+
+    archived: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionOutlives:
+    """Leaders change between a transaction's records and its end; `killed` at a step of the run that archives both."""
+
+    killed: FaultPoint | None
+
+
 Fault: TypeAlias = (
     KillAtPoint
     | KillLater
@@ -180,6 +210,10 @@ Fault: TypeAlias = (
     | LogCut
     | RecordsDeleted
     | TopicRecreated
+    | LeaderMoves
+    | RollingRestart
+    | UncleanElection
+    | TransactionOutlives
 )
 
 
@@ -198,12 +232,17 @@ def needs_new_topic(fault: Fault) -> bool:
 
 def ends_topic(fault: Fault) -> bool:
     """Whether its topic stops for good."""
-    return isinstance(fault, LogCut | TopicRecreated)
+    return isinstance(fault, LogCut | TopicRecreated) or (isinstance(fault, UncleanElection) and fault.archived)
 
 
 def restarts_servers(fault: Fault) -> bool:
     """Whether it needs servers of its own: others would notice."""
-    return isinstance(fault, ServerRestarts | ServerStalls | LogCut)
+    return isinstance(fault, ServerRestarts | ServerStalls | LogCut | RollingRestart | UncleanElection)
+
+
+def on_cluster(fault: Fault) -> bool:
+    """Whether it needs more brokers than one."""
+    return isinstance(fault, LeaderMoves | RollingRestart | UncleanElection | TransactionOutlives)
 
 
 def on_spark(fault: Fault) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
+from typing import Any, Final
 
-from tests.embedded_servers import Servers
-from tests.fault.soak import courses, faults
+from tests.brokers import Brokers
+from tests.fault.soak import courses, elections, faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round
@@ -21,10 +22,10 @@ from tests.fault.soak.verdict import judge, judge_part, judge_whole
 MOST_PARTITIONS = 6
 
 
-def play(dealt: Round, scene: Scene, servers: Servers | None, *, topic: int, whole: bool) -> RoundResult:
+def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, whole: bool) -> RoundResult:
     """Play a round on a scene; with `whole` everything that the scene ever archived is read again at the end."""
     started = time.monotonic()
-    course = Course(scene, servers, dealt.noise)
+    course = Course(scene, brokers, dealt.noise)
     _produce(course)
     try:
         _go(course, dealt)
@@ -59,38 +60,40 @@ def _produce(course: Course) -> None:
             subject.workload.backlog(noise, noise.randrange(subject.partitions), 1_500)
 
 
+_COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
+    faults.LogCut: courses.log_cut,
+    faults.TopicRecreated: courses.topic_recreated,
+    faults.UncleanElection: elections.unclean_election,
+    faults.TransactionOutlives: elections.transaction_outlives,
+    faults.CatalogAway: courses.catalog_away,
+    faults.RegistryLost: courses.registry_lost,
+    faults.RegistrySplit: courses.registry_split,
+    faults.OthersExpire: courses.others_expire,
+    faults.OrphansRemoved: courses.orphans_removed,
+    faults.RecordsDeleted: courses.records_deleted,
+}
+"""Faults with a course of their own; all others befall a job that runs."""
+
+
 def _go(course: Course, dealt: Round) -> None:
     """The faults, and everything after them up to the verdict."""
-    match dealt.faults[0]:
-        case faults.LogCut() as fault:
-            courses.log_cut(course, fault)
-            return
-        case faults.TopicRecreated() as fault:
-            courses.topic_recreated(course, fault)
-            return
-        case faults.CatalogAway() as fault:
-            courses.catalog_away(course, fault)
-        case faults.RegistryLost() as fault:
-            courses.registry_lost(course, fault)
-        case faults.RegistrySplit() as fault:
-            courses.registry_split(course, fault)
-        case faults.OthersExpire() as fault:
-            courses.others_expire(course, fault)
-        case faults.OrphansRemoved() as fault:
-            courses.orphans_removed(course, fault)
-        case faults.RecordsDeleted() as fault:
-            courses.records_deleted(course, fault)
-        case _:
-            _befall(course, dealt)
-    _heal(course, dealt)
+    first = dealt.faults[0]
+    if (own := _COURSES.get(type(first))) is not None:
+        own(course, first)
+    else:
+        _befall(course, dealt)
+    if not faults.ends_topic(first):
+        _heal(course, dealt)
 
 
 def _befall(course: Course, dealt: Round) -> None:
     subject, noise = course.scene.first, course.noise
-    if noise.random() < 0.3:
+    amid = isinstance(dealt.faults[0], faults.LeaderMoves | faults.RollingRestart)
+    if noise.random() < 0.3 or amid:
         subject.workload.leave_open(noise, subject.partitions)
         subject.workload.produce(noise, subject.partitions, 100)
-    with _trickle(subject, noise, wanted=noise.random() < 0.3 and not faults.restarts_servers(dealt.faults[0])):
+    alone = faults.restarts_servers(dealt.faults[0])
+    with _trickle(subject, noise, wanted=(noise.random() < 0.3 and not alone) or amid):
         befall(course, dealt.faults)
 
 
@@ -101,6 +104,7 @@ def _heal(course: Course, dealt: Round) -> None:
     scene.ground.store.calm()
     if faults.restarts_servers(dealt.faults[0]):
         course.servers.up()
+        course.brokers.whole(*course.topics)
     course.found(judge_part(scene))
     scene.first.workload.end_transaction(course.noise)
     course.produce(course.noise.randrange(20, 200))

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.embedded_servers import Servers
+from tests.brokers import Brokers
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round, deal
@@ -41,9 +41,9 @@ def ground(stack: Stack) -> Iterator[Ground]:
 class Soak:
     """Rounds of one seed, each on the topic of the one before as long as that lasts."""
 
-    def __init__(self, where: Ground, servers: Servers | None, seed: int) -> None:
+    def __init__(self, where: Ground, brokers: Brokers | None, seed: int) -> None:
         self._ground = where
-        self._servers = servers
+        self._brokers = brokers
         self._seed = seed
         self._scene: Scene | None = None
         self._topic = -1
@@ -55,7 +55,7 @@ class Soak:
         self._rounds_on_topic += 1
         ends = last or self._rounds_on_topic >= TOPIC_ROUNDS
         whole = ends or self._rounds_on_topic % WHOLE_EVERY == 0
-        result = play(dealt, scene, self._servers, topic=self._topic, whole=whole)
+        result = play(dealt, scene, self._brokers, topic=self._topic, whole=whole)
         if ends or result.anomalies or faults.ends_topic(dealt.faults[0]):
             self._scene = None
         return result
@@ -82,7 +82,7 @@ def archive_first(scene: Scene, dealt: Round) -> None:
 
 def soak(
     stack: Stack,
-    servers: Servers | None,
+    brokers: Brokers | None,
     results: Results,
     *,
     rounds: int,
@@ -93,7 +93,7 @@ def soak(
     """Play rounds until the results hold so many, or the time is over."""
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with ground(stack) as where:
-        player = Soak(where, servers, results.seed)
+        player = Soak(where, brokers, results.seed)
         for number in range(len(results.rounds), rounds):
             last = number + 1 == rounds or (deadline is not None and time.monotonic() > deadline - LAST_ROUND_S)
             result = player.play(deal(results.seed, number, allowed=allowed), last=last)
@@ -104,10 +104,11 @@ def soak(
 
 
 def stack_in(folder: Path, scratch: Path) -> Stack:
-    """The embedded stack in a folder, started if it doesn't run."""
+    """The embedded stack with three brokers in a folder, started if it doesn't run."""
     from archiver.local import LocalStack
+    from archiver.local.kafka import CLUSTER
 
-    return Stack(LocalStack(folder).up(), scratch)
+    return Stack(LocalStack(folder).up(brokers=CLUSTER), scratch)
 
 
 def _line(result: RoundResult) -> str:

@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TypeAlias
 
 from pyiceberg.exceptions import CommitFailedException
 
+from tests.brokers import NODES
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.faults import Fault
@@ -19,6 +21,9 @@ from tests.lossy_catalog import Fault as CommitFault
 STEP_SECONDS = 60.0
 """How long a job may take to the step where a fault waits for it."""
 _POLL = 0.005
+_WhileSuspended: TypeAlias = (
+    faults.Overtaken | faults.ServerRestarts | faults.ServerStalls | faults.LeaderMoves | faults.RollingRestart
+)
 
 
 def befall(course: Course, dealt: Sequence[Fault]) -> None:
@@ -49,7 +54,7 @@ def _options(fault: Fault) -> dict[str, object]:
             return {"spark": True} if fault.spark else {}
         case faults.Overtaken():
             return {"fault": f"{fault.point}:stop@{fault.passage}"}
-        case faults.ServerRestarts() | faults.ServerStalls():
+        case faults.ServerRestarts() | faults.ServerStalls() | faults.LeaderMoves() | faults.RollingRestart():
             return {"fault": f"{fault.point}:stop@1"}
         case faults.Rivals():
             return {"with_lease": False}
@@ -98,7 +103,7 @@ def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
                 course.strike(fault)
         case faults.Rivals():
             course.strike(fault)
-        case faults.Overtaken() | faults.ServerRestarts() | faults.ServerStalls():
+        case _ if isinstance(fault, _WhileSuspended):
             if job.stops(STEP_SECONDS):
                 course.strike(fault)
                 _while_suspended(course, fault, job)
@@ -108,23 +113,33 @@ def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
             pass
 
 
-def _while_suspended(
-    course: Course, fault: faults.Overtaken | faults.ServerRestarts | faults.ServerStalls, job: Running
-) -> None:
+def _while_suspended(course: Course, fault: _WhileSuspended, job: Running) -> None:
     """The job stands at a step; it goes on into what has changed meanwhile."""
     match fault:
         case faults.Overtaken():
             course.run(with_lease=False)
             job.goes_on()
         case faults.ServerRestarts():
-            course.servers.end(fault.server, killed=fault.killed)
+            course.servers.end(course.part(fault.server), killed=fault.killed)
             job.goes_on()
             course.servers.up()
         case faults.ServerStalls():
-            course.servers.suspend(fault.server)
+            part = course.part(fault.server)
+            course.servers.suspend(part)
             job.goes_on()
             time.sleep(fault.seconds)
-            course.servers.resume(fault.server)
+            course.servers.resume(part)
+        case faults.LeaderMoves():
+            course.brokers.turn_leaders(course.topics)
+            job.goes_on()
+            for _ in range(fault.times - 1):
+                course.brokers.turn_leaders(course.topics)
+        case faults.RollingRestart():
+            job.goes_on()
+            for node in NODES:
+                course.brokers.end(node, killed=fault.killed)
+                course.brokers.up()
+                course.brokers.whole(*course.topics)
 
 
 def kill_once_held(course: Course, job: Running) -> None:

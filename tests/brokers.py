@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kafka import TopicPartition as KafkaPartition
 from kafka.admin import KafkaAdminClient
 
@@ -80,14 +80,46 @@ class Brokers:
 
         eventually(elected, f"{node} leads {topic}")
 
+    def turn_leaders(self, topics: Iterable[str], by: int = 1) -> None:
+        """Have the next replica but so many lead, of every partition of these topics, all at once."""
+        wanted = {
+            (topic, number): (*each.replicas[by % len(each.replicas) :], *each.replicas[: by % len(each.replicas)])
+            for topic in topics
+            for number, each in self.admin().list_topics(topic, timeout=10).topics[topic].partitions.items()
+        }
+        self._reassign(wanted)
+        admin, places = self.admin(), [TopicPartition(*place) for place in wanted]
+
+        def elected() -> bool:
+            found = self.admin().list_topics(timeout=10).topics
+            if all(found[topic].partitions[number].leader == nodes[0] for (topic, number), nodes in wanted.items()):
+                return True
+            admin.elect_leaders(ElectionType.PREFERRED, places).result(_TIMEOUT)
+            return False
+
+        eventually(elected, "leaders have changed")
+
+    def allow_unclean(self, topic: str, *, allowed: bool) -> None:
+        """Whether a replica that isn't in sync may lead where no other is left."""
+        entry = ConfigEntry(
+            "unclean.leader.election.enable", str(allowed).lower(), incremental_operation=AlterConfigOpType.SET
+        )
+        resource, admin = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]), self.admin()
+        admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT)
+
     def reassign(self, topic: str, replicas: tuple[int, ...], partition: int = 0) -> None:
         """Move a partition to these nodes; it is there on return."""
+        self._reassign({(topic, partition): replicas})
+        eventually(lambda: self._replicas_are(topic, partition, replicas), f"{topic} is on {replicas}")
+
+    def _reassign(self, wanted: Mapping[tuple[str, int], tuple[int, ...]]) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.stack.bootstrap_servers.split(","))
         try:
-            admin.alter_partition_reassignments({KafkaPartition(topic, partition): list(replicas)})
+            admin.alter_partition_reassignments(
+                {KafkaPartition(*place): list(replicas) for place, replicas in wanted.items()}
+            )
         finally:
             admin.close()
-        eventually(lambda: self._replicas_are(topic, partition, replicas), f"{topic} is on {replicas}")
 
     def _replicas_are(self, topic: str, partition: int, replicas: tuple[int, ...]) -> bool:
         described = self._described(topic, partition)
