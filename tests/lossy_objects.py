@@ -31,11 +31,19 @@ class ObjectFault(Enum):
     LOSE_ANSWER = "the store has the upload, the connection ends"
     SILENCE = "the store has the upload, nobody says so in time"
     SLOW_LINK = "a few KB a second"
+    NO_SUCH_KEY = "the store says NoSuchKey, as an empty one does, or one of another endpoint"
+    NO_SUCH_BUCKET = "the store says NoSuchBucket"
 
     @property
     def methods(self) -> frozenset[str]:
         """The methods of the requests that it befalls."""
-        return frozenset({"GET"} if self is ObjectFault.CUT_DOWNLOAD else {"PUT", "POST"})
+        match self:
+            case ObjectFault.CUT_DOWNLOAD:
+                return frozenset({"GET"})
+            case ObjectFault.NO_SUCH_KEY | ObjectFault.NO_SUCH_BUCKET:
+                return frozenset({"GET", "HEAD"})
+            case _:
+                return frozenset({"PUT", "POST"})
 
 
 class LossyStore(ThreadingHTTPServer):
@@ -98,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(503, "SlowDown")
             case ObjectFault.DENIED:
                 self.refuse(403, "AccessDenied")
+            case ObjectFault.NO_SUCH_KEY:
+                self.refuse(404, "NoSuchKey")
+            case ObjectFault.NO_SUCH_BUCKET:
+                self.refuse(404, "NoSuchBucket")
             case _:
                 self.pass_on(fault)
 
@@ -170,7 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        if self.command != "HEAD":
+            self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
         pass

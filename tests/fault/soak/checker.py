@@ -42,6 +42,8 @@ class Defect(StrEnum):
     """A file is missing, referred to twice, or known to only one of table and registry."""
     REFUSED = "refused"
     """A replay doesn't take the table as it is."""
+    UNTOLD = "untold"
+    """Something is missing, and errors, status or exit code don't say so."""
     OUTCOME = "outcome"
     """A job did not stop, or stopped, where it should have done otherwise."""
 

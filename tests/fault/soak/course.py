@@ -12,9 +12,12 @@ from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.faults import Fault, described
 from tests.fault.soak.jobs import Ending, Job, Running, running
 from tests.fault.soak.scene import Scene
+from tests.fault.soak.told import problems
 from tests.fault.soak.verdict import Verdict
 
 JOB_SECONDS = 200.0
+LASTING = frozenset({"DataLoss", "RolledBack", "RowsRemoved"})
+"""What stays until somebody does something about it."""
 HEALING_RUNS = 2
 """How many runs may be needed until everything is archived once nothing is wrong any more."""
 
@@ -78,10 +81,25 @@ class Course:
         self.blame("a job fails though nothing is wrong any more", ending)
 
     def stopped(self, ending: Ending, kind: str, *places: tuple[str, int | None]) -> None:
-        """A job must have stopped these topics (partition None) or partitions, and nothing else, and said why."""
+        """A job must have stopped these topics (partition None) or partitions, and nothing else, and said why.
+
+        What isn't over with the run is to be told by `status`, too.
+        """
         said = sorted((each.kind, each.topic, str(each.partition)) for each in ending.failures)
         if said != sorted((kind, topic, str(partition)) for topic, partition in places):
             self.blame(f"a job was to stop {places} with {kind}", ending)
+        if kind in LASTING:
+            for topic in {topic for topic, _ in places}:
+                self.told(topic, ending)
+
+    def told(self, topic: str, ending: Ending) -> None:
+        """Something is missing or stops a topic: the job's exit code and `status` must say so."""
+        silent = [] if ending.exit_code == 1 else [f"exit code {ending.exit_code}"]
+        if not problems(self.scene.direct, topic):
+            silent.append("status")
+        if silent:
+            text = f"{topic} is not as it should be, and nothing in {' or '.join(silent)} says so"
+            self.anomalies.append(Anomaly(defect=Defect.UNTOLD, where="job", text=text))
 
     @property
     def every_topic(self) -> tuple[tuple[str, None], ...]:
@@ -113,6 +131,15 @@ class Course:
     def found(self, verdict: Verdict) -> None:
         """Take what a verdict found wrong."""
         self.anomalies += verdict.anomalies
+
+    def found_midway(self, verdict: Verdict) -> None:
+        """The same of what is archived so far: records that are missing there are to be told."""
+        self.found(verdict)
+        lost = [anomaly for anomaly in verdict.anomalies if anomaly.defect is Defect.LOST]
+        for each in self.scene.subjects:
+            if any(each.table in anomaly.where for anomaly in lost) and not problems(self.scene.direct, each.topic):
+                text = f"{each.topic} lacks records, and status says nothing"
+                self.anomalies.append(Anomaly(defect=Defect.UNTOLD, where="status", text=text))
 
     def struck_of(self, dealt: tuple[Fault, ...]) -> tuple[dict[str, Any], ...]:
         """The faults as they are written down."""

@@ -2,7 +2,7 @@
 
 So every step and every mistreatment comes up once in each pass through the deck, and a round is known by seed and
 number alone. From the second pass on the deck holds what takes several steps to go wrong, too, and from the third
-what takes several brokers.
+what takes several brokers, or others who change a table and its store.
 """
 
 from __future__ import annotations
@@ -33,6 +33,17 @@ _OF_THE_DRIVER = (
     At.AFTER_COMMIT,
     At.AFTER_CONFIRM,
 )
+_PASSING = (
+    ObjectFault.ERROR_500,
+    ObjectFault.SLOW_DOWN,
+    ObjectFault.DENIED,
+    ObjectFault.CUT_UPLOAD,
+    ObjectFault.CUT_DOWNLOAD,
+    ObjectFault.LOSE_ANSWER,
+    ObjectFault.SILENCE,
+    ObjectFault.SLOW_LINK,
+)
+"""In this order: rounds are drawn from it."""
 _LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_NEXT_COMMIT, Delivery.BY_HAND)
 
 
@@ -78,7 +89,7 @@ def _cards(turn: int) -> tuple[Fault, ...]:
         case 1:
             return (*common, *_long())
         case _:
-            return (*common, *_long(), *_elections())
+            return (*common, *_long(), *_elections(), *_others())
 
 
 def _killed() -> list[Fault]:
@@ -121,8 +132,8 @@ def _catalog() -> list[Fault]:
 
 def _store() -> list[Fault]:
     return [
-        *(faults.StoreFails(fault=fault, times=1, skip=0) for fault in ObjectFault),
-        *(faults.StoreFails(fault=fault, times=1, skip=2) for fault in ObjectFault),
+        *(faults.StoreFails(fault=fault, times=1, skip=0) for fault in _PASSING),
+        *(faults.StoreFails(fault=fault, times=1, skip=2) for fault in _PASSING),
         *(
             faults.StoreFails(fault=fault, times=30, skip=1)
             for fault in (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UPLOAD, ObjectFault.SLOW_LINK)
@@ -187,6 +198,21 @@ def _elections() -> list[Fault]:
     ]
 
 
+def _others() -> list[Fault]:
+    return [
+        *(faults.RolledBack(snapshots=count, goes_on=goes_on) for count, goes_on in ((1, False), (1, True), (2, True))),
+        faults.RolledBack(snapshots=2, goes_on=False, killed=At.AFTER_COMMIT),
+        *(faults.RowsDeleted(whole=whole) for whole in (False, False, True)),
+        faults.RowsDeleted(whole=False, killed=At.BEFORE_COMMIT),
+        *(faults.SpecChanged(staged=staged) for staged in (False, True)),
+        *(
+            faults.StoreEmpty(answer=answer, deleted=deleted)
+            for answer in (ObjectFault.NO_SUCH_KEY, ObjectFault.NO_SUCH_BUCKET)
+            for deleted in (False, True)
+        ),
+    ]
+
+
 def _second(first: Fault, noise: Random) -> Fault | None:
     """Another fault for the same run, drawn at random where the first leaves room for one."""
     wanted, choice = noise.random() < PAIRED, noise.random()
@@ -209,7 +235,7 @@ def _mistreatment(choice: float, noise: Random) -> Fault:
     if choice < 0.45:
         return faults.CommitFails(fault=noise.choice(_answered()), times=noise.choice((1, 2)))
     if choice < 0.9:
-        options: list[Any] = [fault for fault in ObjectFault if fault is not ObjectFault.SILENCE]
+        options: list[Any] = [fault for fault in _PASSING if fault is not ObjectFault.SILENCE]
         return faults.StoreFails(fault=noise.choice(options), times=noise.choice((1, 3)), skip=noise.choice((0, 1)))
     return faults.OthersCommit()
 

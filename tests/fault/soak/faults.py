@@ -190,6 +190,38 @@ class TransactionOutlives:
     killed: FaultPoint | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """Others set the table back by so many commits; more is produced (`goes_on`); `killed` while it is refilled."""
+
+    snapshots: int
+    goes_on: bool
+    killed: FaultPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsDeleted:
+    """Others delete rows, some or a `whole` partition's; `killed` at a step of the refill that brings them back."""
+
+    whole: bool
+    killed: FaultPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecChanged:
+    """Others partition the table by another column, while files are `staged` or not, and later as it was."""
+
+    staged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreEmpty:
+    """The store has nothing for two runs, as an empty mount hasn't; Kafka `deleted` what was staged meanwhile."""
+
+    answer: ObjectFault
+    deleted: bool
+
+
 Fault: TypeAlias = (
     KillAtPoint
     | KillLater
@@ -214,6 +246,10 @@ Fault: TypeAlias = (
     | RollingRestart
     | UncleanElection
     | TransactionOutlives
+    | RolledBack
+    | RowsDeleted
+    | SpecChanged
+    | StoreEmpty
 )
 
 

@@ -69,6 +69,8 @@ def _done(job: Job) -> tuple[int, list[Failure]]:
             ]
         case Verb.REBUILD:
             return sum(each.ranges for each in Rebuild(config).run()), []
+        case Verb.REFILL:
+            return 0, _refilled(job)
         case Verb.ORPHANS:
             return _orphans_removed(job, config)
 
@@ -80,6 +82,19 @@ def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
         _failure(topic.topic, partition, error) for topic in report.topics for partition, error in topic.failures
     ]
     return report.records, failures
+
+
+def _refilled(job: Job) -> list[Failure]:
+    """By the command line, which says what it could not bring back."""
+    from typer.testing import CliRunner
+
+    from archiver.cli.app import app
+
+    done = CliRunner().invoke(app, ["refill", job.topic, "--config", str(job.config)])
+    sys.stdout.write(done.output)
+    if done.exit_code == 0:
+        return []
+    return [Failure(topic=job.topic, partition=None, kind=f"exit code {done.exit_code}", text=done.output)]
 
 
 def _orphans_removed(job: Job, config: Config) -> tuple[int, list[Failure]]:

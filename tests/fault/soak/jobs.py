@@ -28,13 +28,14 @@ class Verb(StrEnum):
     RECONCILE = "reconcile"
     REBUILD = "rebuild"
     ORPHANS = "orphans"
+    REFILL = "refill"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job to run: `fault` is for ARCHIVER_FAULT; without the lease, rivals don't wait for each other.
 
-    Removing orphans believes that it is so many `days` later.
+    Removing orphans believes that it is so many `days` later; a refill is of one `topic`.
     """
 
     config: Path
@@ -44,6 +45,7 @@ class Job:
     accept_gaps: bool = False
     with_lease: bool = True
     days: float = 0.0
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

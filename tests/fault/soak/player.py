@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.brokers import Brokers
-from tests.fault.soak import courses, elections, faults
+from tests.fault.soak import courses, elections, faults, others
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round
@@ -71,6 +71,10 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.OthersExpire: courses.others_expire,
     faults.OrphansRemoved: courses.orphans_removed,
     faults.RecordsDeleted: courses.records_deleted,
+    faults.RolledBack: others.rolled_back,
+    faults.RowsDeleted: others.rows_deleted,
+    faults.SpecChanged: others.spec_changed,
+    faults.StoreEmpty: others.store_empty,
 }
 """Faults with a course of their own; all others befall a job that runs."""
 
@@ -105,7 +109,7 @@ def _heal(course: Course, dealt: Round) -> None:
     if faults.restarts_servers(dealt.faults[0]):
         course.servers.up()
         course.brokers.whole(*course.topics)
-    course.found(judge_part(scene))
+    course.found_midway(judge_part(scene))
     scene.first.workload.end_transaction(course.noise)
     course.produce(course.noise.randrange(20, 200))
     course.heal()

@@ -83,6 +83,12 @@ class Verified:
     """Rows and size by path."""
     lost: dict[int, int] = field(default_factory=dict)
     """Offsets that the log lost before they were archived, as was accepted, by partition."""
+    staged: dict[int, list[Seen]] = field(default_factory=dict)
+    """Records beyond these that Kafka had and has no more, by partition: they were staged before it deleted them."""
+    staged_to: dict[int, int] = field(default_factory=dict)
+    """Where the log begins since then."""
+    rewritten: bool = False
+    """Others rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
 
 
 class Subject:

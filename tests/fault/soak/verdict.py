@@ -56,10 +56,10 @@ def _sum(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
-    known, topic = subject.verified, subject.topic
+    known = subject.verified
     starts = {partition: end for partition, end in known.ends.items() if partition not in stopped}
     ends = {partition: end for partition, end in subject.log_ends().items() if partition not in stopped}
-    expected = readings.of_kafka(subject.stack, topic, starts)
+    expected = _expected(subject, starts)
     new = readings.in_order(expected)
     table = subject.stack.catalog().load_table(subject.table)
     anomalies = [
@@ -84,11 +84,46 @@ def _judge_part(subject: Subject) -> Verdict:
     reached = _offsets(table)
     starts = {partition: subject.verified.ends.get(partition, 0) for partition in reached}
     going = {partition: start for partition, start in starts.items() if reached[partition] > start}
-    there = readings.in_order(readings.of_kafka(subject.stack, subject.topic, going)) if going else []
+    there = readings.in_order(_expected(subject, going)) if going else []
     expected = [record for record in there if record.offset < reached[record.partition]]
     where = f"table {subject.table}, before healing"
     anomalies = compare(where, expected, found, subject.ledger, subject.topic)
     return Verdict(records=len(expected), digest=digest_of(expected), anomalies=tuple(anomalies))
+
+
+def _expected(subject: Subject, starts: readings.Starts) -> dict[int, list[Seen]]:
+    """What Kafka has from these offsets on, or had when it was staged."""
+    known = subject.verified
+    there = {partition: max(start, known.staged_to.get(partition, 0)) for partition, start in starts.items()}
+    found = readings.of_kafka(subject.stack, subject.topic, there)
+    return {
+        partition: [*(one for one in known.staged.get(partition, ()) if one.offset >= start), *found[partition]]
+        for partition, start in starts.items()
+    }
+
+
+def keep_staged(scene: Scene, subject: Subject) -> dict[int, int]:
+    """Remember what is staged as Kafka has it, before Kafka forgets it; where that ends, by partition."""
+    known, ends = subject.verified, dict[int, int]()
+    for one in _ranges(scene.dsn, subject.topic):
+        if one.state == "uploaded":
+            ends[one.partition] = max(one.end, ends.get(one.partition, 0))
+    there = _expected(subject, {partition: known.ends.get(partition, 0) for partition in ends})
+    known.staged |= {
+        partition: [one for one in records if one.offset < ends[partition]] for partition, records in there.items()
+    }
+    known.staged_to |= ends
+    return ends
+
+
+def adopt_files(subject: Subject) -> None:
+    """Take the table's files for those that were verified: its rows were, all of them."""
+    tasks = subject.stack.catalog().load_table(subject.table).scan().plan_files()
+    subject.verified.files = {task.file.file_path: _size(task) for task in tasks}
+
+
+def _size(task: Any) -> tuple[int, int]:
+    return task.file.record_count, task.file.file_size_in_bytes
 
 
 def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
@@ -96,6 +131,8 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
     verified = readings.in_order(subject.verified.records)
     table = subject.stack.catalog().load_table(subject.table)
     rows = list(readings.of_rows(table, _tasks_in_order(table)))
+    if subject.verified.rewritten:
+        rows.sort(key=lambda one: (one.partition, one.offset))
     starts = dict.fromkeys(subject.verified.records, 0)
     anomalies = [
         *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
@@ -126,7 +163,7 @@ def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anom
     anomalies = compare(
         f"table {subject.table}", expected, list(readings.of_rows(table, new)), subject.ledger, subject.topic
     )
-    files = {task.file.file_path: (task.file.record_count, task.file.file_size_in_bytes) for task in tasks}
+    files = {task.file.file_path: _size(task) for task in tasks}
     twice = [path for path, times in Counter(task.file.file_path for task in tasks).items() if times > 1]
     objects = {each.path: each.size for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data")}
     wrong = {
@@ -201,7 +238,8 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
     if invented or (lost != known.lost and not scene.was_rebuilt):
         texts.append(f"lost offsets recorded {lost}, really {known.lost}")
     anomalies = [Anomaly(defect=Defect.OFFSETS, where=where, text=text) for text in texts[:3]]
-    if odd := sorted({one.path for one in committed if one.path} ^ set(known.files)):
+    odd = sorted({one.path for one in committed if one.path} ^ set(known.files))
+    if odd and not known.rewritten:
         anomalies.append(Anomaly(defect=Defect.FILES, where=where, text=f"not in both it and table: {odd[:3]}"))
     digests = [one.digest for one in committed if one.start >= known.ends.get(one.partition, 0) and one.digest]
     total, wanted = f"{sum(int(each, 16) for each in digests) % 2**128:032x}", digest_of(expected)

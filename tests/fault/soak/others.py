@@ -1,0 +1,130 @@
+"""Rounds on what others do to a table and its store: it is told, nothing is believed lost, and all comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform
+
+from archiver.fault_points import FaultPoint
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.jobs import Verb
+from tests.fault.soak.scene import Subject
+from tests.fault.soak.verdict import adopt_files, judge, judge_whole, keep_staged
+
+_ALWAYS = 1 << 30
+
+
+def rolled_back(course: Course, fault: faults.RolledBack) -> None:
+    """The topic stops and says what is missing, for as long as it is; a refill brings every record back, once."""
+    subject = course.scene.first
+    course.heal()
+    for _ in range(fault.snapshots):
+        course.produce(100)
+        course.heal()
+    course.verified(judge(course.scene))
+    table = _table(subject)
+    _set_main(subject, table, _ours_before(table, fault.snapshots))
+    course.strike(fault)
+    if fault.goes_on:
+        course.produce(100)
+    for _ in range(2):
+        course.stopped(course.run(), "RolledBack", (subject.topic, None))
+    _refill(course, subject, killed=fault.killed)
+
+
+def rows_deleted(course: Course, fault: faults.RowsDeleted) -> None:
+    """Rows that others deleted are told in each run until a refill brings them back; archiving goes on meanwhile."""
+    subject, noise = course.scene.first, course.noise
+    course.heal()
+    course.verified(judge(course.scene))
+    records = subject.verified.records
+    partition = max(records, key=lambda one: len(records[one]))
+    first = noise.randrange(len(records[partition]))
+    last = min(len(records[partition]) - 1, first + noise.randrange(1, 60))
+    low, high = records[partition][first].offset, records[partition][last].offset
+    condition = f"kafka.partition = {partition} and kafka.offset >= {low} and kafka.offset <= {high}"
+    _table(subject).delete(f"kafka.partition = {partition}" if fault.whole else condition)
+    subject.verified.rewritten = True
+    course.strike(fault)
+    for _ in range(2):
+        course.stopped(course.run(), "RowsRemoved", (subject.topic, None))
+    _refill(course, subject, killed=fault.killed)
+
+
+def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
+    """Files get no partition values of a spec that they weren't written for: the topic stops until it is as it was."""
+    subject = course.scene.first
+    if fault.staged:
+        course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
+    else:
+        course.heal()
+    course.produce(100)
+    field = _table(subject).spec().fields[0].name
+    with _table(subject).update_spec() as change:
+        change.remove_field(field)
+        change.add_field("kafka.event_timestamp", DayTransform(), "event_day")
+    course.strike(fault)
+    for _ in range(2):
+        ending = course.run()
+        if not any(each.topic == subject.topic and each.partition is None for each in ending.failures):
+            course.blame("a job goes on under a partition spec that isn't ours", ending)
+        course.told(subject.topic, ending)
+    source = {"hour": HourTransform(), "day": DayTransform(), "month": MonthTransform()}[subject.shape.partition_by]
+    with _table(subject).update_spec() as change:
+        change.remove_field("event_day")
+        change.add_field("kafka.ingest_timestamp", source, field)
+
+
+def store_empty(course: Course, fault: faults.StoreEmpty) -> None:
+    """A store that has nothing, for a while, is believed to be away: what was staged is committed once it is back."""
+    scene, store = course.scene, course.scene.ground.store
+    course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
+    if fault.deleted:
+        for each in scene.subjects:
+            for partition, end in keep_staged(scene, each).items():
+                each.delete_records(partition, end)
+    store.arm(fault.answer, times=_ALWAYS)
+    before = store.struck
+    for _ in range(2):
+        ending = course.run()
+        if ending.succeeded:
+            course.blame("a job succeeds on a store that has nothing", ending)
+    course.strike(fault, struck=store.struck > before)
+    store.calm()
+
+
+def _refill(course: Course, subject: Subject, *, killed: FaultPoint | None) -> None:
+    if killed is not None:
+        course.run(verb=Verb.REFILL, topic=subject.topic, fault=f"{killed}:kill@1")
+    ending = course.run(verb=Verb.REFILL, topic=subject.topic)
+    if not ending.succeeded:
+        course.blame("records that others took out weren't brought back", ending)
+    subject.verified.rewritten = True
+    course.found(judge_whole(course.scene))
+    adopt_files(subject)
+
+
+def _table(subject: Subject) -> Table:
+    return subject.stack.catalog().load_table(subject.table)
+
+
+def _ours_before(table: Table, count: int) -> int:
+    """The snapshot before the last `count` that brought records."""
+    by_id = {each.snapshot_id: each for each in table.metadata.snapshots}
+    at = table.current_snapshot()
+    while at is not None and count:
+        summary: dict[str, Any] = at.summary.additional_properties if at.summary else {}
+        count -= "archiver.ranges" in summary
+        at = by_id.get(at.parent_snapshot_id or 0)
+    assert at is not None, "the table has no snapshot so far back"
+    return at.snapshot_id
+
+
+def _set_main(subject: Subject, table: Table, snapshot_id: int) -> None:
+    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
+    update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
+    subject.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
