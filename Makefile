@@ -13,7 +13,7 @@ FAULTS ?= 200
 SEED ?= 1
 OUT ?= docs/faults.json
 
-.PHONY: help setup demo test unit integration test-slow soak check format conformance interop fuzz fuzz-smoke bench package lock clean
+.PHONY: help setup demo test unit integration test-slow soak mutants check format conformance interop fuzz fuzz-smoke bench package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ test-slow: setup  ## The tests that take minutes each
 
 soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; goes on where OUT (docs/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
+
+mutants: setup  ## Each mended hole put back: a round of faults, or a test, must turn red
+	$(PY) -m tests.fault.mutants
 
 check: setup  ## Lint, format, types, import contracts
 	.venv/bin/ruff check

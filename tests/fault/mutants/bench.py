@@ -1,0 +1,112 @@
+"""Mutants on trial: the tree copied, a patch applied, rounds played and tests run on it, on one stack for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from tests.fault.mutants.mutant import TREE, Mutant
+from tests.fault.soak.results import WRONG
+
+ROUNDS: Final = 3
+"""How many rounds of each kind a mutant is played, at most; the first that is red is enough."""
+_SECONDS: Final = 900.0
+_LEFT_OUT: Final = (".git", ".venv", "__pycache__", "*.c", ".*_cache", "build", "dist", "node_modules")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a mutant was seen by: rounds and tests played, those of them that were red, and what the first said."""
+
+    name: str
+    hole: str
+    rounds: int
+    red_rounds: int
+    tests: int
+    red_tests: int
+    said: str
+
+
+class Bench:
+    """Where mutants are tried; `stack` is a folder with three brokers up."""
+
+    def __init__(self, scratch: Path, stack: Path) -> None:
+        self._scratch = scratch
+        self._stack = stack
+
+    def outcome(self, mutant: Mutant) -> Outcome:
+        """Try one. RuntimeError where the same rounds are red without it, or a trial ends without a verdict."""
+        tree = self._copy(mutant.name)
+        mutant.apply(tree)
+        try:
+            played = {kind: self._play(tree, kind, ROUNDS) for kind in mutant.rounds}
+            red_tests, said = self._test(tree, mutant.tests)
+        finally:
+            shutil.rmtree(tree)
+        rounds = [one for each in played.values() for one in each]
+        wrong = [one for one in rounds if one["outcome"] == WRONG]
+        for kind, each in played.items():
+            if each[-1] in wrong and not self._is_sound(kind, len(each)):
+                raise RuntimeError(f"rounds of {kind} are wrong without {mutant.name}, too: they show nothing")
+        return Outcome(
+            name=mutant.name,
+            hole=mutant.hole,
+            rounds=len(rounds),
+            red_rounds=len(wrong),
+            tests=len(mutant.tests),
+            red_tests=red_tests,
+            said=str(wrong[0]["anomalies"][0]).splitlines()[0][:160] if wrong else said,
+        )
+
+    def _is_sound(self, kind: str, rounds: int) -> bool:
+        """Whether the tree as it is plays these rounds, and nothing is wrong."""
+        return all(one["outcome"] != WRONG for one in self._play(self._sound_tree, kind, rounds))
+
+    @cached_property
+    def _sound_tree(self) -> Path:
+        return self._copy("as it is")
+
+    def _copy(self, name: str) -> Path:
+        tree = self._scratch / name
+        shutil.copytree(TREE, tree, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        return tree
+
+    def _play(self, tree: Path, kind: str, most: int) -> list[dict[str, object]]:
+        """Rounds of a kind, until one is red."""
+        out = self._scratch / f"{tree.name} {kind}.json"
+        for count in range(1, most + 1):
+            options = ["--only", kind, "--faults", str(count), "--out", str(out), "--stack", str(self._stack)]
+            done = self._run(tree, "tests.fault.soak", *options, "--resume")
+            if not out.exists():
+                raise RuntimeError(f"{tree.name}: no round was played:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
+            rounds: list[dict[str, object]] = json.loads(out.read_text(encoding="utf-8"))["rounds"]
+            if rounds[-1]["outcome"] == WRONG:
+                break
+        return rounds[:most]
+
+    def _test(self, tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
+        """How many of these tests are red, and what the first says."""
+        red, said = 0, ""
+        for each in tests:
+            done = self._run(tree, "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", each)
+            if done.returncode not in {0, 1}:
+                raise RuntimeError(f"{tree.name}: {each} was not run:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
+            red += done.returncode
+            lines = [line for line in done.stdout.splitlines() if line.startswith(("E ", "FAILED"))]
+            said = said or (lines[-1][:160] if lines else "")
+        return red, said
+
+    @staticmethod
+    def _run(tree: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
