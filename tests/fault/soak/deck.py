@@ -210,6 +210,7 @@ def _others() -> list[Fault]:
             for answer in (ObjectFault.NO_SUCH_KEY, ObjectFault.NO_SUCH_BUCKET)
             for deleted in (False, True)
         ),
+        faults.ManyTopics(count=120, killed=At.AFTER_COMMIT),
     ]
 
 

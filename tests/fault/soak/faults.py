@@ -222,6 +222,14 @@ class StoreEmpty:
     deleted: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyTopics:
+    """More topics than Postgres gives connections, archived by one job, itself `killed` at its twentieth such step."""
+
+    count: int
+    killed: FaultPoint | None = None
+
+
 Fault: TypeAlias = (
     KillAtPoint
     | KillLater
@@ -250,6 +258,7 @@ Fault: TypeAlias = (
     | RowsDeleted
     | SpecChanged
     | StoreEmpty
+    | ManyTopics
 )
 
 

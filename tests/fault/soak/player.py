@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.brokers import Brokers
-from tests.fault.soak import courses, elections, faults, others
+from tests.fault.soak import courses, elections, faults, others, sides
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round
@@ -75,6 +75,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.RowsDeleted: others.rows_deleted,
     faults.SpecChanged: others.spec_changed,
     faults.StoreEmpty: others.store_empty,
+    faults.ManyTopics: sides.many_topics,
 }
 """Faults with a course of their own; all others befall a job that runs."""
 

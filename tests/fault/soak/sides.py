@@ -1,0 +1,59 @@
+"""Rounds on topics of their own, beside the scene: more of them than one job's means seem to be made for."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import NewTopic
+
+from archiver.config import load_config
+from tests.fault.soak import faults
+from tests.fault.soak.checker import Anomaly, Defect
+from tests.fault.soak.course import Course
+from tests.fault.soak.jobs import Job, running
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack, unique
+
+_TIMEOUT = 60.0
+_RECORDS = 3
+_READ_WHOLE = 5
+
+
+def many_topics(course: Course, fault: faults.ManyTopics) -> None:
+    """One job archives them all, each in a table of its own, in one run or what a kill leaves of it."""
+    stack, scene = course.scene.ground.stack, course.scene
+    names = _created(stack, fault.count)
+    try:
+        producer = stack.producer()
+        for name in names:
+            for number in range(_RECORDS):
+                producer.produce(name, b"%d" % number)
+            producer.poll(0)
+        if left := producer.flush(_TIMEOUT):
+            raise TimeoutError(f"{left} records were not delivered")
+        config = stack.config({name: {} for name in names})
+        faulty = [] if fault.killed is None else [Job(config=config, fault=f"{fault.killed}:kill@20")]
+        for job in (*faulty, Job(config=config)):
+            with running(job, scene.folder) as started:
+                ending = course.end(started)
+        course.strike(fault)
+        if not ending.succeeded:
+            course.blame(f"a job can't archive {fault.count} topics", ending)
+            return
+        loaded, catalog = load_config(config), stack.catalog()
+        for name in names:
+            snapshot = catalog.load_table(loaded.topic(name).table).current_snapshot()
+            summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+            if (rows := summary.get("total-records")) != str(_RECORDS):
+                course.anomalies.append(Anomaly(defect=Defect.LOST, where=name, text=f"{rows} rows of {_RECORDS}"))
+        for name in course.noise.sample(names, _READ_WHOLE):
+            if from_archive(config, name, 1) != from_kafka(stack, name, 1):
+                course.anomalies.append(Anomaly(defect=Defect.CHANGED, where=name, text="its replay isn't Kafka's"))
+    finally:
+        stack.admin.delete_topics(names, operation_timeout=_TIMEOUT)
+
+
+def _created(stack: Stack, count: int) -> list[str]:
+    names = [unique("many") for _ in range(count)]
+    made = stack.admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=_TIMEOUT)
+    for each in made.values():
+        each.result(_TIMEOUT)
+    return names
