@@ -201,7 +201,7 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDeleted:
-    """Others delete rows, some or a `whole` partition's; `killed` at a step of the refill that brings them back."""
+    """Others delete rows, a file's or a `whole` partition's; `killed` at a step of the refill that brings them back."""
 
     whole: bool
     killed: FaultPoint | None = None
@@ -228,6 +228,14 @@ class ManyTopics:
 
     count: int
     killed: FaultPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialsExpire:
+    """A catalog vends credentials, each of which holds for so many `uses`, to a job of so many records of 2 KB."""
+
+    uses: int
+    records: int
 
 
 Fault: TypeAlias = (
@@ -259,6 +267,7 @@ Fault: TypeAlias = (
     | SpecChanged
     | StoreEmpty
     | ManyTopics
+    | CredentialsExpire
 )
 
 

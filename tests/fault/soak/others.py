@@ -13,7 +13,7 @@ from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import Verb
 from tests.fault.soak.scene import Subject
-from tests.fault.soak.verdict import adopt_files, judge, judge_whole, keep_staged
+from tests.fault.soak.verdict import adopt_files, by_partition, judge, judge_whole, keep_staged
 
 _ALWAYS = 1 << 30
 
@@ -41,13 +41,12 @@ def rows_deleted(course: Course, fault: faults.RowsDeleted) -> None:
     subject, noise = course.scene.first, course.noise
     course.heal()
     course.verified(judge(course.scene))
-    records = subject.verified.records
-    partition = max(records, key=lambda one: len(records[one]))
-    first = noise.randrange(len(records[partition]))
-    last = min(len(records[partition]) - 1, first + noise.randrange(1, 60))
-    low, high = records[partition][first].offset, records[partition][last].offset
-    condition = f"kafka.partition = {partition} and kafka.offset >= {low} and kafka.offset <= {high}"
-    _table(subject).delete(f"kafka.partition = {partition}" if fault.whole else condition)
+    table = _table(subject)
+    files = by_partition(table)
+    partition = noise.choice(sorted(files))
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        for file in files[partition] if fault.whole else [noise.choice(files[partition])]:
+            change.delete_data_file(file)
     subject.verified.rewritten = True
     course.strike(fault)
     for _ in range(2):

@@ -76,6 +76,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.SpecChanged: others.spec_changed,
     faults.StoreEmpty: others.store_empty,
     faults.ManyTopics: sides.many_topics,
+    faults.CredentialsExpire: sides.credentials_expire,
 }
 """Faults with a course of their own; all others befall a job that runs."""
 

@@ -15,6 +15,7 @@ from tests.stack import Stack, unique
 _TIMEOUT = 60.0
 _RECORDS = 3
 _READ_WHOLE = 5
+_PARTITIONS, _BYTES = 2, 2_000
 
 
 def many_topics(course: Course, fault: faults.ManyTopics) -> None:
@@ -49,6 +50,30 @@ def many_topics(course: Course, fault: faults.ManyTopics) -> None:
                 course.anomalies.append(Anomaly(defect=Defect.CHANGED, where=name, text="its replay isn't Kafka's"))
     finally:
         stack.admin.delete_topics(names, operation_timeout=_TIMEOUT)
+
+
+def credentials_expire(course: Course, fault: faults.CredentialsExpire) -> None:
+    """A catalog vends keys that end long before the job does: each wave, task and commit gets new ones in time."""
+    from tests.vending_store import vending_store
+
+    stack, noise = course.scene.ground.stack, course.noise
+    topic, folder = stack.topic(_PARTITIONS), stack.scratch / unique("vending")
+    folder.mkdir()
+    records = ({"value": noise.randbytes(_BYTES), "partition": n % _PARTITIONS} for n in range(fault.records))
+    stack.produce(topic, *records)
+    with vending_store(folder, access_key=stack.access_key, secret_key=stack.secret_key) as vending:
+        config = stack.config(
+            {topic: {"target_file_size": "1MiB"}}, catalog=vending.catalog, kafka={"fetch.max.bytes": "1000000"}
+        )
+        vending.store.uses = fault.uses
+        with running(Job(config=config), course.scene.folder) as started:
+            ending = course.end(started)
+        course.strike(fault, struck=bool(vending.store.ended))
+        vending.store.uses = None
+        if not ending.succeeded:
+            course.blame("a job ends with the credentials that it began with", ending)
+        elif from_archive(config, topic, _PARTITIONS) != from_kafka(stack, topic, _PARTITIONS):
+            course.anomalies.append(Anomaly(defect=Defect.CHANGED, where=topic, text="its replay isn't Kafka's"))
 
 
 def _created(stack: Stack, count: int) -> list[str]:

@@ -271,13 +271,21 @@ def _ranges(dsn: str, topic: str) -> list[_Range]:
 
 def _tasks_in_order(table: Table) -> list[Any]:
     """The table's files, by partition and first offset, as their metrics say."""
-    field = {name: table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")}
+    return sorted(table.scan().plan_files(), key=lambda task: _place(table, task.file))
 
-    def place(task: Any) -> tuple[int, int]:
-        low = task.file.lower_bounds
-        return tuple(int.from_bytes(low[field[name]], "little") for name in ("partition", "offset"))  # type: ignore[return-value]
 
-    return sorted(table.scan().plan_files(), key=place)
+def by_partition(table: Table) -> dict[int, list[Any]]:
+    """The table's files by their partition of the topic."""
+    found: dict[int, list[Any]] = {}
+    for task in _tasks_in_order(table):
+        found.setdefault(_place(table, task.file)[0], []).append(task.file)
+    return found
+
+
+def _place(table: Table, file: Any) -> tuple[int, int]:
+    fields = (table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset"))
+    partition, offset = (int.from_bytes(file.lower_bounds[field], "little") for field in fields)
+    return partition, offset
 
 
 def _offsets(table: Table) -> dict[int, int]:
