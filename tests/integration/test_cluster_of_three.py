@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from typer.testing import CliRunner
 
+from archiver.cli.local import local_app
 from archiver.config import load_config
 from archiver.errors import DataLoss
 from archiver.ingest.job import JobReport
-from archiver.local import LocalStack
 from tests.brokers import NODES, Brokers, eventually
 from tests.embedded import embedded
 from tests.integration.ingesting import numbered, run, run_well
@@ -119,17 +121,23 @@ def losses(report: JobReport) -> dict[int | None, Exception]:
 
 
 def test_status_tells_every_node_and_one_is_started_again_alone(brokers: Brokers) -> None:
-    local = LocalStack(brokers.stack.endpoints.directory)
-    document = local.status().to_json()
+    document = local(brokers, "status")
     assert document["ready"]
     assert document["parts"].keys() == NAMES
     addresses = [document["parts"][f"kafka-{node}"]["addresses"][f"kafka-{node}"] for node in NODES]
     assert document["endpoints"]["kafka"].split(",") == addresses
     assert load_config(brokers.stack.config_path).kafka["bootstrap.servers"].split(",") == addresses
-    assert local.down(only=["kafka-2"]) == ("kafka-2",)
-    health = {part.name: part.health for part in local.status().parts}
+    assert local(brokers, "down", "kafka-2") == {"stopped": ["kafka-2"]}
+    health = {name: part["health"] for name, part in local(brokers, "status", exit_code=1)["parts"].items()}
     assert health == dict.fromkeys(NAMES, "ready") | {"kafka-2": "stopped"}
-    assert local.ensure().started == ("kafka-2",)
+    assert local(brokers, "up")["started"] == ["kafka-2"]
+
+
+def local(brokers: Brokers, *words: str, exit_code: int = 0) -> Any:
+    where = str(brokers.stack.endpoints.directory)
+    done = CliRunner().invoke(local_app, [*words, "--dir", where, "--json"])
+    assert done.exit_code == exit_code, done.output
+    return json.loads(done.stdout)
 
 
 def test_what_kafka_keeps_for_itself_outlives_a_node(brokers: Brokers) -> None:
