@@ -29,7 +29,8 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         folder = given.stack or Path(scratch) / "stack"
         try:
-            LocalStack(folder).up(brokers=CLUSTER)
+            if any(each.needs_servers for each in wanted):
+                LocalStack(folder).up(brokers=CLUSTER)
             bench = Bench(Path(scratch), folder)
             for each in wanted:
                 outcomes.add(bench.outcome(each))

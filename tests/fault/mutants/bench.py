@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Bench:
-    """Where mutants are tried; `stack` is a folder with three brokers up."""
+    """Where mutants are tried; `stack` is a folder with three brokers up, for tests too."""
 
     def __init__(self, scratch: Path, stack: Path) -> None:
         self._scratch = scratch
@@ -103,9 +103,9 @@ class Bench:
             said = said or (lines[-1][:160] if lines else "")
         return red, said
 
-    @staticmethod
-    def _run(tree: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    def _run(self, tree: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        ours = {"PYTHONPATH": tree, "PYTHONDONTWRITEBYTECODE": "1", "ARCHIVER_TEST_STACK": self._stack}
+        environment = os.environ | {name: str(value) for name, value in ours.items()}
         command = [sys.executable, "-m", module, *arguments]
         return subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False

@@ -25,6 +25,11 @@ class Mutant:
         """The patch's name."""
         return self.patch.name.removesuffix(_SUFFIX)
 
+    @property
+    def needs_servers(self) -> bool:
+        """Whether anything that looks for it does."""
+        return bool(self.rounds) or any(each.startswith("tests/integration/") for each in self.tests)
+
     def apply(self, tree: Path, *, only_check: bool = False) -> None:
         """Put the hole back into a tree; CalledProcessError where the code has gone on without the patch."""
         command = ["git", "apply", "-C1", "--recount", *(["--check"] if only_check else []), str(self.patch)]
