@@ -54,6 +54,29 @@ def test_every_type_comes_back() -> None:
     assert mapping.encode(rows).equals(values)
 
 
+def without(kind: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
+    """A type without one of its columns, however deep it lies."""
+    if pa.types.is_list(kind):
+        return pa.list_(without(kind.value_type, path[1:]))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, without(kind.item_type, path[1:]))
+    kept = [field for field in kind if field.name != path[0] or len(path) > 1]
+    return pa.struct([each.with_type(without(each.type, path[1:])) if each.name == path[0] else each for each in kept])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [("s",), ("one", "t"), ("one", "__unrecognized__"), ("ns", "element", "t"), ("n", "value", "next")],
+    ids=".".join,
+)
+def test_rows_that_lack_a_column_are_refused_however_deep_it_lies(path: tuple[str, ...]) -> None:
+    mapping, values = written()
+    rows = pa.array(mapping.decode(values).to_pylist(), without(mapping.arrow_type, path))
+    with pytest.raises(KernelError, match="don't have the mapping's type") as caught:
+        mapping.encode(rows)
+    assert caught.value.context["column"] == ".".join(path)
+
+
 @pytest.mark.parametrize(("start", "length"), [(0, 3), (1, 2), (2, 4), (5, 1), (6, 0)])
 def test_slices(start: int, length: int) -> None:
     mapping, values = written()
