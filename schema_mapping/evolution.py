@@ -101,9 +101,7 @@ class Evolution:
         chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
         for child in parent.children:
             if child.live and id(child) not in chosen:
-                replaced = any(
-                    other.live and other.step == child.step for other in parent.children if other is not child
-                )
+                replaced = any(other.live for other in parent.at(child.step) if other is not child)
                 self._retire(child)
                 if not silent and not replaced:
                     self._found.append((self._gone_kind, child, child.type, None))
@@ -111,7 +109,7 @@ class Evolution:
     def _settle(self, parent: Node, shape: Shape, *, silent: bool) -> Node:
         node = self._ledger.choose(parent, shape)
         if node is None:
-            rival = next((each for each in parent.children if each.live and each.step == shape.step), None)
+            rival = next((each for each in parent.at(shape.step) if each.live), None)
             node = self._ledger.create(parent, shape)
             if not silent:
                 kind = ChangeKind.ADDED if rival is None else ChangeKind.REPLACED
@@ -188,7 +186,7 @@ def expand(
 
 def _standing(ledger: Ledger, graph: TypeGraph, message: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
     """Columns that the message's fields will settle on; with a place where the column is a message."""
-    yield from ((child, None) for child in struct.children if child.step == names.UNRECOGNIZED_STEP)
+    yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
     for field in graph.types[message].fields:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))
         if node is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -42,11 +42,21 @@ class Node:
     doc: str | None = None
     keeps_name: bool = False
     children: list[Node] = field(default_factory=list)
+    _by_step: dict[int, list[Node]] = field(default_factory=dict)
 
     @property
     def step(self) -> int:
         """The last step of the path."""
         return self.path[-1]
+
+    def add(self, child: Node) -> None:
+        """Puts a column below this one."""
+        self.children.append(child)
+        self._by_step.setdefault(child.step, []).append(child)
+
+    def at(self, step: int) -> Sequence[Node]:
+        """The columns of one step below this one: the generations of a field."""
+        return self._by_step.get(step, ())
 
     def entry(self) -> LedgerEntry:
         """The node as the ledger keeps it."""
@@ -99,8 +109,8 @@ class Ledger:
         """The column that can hold the shape: as it is before widened, the live one before the oldest generation."""
         ranked = [
             (fit, not node.live, node.generation, node)
-            for node in parent.children
-            if node.step == shape.step and (fit := fit_of(node, shape)) is not None
+            for node in parent.at(shape.step)
+            if (fit := fit_of(node, shape)) is not None
         ]
         return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
@@ -121,7 +131,7 @@ class Ledger:
             since=self.version,
             deleted=None,
         )
-        parent.children.append(node)
+        parent.add(node)
         self._count(node)
         return node
 
@@ -156,7 +166,7 @@ def merged_type(column: ColumnType, wanted: ColumnType) -> ColumnType | None:
 
 
 def _child(node: Node, step: int) -> Node:
-    return next(child for child in node.children if child.step == step)
+    return node.at(step)[0]
 
 
 def _part(shape: Shape, step: int) -> Shape:
@@ -194,5 +204,5 @@ def _node(entry: LedgerEntry, parent: Node) -> Node:
         deleted=entry.deleted_version,
         doc=entry.doc,
     )
-    parent.children.append(node)
+    parent.add(node)
     return node

@@ -9,9 +9,14 @@ import pytest
 from pyiceberg.schema import Schema
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
+from schema_mapping.descriptors import find_descriptor
 from schema_mapping.errors import DescriptorError
-from schema_mapping.evolution import ChangeKind
+from schema_mapping.evolution import ChangeKind, Evolution
 from schema_mapping.ledger import ColumnState
+from schema_mapping.ledger_tree import Ledger
+from schema_mapping.shape import root_shape
+from schema_mapping.type_graph import type_graph
+from tests.cpu_time import spent
 from tests.schema_mapping.proto_text import compile_text, fields
 
 REMARK = re.compile(r" \(removed in schema version \d+\)")
@@ -373,3 +378,16 @@ def test_groups_and_messages_share_columns() -> None:
         )
     )
     assert second.changes == ()
+
+
+def test_ten_thousand_fields_take_less_than_a_second_to_settle() -> None:
+    shapes = root_shape(
+        type_graph(find_descriptor(fields(" ".join(f"int32 f{n} = {n};" for n in range(1, 10_001))))), ()
+    )
+    ledger = Ledger(LedgerState(), version=1)
+    Evolution(ledger).settle("val", shapes)
+    state = LedgerState(entries=ledger.entries(), last_id=ledger.last_id)
+    again = Ledger(state, version=2)
+    cpu = spent(lambda: Evolution(again).settle("val", shapes[5_000:]))
+    assert cpu < 1
+    assert sum(entry.state is ColumnState.LIVE for entry in again.entries()) == len(shapes) - 5_000
