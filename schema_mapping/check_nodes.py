@@ -44,6 +44,7 @@ class CheckNodes:
             assert self._graph is not None
             self._known[name] = len(self._nodes)
             flags = NODE_FLAGS["MESSAGE_SET"] if self._graph.types[name].message_set else 0
+            flags |= NODE_FLAGS["EMPTY"] if self._graph.types[name].empty else 0
             self._nodes.append(NodeRow(flags=flags))
             self._pending.append(name)
         return self._known[name]

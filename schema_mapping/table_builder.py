@@ -14,7 +14,7 @@ from schema_mapping.check_nodes import CheckNodes
 from schema_mapping.enum_tables import EnumTables
 from schema_mapping.field_codes import canonical_tag, op_code, tag_size
 from schema_mapping.kernel.tables import FIELD_FLAGS, NODE_FLAGS, OPS, OUTPUTS, Tables
-from schema_mapping.late_oneofs import ONEOFS_LAST, late_arrays
+from schema_mapping.late_oneofs import ONEOFS_LAST, form_of, late_arrays
 from schema_mapping.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 from schema_mapping.native_nodes import NativeNodes, leaf_output
 from schema_mapping.table_rows import (
@@ -80,17 +80,18 @@ class TableBuilder:
     def tables(self, *, keep_raw: bool) -> Tables:
         """The finished tables."""
         self._checks.fill()
+        form = form_of(self._fields)
         arrays = field_arrays(self._fields, self._nodes, self._spaces)
         arrays = {
             **arrays,
             **late_arrays(arrays, self._fields, self._nodes),
             **output_arrays(self._outputs, self._maps, self._spaces),
             "natives": native_array(self._natives.rows, self._spaces),
-            **self._enums.arrays(ONEOFS_LAST.encode()),
+            **self._enums.arrays(form.encode()),
         }
         head = self._spaces[ROOT_SPACE].head
         root = {name: at + head if name.endswith("_slot") else at for name, at in self._special.items()}
-        root["form_size"] = len(ONEOFS_LAST)
+        root |= {"form_size": len(form), "columns_form_size": len(ONEOFS_LAST)}
         return Tables(arrays, root=root, keep_raw=keep_raw)
 
     def _add_special(self, name: str, arrow_type: pa.StructType) -> LeafLayout:
@@ -125,6 +126,7 @@ class TableBuilder:
         row = self._nodes[node]
         row.flags = NODE_FLAGS["MESSAGE_SET"] if message.message_set else 0
         row.flags |= NODE_FLAGS["ASIDE"] if message.excluded else 0
+        row.flags |= NODE_FLAGS["EMPTY"] if message.empty else 0
         row.unknown = self._spaces[place.space].slot()
         oneofs = {
             index: self._spaces[place.space].slot()
@@ -151,6 +153,7 @@ class TableBuilder:
         row = FieldRow(number=field.number, op=OPS["ASIDE"], home=space, owner=owner)
         row.presence = self._spaces[space].bit()
         row.tag = canonical_tag(field)
+        row.late = 0 if field.oneof is None else field.oneof + 1
         return row
 
     def _hangs_rows(self, field: FieldRow) -> bool:

@@ -19,6 +19,7 @@ NO_TAG = 0xFFFF_FFFF
 WORD_BITS = 64
 DENSE_SLACK = 64
 DENSE_SPREAD = 4
+LENT = tables.NODE_FLAGS["MESSAGE_SET"] | tables.NODE_FLAGS["EMPTY"]
 
 Array = npt.NDArray[Any]
 
@@ -145,7 +146,8 @@ def field_arrays(
         numbers = [field.number for field in fields[source.first : source.first + source.count]]
         dense = _dense_size(numbers)
         unknown = _placed(node.unknown, node.home, spaces)
-        rows.append((source.first, source.count, len(lookup), dense, unknown, node.flags, node.has_lists))
+        flags = node.flags | source.flags & LENT
+        rows.append((source.first, source.count, len(lookup), dense, unknown, flags, node.has_lists))
         part = [0] * dense
         for index, number in enumerate(numbers):
             if number < dense:

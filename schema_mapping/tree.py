@@ -44,9 +44,16 @@ def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, Ass
         unrecognized_id=_id(columns, (*path, names.UNRECOGNIZED_STEP), name),
         message_set=kind.message_set,
         excluded=tuple(
-            ExcludedField(number=field.number, kind=field.kind, cardinality=field.cardinality, packed=field.packed)
+            ExcludedField(
+                number=field.number,
+                kind=field.kind,
+                cardinality=field.cardinality,
+                packed=field.packed,
+                oneof=field.oneof,
+            )
             for field in kind.excluded
         ),
+        empty=kind.empty,
     )
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -21,9 +20,6 @@ from schema_mapping.descriptors import SourceSchema, find_descriptor
 from schema_mapping.extensions import check_extendees, find_extensions
 from schema_mapping.types import Cardinality, EnumType, WellKnown, WireKind
 
-# What is chosen counts as an option, and an excluded field is as good as not there.
-UNCOUNTED: Final = frozenset({"native", "decimal", "excluded"})
-SELDOM: Final = frozenset({"column", "extension"})
 UNION_ROOT: Final = "(one of)"
 """The root of a graph of several message types, its fields; no Protobuf type has such a name."""
 
@@ -66,18 +62,58 @@ class FieldType:
         """The message type of the field's values, or of its map's."""
         return self.message if self.value is None else self.value.message
 
+    def facts(self) -> dict[str, Any]:
+        """What bytes and columns depend on, as JSON values. What is chosen isn't among them: it counts as an option."""
+        seldom = {"column": self.column, "extension": self.extension}
+        return {
+            **self.place(),
+            "name": self.name,
+            "explicit_presence": self.explicit_presence,
+            "validate_utf8": self.validate_utf8,
+            "required": self.required,
+            "enum": None
+            if self.enum is None
+            else {"full_name": self.enum.full_name, "closed": self.enum.closed, "names": self.enum.names},
+            "message": self.message,
+            "key": None if self.key is None else self.key.facts(),
+            "value": None if self.value is None else self.value.facts(),
+            **{name: fact for name, fact in seldom.items() if fact is not None},
+        }
+
+    def place(self) -> dict[str, Any]:
+        """Those of the facts that say where and how the field stands on the wire."""
+        return {
+            "number": self.number,
+            "kind": self.kind.name,
+            "cardinality": self.cardinality.name,
+            "packed": self.packed,
+            "oneof": self.oneof,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:
     """A message type: its fields, extensions among them, in ascending number.
 
-    `excluded` are those that the .proto wants no column for; what they refer to isn't part of the graph.
+    `excluded` are those that the .proto wants no column for; what they refer to isn't part of the graph. `empty` says
+    that the type declares neither fields nor room for extensions.
     """
 
     full_name: str
     fields: tuple[FieldType, ...]
     message_set: bool
     excluded: tuple[FieldType, ...] = ()
+    empty: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """What bytes and columns depend on, as JSON values; of an excluded field its place."""
+        excluded = {"excluded": [field.place() for field in self.excluded]} if self.excluded else {}
+        return {
+            "full_name": self.full_name,
+            "fields": [field.facts() for field in self.fields],
+            "message_set": self.message_set,
+            **excluded,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +125,12 @@ class TypeGraph:
 
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the facts in canonical order."""
-        facts = [asdict(self.types[name], dict_factory=_declared) for name in sorted(self.types)]
-        text = json.dumps([self.root, facts], default=_enum_name, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(
+            [self.root, [self.types[name].facts() for name in sorted(self.types)]],
+            sort_keys=True,
+            separators=(",", ":"),
+        )
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _declared(facts: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: fact for name, fact in facts if name not in UNCOUNTED and (fact is not None or name not in SELDOM)}
-
-
-def _enum_name(value: object) -> str:
-    assert isinstance(value, Enum)
-    return value.name
 
 
 def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
@@ -160,6 +190,7 @@ def _message_type(
         fields=tuple(field for field in fields if not options[field.number].exclude),
         message_set=bool(descriptor.GetOptions().message_set_wire_format),
         excluded=tuple(field for field in fields if options[field.number].exclude),
+        empty=not proto.field and not proto.extension_range,
     )
 
 

@@ -140,19 +140,21 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedField:
-    """A field without a column: as much of its type as tells how it begins on the wire."""
+    """A field without a column: as much of its type as tells how it begins on the wire, and where."""
 
     number: int
     kind: WireKind
     cardinality: Cardinality
     packed: bool
+    oneof: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
     """A message that has columns; `message_set` marks the old MessageSet wire format.
 
-    `excluded` are its fields that have no column; their bytes are in `__unrecognized__`.
+    `excluded` are its fields that have no column; their bytes are in `__unrecognized__`. `empty` says that the type
+    has neither fields nor room for extensions.
     """
 
     full_name: str
@@ -160,6 +162,7 @@ class MappedMessage:
     unrecognized_id: int
     message_set: bool
     excluded: tuple[ExcludedField, ...] = ()
+    empty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

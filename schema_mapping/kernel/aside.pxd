@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int32_t, uint8_t
 
 from schema_mapping.kernel.scratch cimport Scratch
 from schema_mapping.kernel.tables cimport Node
@@ -8,5 +8,5 @@ cdef struct Stretch:
     const uint8_t* end
 
 cdef const uint8_t* split_aside(
-    Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, Stretch* stretches
+    Scratch* s, const Node* node, const int32_t* fields, const uint8_t* p, const uint8_t* end, Stretch* stretches
 ) noexcept nogil

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Fields without a column, found again in their message's unknown bytes, so that they can be written in their places.
 
-Decoding put them there as they came: ascending by number, before every field that is really unknown.
+Decoding put them there as they came: in the order of their message's form, before every field that is really unknown.
 """
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from schema_mapping.kernel.check cimport read_tag, search_field, skip_field
 from schema_mapping.kernel.scratch cimport Scratch
@@ -15,9 +15,9 @@ cdef enum:
 
 
 cdef const uint8_t* split_aside(
-    Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, Stretch* stretches
+    Scratch* s, const Node* node, const int32_t* fields, const uint8_t* p, const uint8_t* end, Stretch* stretches
 ) noexcept nogil:
-    # Where each of them lies, and where the others begin.
+    # Where each of them lies, and where the others begin; `fields` leads from places in the order of `s` to fields.
     cdef const uint8_t* after
     cdef uint32_t tag = 0
     cdef int odd = 0
@@ -37,8 +37,8 @@ cdef const uint8_t* split_aside(
         if after == NULL:
             return p
         if found != last:
-            stretches[found].start = p
-        stretches[found].end = after
+            stretches[fields[found]].start = p
+        stretches[fields[found]].end = after
         last = found
         p = after
     return p

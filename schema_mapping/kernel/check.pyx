@@ -11,7 +11,8 @@ from schema_mapping.kernel.scratch cimport (
 )
 from schema_mapping.kernel.tables cimport (
     FIELD_LIST, OP_FIXED32, OP_FIXED64, OP_LAST_VARINT, OP_DOUBLE, OP_FLOAT, OP_GROUP, OP_MAP, OP_MESSAGE, OP_STRING,
-    Enumeration, Field, NODE_MESSAGE_SET, Node, WIRE_32, WIRE_64, WIRE_BYTES, WIRE_END, WIRE_START, WIRE_VARINT,
+    Enumeration, Field, NODE_EMPTY, NODE_MESSAGE_SET, Node, WIRE_32, WIRE_64, WIRE_BYTES, WIRE_END, WIRE_START,
+    WIRE_VARINT,
 )
 from schema_mapping.kernel.wire cimport is_cut_short, read_short, read_varint
 
@@ -132,12 +133,17 @@ cdef int search_enum(Scratch* s, int enumeration, int number) noexcept nogil:
 cdef const uint8_t* skip_field(
     Scratch* s, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
 ) noexcept nogil:
-    # From after the tag at `start` to after the value. How the value is written stays the value's own business.
+    # From after the tag at `start` to after the value, of any field but number 0.
+    return fail(s, BAD_TAG, start) if tag < 8 else skip_value(s, start, p, end, tag, depth)
+
+
+cdef const uint8_t* skip_value(
+    Scratch* s, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
+) noexcept nogil:
+    # How the value is written stays the value's own business.
     cdef int loose = s.loose
     cdef uint32_t length
     cdef uint32_t wire = tag & 7
-    if tag < 8:
-        return fail(s, BAD_TAG, start)
     if wire == WIRE_VARINT:
         p = read_long_varint(s, p, end)
         if p == NULL:
@@ -183,7 +189,8 @@ cdef const uint8_t* skip_group(
             return NULL
         if tag == end_tag:
             return p
-        p = skip_field(s, start, p, end, tag, depth)
+        # upb looks at no number in a group that it doesn't know.
+        p = skip_value(s, start, p, end, tag, depth)
         if p == NULL:
             return NULL
     return fail(s, BAD_GROUP, opened)
@@ -222,7 +229,7 @@ cdef const uint8_t* check_message(
         if p == NULL:
             return NULL
         number = tag >> 3
-        if number == 0:
+        if number == 0 and not node.flags & NODE_EMPTY:
             return fail(s, BAD_TAG, start)
         if (tag & 7) == WIRE_END:
             if group == 0 or number != group:
@@ -269,4 +276,7 @@ cdef const uint8_t* skip_unknown(
     # upb reads an item of a message set at the set's own depth.
     if node.flags & NODE_MESSAGE_SET and tag == (1 << 3 | WIRE_START):
         return skip_field(s, start, p, end, tag, depth + 1)
+    # upb looks up no number in a message type that has none.
+    if node.flags & NODE_EMPTY:
+        return skip_value(s, start, p, end, tag, depth)
     return skip_field(s, start, p, end, tag, depth)

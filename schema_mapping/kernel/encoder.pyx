@@ -41,7 +41,7 @@ cdef uint8_t* put_rest(Writer* w, uint8_t* p, const Node* node, const Source* so
     if not is_null(source, i):
         start = source.data + source.offsets[at]
         end = source.data + source.offsets[at + 1]
-    return put_stretch(w, p, split_aside(&w.reader, node, start, end, w.aside), end)
+    return put_stretch(w, p, split_aside(w.reader, node, w.aside_fields, start, end, w.aside), end)
 
 
 cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
@@ -248,7 +248,8 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
             flat.slots = slots.data
             flat.plain = is_plain(array, tables)
         with nogil:
-            put_late(&w, tables)
+            put_late(&w, tables.late, w.sources.late)
+            put_late(&w, tables.late_columns, w.sources.late_columns)
             p = write_rows(&w, &flat, array.length, &row)
         if p == NULL:
             if w.failure == OUT_OF_MEMORY:
@@ -271,13 +272,19 @@ cdef void look_up_in(Writer* w, Tables tables) noexcept:
     w.enum_numbers = tables.enum_numbers
     w.name_lookup = tables.name_lookup
     w.names = tables.names
-    w.reader.fields = tables.fields
-    w.reader.numbers = tables.numbers
-    w.reader.places = tables.places
+    w.places = tables.places
+    w.late_places = tables.late
+    w.in_order.fields = tables.fields
+    w.in_order.places = tables.places
+    w.oneofs_last.fields = tables.late_fields
+    w.oneofs_last.places = tables.late_places
+    w.in_order.numbers = w.oneofs_last.numbers = tables.numbers
     w.sources.tables_fields = tables.fields
     w.sources.tables_nodes = tables.nodes
     w.form_text = tables.names + tables.names_size - tables.form_size
     w.form_size = tables.form_size
+    w.columns_form_size = tables.columns_form_size
+    w.node_count = tables.node_count
 
 
 cdef bint reserve_sources(Writer* w, Tables tables) noexcept:
@@ -287,11 +294,13 @@ cdef bint reserve_sources(Writer* w, Tables tables) noexcept:
     w.sources.live = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
     w.sources.live_counts = <int32_t*>calloc(tables.node_count, sizeof(int32_t))
     w.sources.late = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
+    w.sources.late_columns = <int32_t*>calloc(tables.field_count, sizeof(int32_t))
     w.sources.is_live = <uint8_t*>calloc(tables.field_count, 1)
     w.aside = <Stretch*>calloc(tables.field_count, sizeof(Stretch))
     return (
         w.sources.fields != NULL and w.sources.elements != NULL and w.sources.unknown != NULL and w.sources.live != NULL
-        and w.sources.live_counts != NULL and w.sources.late != NULL and w.sources.is_live != NULL and w.aside != NULL
+        and w.sources.live_counts != NULL and w.sources.late != NULL and w.sources.late_columns != NULL
+        and w.sources.is_live != NULL and w.aside != NULL
     )
 
 
@@ -302,6 +311,7 @@ cdef void free_sources(Writer* w) noexcept:
     free(w.sources.live)
     free(w.sources.live_counts)
     free(w.sources.late)
+    free(w.sources.late_columns)
     free(w.sources.is_live)
     free(w.aside)
     free_reader(&w.json)
@@ -375,38 +385,48 @@ cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
     if not is_null(&w.sources.raw, i):
         return put_bytes(w, p, &w.sources.raw, i)
     w.live = w.sources.live
-    if not is_null(&w.sources.form, i):
-        if not is_late(w, i):
-            w.failure = NOT_A_FORM
-            return NULL
-        w.live = w.sources.late
+    w.reader = &w.in_order
+    w.aside_fields = w.places
+    if not is_null(&w.sources.form, i) and not take_form(w, i):
+        w.failure = NOT_A_FORM
+        return NULL
     p = write_message(w, 0, i, p)
     if p != NULL and w.sources.prefix.offsets != NULL:
         p = put_bytes(w, p, &w.sources.prefix, i)
     return p
 
 
-cdef bint is_late(Writer* w, int64_t i) noexcept nogil:
+cdef bint take_form(Writer* w, int64_t i) noexcept nogil:
+    # The order of the row's form. The text of the older one, which knew of columns only, is how the newer one's ends.
     cdef const Source* form = &w.sources.form
     cdef int64_t at = i + form.shift
-    return form.offsets[at + 1] - form.offsets[at] == w.form_size and memcmp(
-        form.data + form.offsets[at], w.form_text, w.form_size
-    ) == 0
+    cdef int64_t size = form.offsets[at + 1] - form.offsets[at]
+    if size != w.form_size and size != w.columns_form_size:
+        return False
+    if memcmp(form.data + form.offsets[at], w.form_text + w.form_size - size, size) != 0:
+        return False
+    if size != w.form_size:
+        w.live = w.sources.late_columns
+        return True
+    w.live = w.sources.late
+    w.reader = &w.oneofs_last
+    w.aside_fields = w.late_places
+    return True
 
 
-cdef void put_late(Writer* w, Tables tables) noexcept nogil:
-    # The lists of live fields once more, with the members of oneofs last.
+cdef void put_late(Writer* w, const int32_t* order, int32_t* late) noexcept nogil:
+    # The lists of live fields once more, in an order that has members of oneofs last.
     cdef const Node* node
     cdef int32_t* out
     cdef int i, at, k
-    for i in range(tables.node_count):
-        node = &tables.nodes[i]
+    for i in range(w.node_count):
+        node = &w.nodes[i]
         if w.sources.live_counts[i] == 0:
             continue
-        out = w.sources.late + node.first_field
+        out = late + node.first_field
         for k in range(w.sources.live_counts[i]):
             w.sources.is_live[w.sources.live[node.first_field + k]] = 1
         for at in range(node.first_field, node.first_field + node.field_count):
-            if w.sources.is_live[tables.late[at]]:
-                out[0] = tables.late[at]
+            if w.sources.is_live[order[at]]:
+                out[0] = order[at]
                 out += 1

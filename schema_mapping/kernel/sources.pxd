@@ -28,6 +28,7 @@ cdef struct Sources:
     int32_t* live               # for each node from its first field on: the fields with something in some row
     int32_t* live_counts        # of each node
     int32_t* late               # as `live`, the members of oneofs last
+    int32_t* late_columns       # likewise, but fields without a column among those that no oneof has
     uint8_t* is_live            # of each field
     Source prefix
     Source raw

@@ -39,6 +39,7 @@ cdef enum NodeFlag:
     NODE_CUT = 2          # kept whole in its unknown slot; the fields only check
     NODE_MESSAGE_SET = 4
     NODE_ASIDE = 8        # some of its fields have no column
+    NODE_EMPTY = 1024     # its type has neither fields nor room for extensions
     # Well-known types that have one column; those of JSON are kept whole too, until their text is made.
     NODE_TIMESTAMP = 16
     NODE_DURATION = 32
@@ -145,6 +146,7 @@ cdef class Tables:
     cdef int32_t* late_lookup
     cdef int32_t* late_places
     cdef int32_t* late            # for each place in `late_fields` that in `fields`
+    cdef int32_t* late_columns    # likewise, but fields without a column among those that no oneof has
     cdef int32_t* enum_numbers
     cdef uint64_t* enum_names     # slots: the names lie at the start of the spill
     cdef int32_t* enum_lookup
@@ -153,7 +155,7 @@ cdef class Tables:
     cdef readonly int64_t names_size
     cdef readonly int32_t field_count, node_count, space_count, output_count, enum_count, map_count, native_count
     cdef readonly int32_t raw_slot, err_slot, prefix_slot, form_slot, raw_bit, err_bit, prefix_bit, form_bit
-    cdef readonly int32_t ok_bit, row_bit, form_size, has_late
+    cdef readonly int32_t ok_bit, row_bit, form_size, columns_form_size, has_late
     cdef readonly int32_t keep_raw
     cdef object owners
 

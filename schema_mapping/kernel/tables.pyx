@@ -26,6 +26,7 @@ cdef class Tables:
         self.late_lookup = <int32_t*>_address(arrays["late_lookup"], sizeof(int32_t))
         self.late_places = <int32_t*>_address(arrays["late_places"], sizeof(int32_t))
         self.late = <int32_t*>_address(arrays["late"], sizeof(int32_t))
+        self.late_columns = <int32_t*>_address(arrays["late_columns"], sizeof(int32_t))
         self.has_late = bool((arrays["late"] != arrays["places"]).any())
         self.enum_numbers = <int32_t*>_address(arrays["enum_numbers"], sizeof(int32_t))
         self.enum_names = <uint64_t*>_address(arrays["enum_names"], sizeof(uint64_t))
@@ -46,6 +47,7 @@ cdef class Tables:
         self.form_slot = root["form_slot"]
         self.form_bit = root["form_bit"]
         self.form_size = root["form_size"]
+        self.columns_form_size = root["columns_form_size"]
         self.raw_bit = root["raw_bit"]
         self.err_bit = root["err_bit"]
         self.prefix_bit = root["prefix_bit"]
@@ -94,6 +96,7 @@ NODE_FLAGS = {
     "CUT": NODE_CUT,
     "MESSAGE_SET": NODE_MESSAGE_SET,
     "ASIDE": NODE_ASIDE,
+    "EMPTY": NODE_EMPTY,
     "TIMESTAMP": NODE_TIMESTAMP,
     "DURATION": NODE_DURATION,
     "WRAPPER": NODE_WRAPPER,

@@ -31,7 +31,14 @@ cdef struct Writer:
     const int32_t* live     # the sources' own lists, or those with oneofs last
     const uint8_t* form_text
     int64_t form_size
-    Scratch reader          # of the unknown bytes
+    int64_t columns_form_size
+    int node_count
+    Scratch* reader         # of the unknown bytes of rows in the form at hand
+    const int32_t* aside_fields     # from the reader's places to fields
+    const int32_t* places
+    const int32_t* late_places
+    Scratch in_order
+    Scratch oneofs_last
     Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
     uint8_t* start
     uint8_t* end

@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from schema_mapping import LedgerState, MappingOptions, SourceSchema, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.column_options import COLUMN_NUMBER, OPTIONS_FILE, options_file
 from schema_mapping.descriptors import closure, find_descriptor, parse_descriptor_set
-from schema_mapping.errors import DescriptorError
+from schema_mapping.errors import DescriptorError, KernelError
 from schema_mapping.evolution import ChangeKind
 from schema_mapping.field_ids import Assignment
 from schema_mapping.ledger import ColumnState
@@ -134,9 +134,69 @@ def test_excluding_is_removing_and_the_column_comes_back() -> None:
     assert live(first)["b"] == live(third)["b"]
 
 
-def test_an_excluded_field_is_as_good_as_not_there() -> None:
-    first, second = evolve("int32 a = 1;", f"int32 a = 1; int32 b = 2 {EXCLUDE};")
-    assert (second.version, second.changes) == (first.version, ())
+@pytest.mark.parametrize(
+    "before", [("int32 a = 1; int32 z = 3;",), ("int32 a = 1; N b = 2; int32 z = 3;", "int32 a = 1; int32 z = 3;")]
+)
+def test_a_field_that_comes_excluded_has_its_place_and_is_stored_once(before: tuple[str, ...]) -> None:
+    *_, without, excluded = evolve(*before, f"int32 a = 1; N b = 2 {EXCLUDE}; int32 z = 3;")
+    assert (excluded.version, excluded.changes) == (without.version + 1, ())
+    assert excluded.iceberg_schema == without.iceberg_schema
+    assert excluded.row.value != without.row.value
+    assert excluded.row.value.fingerprint != without.row.value.fingerprint
+    value = b"\x08\x01\x12\x02\x08\x07\x18\x03"
+    rows = excluded.row.value.decode(pa.array([value]))
+    assert rows.field("__raw__").to_pylist() == [None]
+    assert excluded.row.value.encode(rows).to_pylist() == [value]
+
+
+def test_of_an_excluded_field_only_its_place_counts() -> None:
+    texts = ("N b = 2", "M other = 2", "string b = 2", "repeated N b = 2", "oneof o { N b = 2", "N b = 4")
+    bodies = [f"int32 a = 1; {text} {EXCLUDE};{' }' if 'oneof' in text else ''}" for text in texts]
+    found = [type_graph(find_descriptor(with_options(body))).fingerprint() for body in bodies]
+    assert found[0] == found[1]
+    assert len(set(found[1:])) == len(found) - 1
+
+
+GO_TEXT = f"""
+    oneof p {{ int32 a = 2; string b = 3 {EXCLUDE}; }} int32 c = 4; int32 d = 5 {EXCLUDE};
+    oneof q {{ int32 e = 1; int32 f = 9 {EXCLUDE}; }} M inner = 6; repeated M more = 7;"""
+# As Go writes: members of oneofs behind all other fields, in the order of the oneofs.
+GO_VALUES = (
+    b"\x20\x04\x1a\x01b",
+    b"\x20\x04\x28\x05\x1a\x01b\x08\x01",
+    b"\x20\x04\x28\x05\x10\x02\x48\x09",
+    b"\x32\x04\x20\x04\x48\x09\x3a\x05\x20\x04\x1a\x01b\x3a\x02\x48\x09\x1a\x00\x48\x01",
+    b"\x28\x05\x1a\x01b\x08\x01\xa0\x06\x01",
+)
+
+
+def test_what_go_writes_with_an_excluded_member_of_a_oneof_needs_no_raw() -> None:
+    mapping = mapped(GO_TEXT)
+    rows = mapping.decode(pa.array(GO_VALUES))
+    assert rows.field("__raw__").to_pylist() == [None] * len(GO_VALUES)
+    assert rows.field("__form__").to_pylist() == ["all_oneofs_last"] * len(GO_VALUES)
+    assert rows.field("a").to_pylist() == [None, None, 2, None, None]
+    assert mapping.encode(rows).to_pylist() == list(GO_VALUES)
+
+
+def test_values_in_another_order_than_go_writes_stay_raw() -> None:
+    values = [b"\x1a\x01b\x20\x04\x10\x02", b"\x20\x04\x08\x01\x1a\x01b", b"\x28\x05\x20\x04\x1a\x01b"]
+    mapping = mapped(GO_TEXT)
+    rows = mapping.decode(pa.array(values))
+    assert rows.field("__raw__").to_pylist() == values
+    assert rows.field("__form__").to_pylist() == [None] * 3
+    assert mapping.encode(rows).to_pylist() == values
+
+
+def test_rows_of_the_form_that_knew_of_columns_only_are_written_as_they_were() -> None:
+    mapping = mapped(GO_TEXT)
+    value = b"\x1a\x01b\x20\x04\x28\x05\x08\x01"
+    rows = mapping.decode(pa.array([value])).to_pylist()
+    rows[0] |= {"__raw__": None, "__form__": "oneofs_last", "__unrecognized__": b"\x1a\x01b\x28\x05"}
+    assert mapping.encode(pa.array(rows, mapping.arrow_type)).to_pylist() == [value]
+    rows[0]["__form__"] = "some_oneofs_last"
+    with pytest.raises(KernelError, match="__form__"):
+        mapping.encode(pa.array(rows, mapping.arrow_type))
 
 
 def test_options_are_found_without_the_file_that_declares_them() -> None:

@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from google.protobuf import empty_pb2, wrappers_pb2
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from schema_mapping import compile_mapping
+from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.decode import decode, decode_parts
 from schema_mapping.errors import KernelError
 from schema_mapping.mapping import Mapping
 from tests.property.upb_judge import parse
 from tests.schema_mapping.proto_text import descriptor_of
+from tests.wire_bytes import delimited
 
 ORDER = """
 message M {
@@ -317,3 +319,67 @@ def test_parts_are_one_where_they_fit() -> None:
     values = pa.array([b"\x08\x01"] * 3)
     (only,) = decode_parts(values, mapping.program)
     assert only.equals(mapping.decode(values))
+
+
+ZEROS = """
+syntax = "proto2"; package t;
+message M { optional Empty e = 1; optional group G = 2 { } optional Open open = 3; map<int32, Empty> by = 4;
+  optional M self = 5; repeated Empty list = 6; optional Set set = 7; optional int32 n = 8; }
+message Empty { }
+message Open { extensions 5; }
+message Set { option message_set_wire_format = true; extensions 4 to max; }
+"""
+FIELDS_OF_NUMBER_ZERO = (
+    "0005",
+    "01" + "00" * 8,
+    "020161",
+    "0304",
+    "03080104",
+    "04",
+    "0500000000",
+    "800005",
+    "00",
+    "06",
+)
+
+
+def wrapped_zeros(zero: bytes) -> dict[str, bytes]:
+    """A field of number 0 wherever a message or a group can be."""
+    return {
+        "at the root": zero,
+        "in a type without fields": delimited(1, zero),
+        "in a group without fields": b"\x13" + zero + b"\x14",
+        "in a type with room for extensions": delimited(3, zero),
+        "in an entry": delimited(4, zero),
+        "in an entry's value": delimited(4, b"\x08\x01" + delimited(2, zero)),
+        "in a cut message": delimited(5, zero),
+        "in a type without fields, cut": delimited(5, delimited(1, zero)),
+        "in a group without fields, cut": delimited(5, b"\x13" + zero + b"\x14"),
+        "in a list": delimited(6, zero),
+        "in a message set": delimited(7, zero),
+        "in a message set's item": delimited(7, b"\x0b\x10\x05" + zero + b"\x0c"),
+        "in an unknown group": b"\x7b" + zero + b"\x7c",
+        "in an unknown group of an unknown group": b"\x7b\x83\x01" + zero + b"\x84\x01\x7c",
+        "in an unknown group, cut": delimited(5, b"\x7b" + zero + b"\x7c"),
+    }
+
+
+@pytest.mark.parametrize("depth", [24, 1])
+@pytest.mark.parametrize("zero", FIELDS_OF_NUMBER_ZERO)
+def test_field_number_zero_as_upb(zero: str, depth: int) -> None:
+    descriptor = descriptor_of(ZEROS)
+    mapping = compile_mapping(descriptor, options=MappingOptions(max_depth=depth))
+    cases = wrapped_zeros(bytes.fromhex(zero))
+    rows = mapping.decode(pa.array(cases.values()))
+    refused = {case for case, err in zip(cases, rows.field("__err__").to_pylist(), strict=True) if err is not None}
+    assert refused == {case for case, value in cases.items() if parse(descriptor, value) is None}
+    assert mapping.encode(rows).to_pylist() == list(cases.values())
+
+
+@pytest.mark.parametrize(("kind", "value"), [("BoolValue", b"\x13\x00\x05\x14"), ("Empty", b"\x00\x10")])
+def test_field_number_zero_in_types_of_google(kind: str, value: bytes) -> None:
+    file = empty_pb2.DESCRIPTOR if kind == "Empty" else wrappers_pb2.DESCRIPTOR
+    descriptor = file.message_types_by_name[kind]
+    assert parse(descriptor, value) is not None
+    row = compile_mapping(descriptor).decode(pa.array([value])).to_pylist()[0]
+    assert (row["__err__"], row["__raw__"], row["__unrecognized__"]) == (None, None, value)
