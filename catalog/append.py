@@ -65,8 +65,7 @@ def prepare(
     """
     transaction = Transaction(table.iceberg, autocommit=False)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
-    if change is not None and change.version > table.ledger_version:
-        properties |= evolve(transaction, table, change)
+    properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
     producer = transaction.update_snapshot(snapshot_properties=summary).merge_append()
     for one in ranges:
@@ -106,8 +105,11 @@ def delete(io: FileIO, paths: Sequence[str]) -> None:
             _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
 
 
-def evolve(transaction: Transaction, table: ArchiveTable, change: SchemaChange) -> dict[str, str]:
-    """Stage the schema; gives the properties that go with it."""
+def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
+    """Stage what there is to change in the schema; gives the properties that go with it."""
+    change = wanted and wanted.for_table(table.schema, table.ledger_version)
+    if change is None:
+        return {}
     check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
     current = table.schema
     schema = merge(change, current)

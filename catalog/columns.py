@@ -6,7 +6,7 @@ the same name, ours becomes `<name>_<field id>` in the table (files are read by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from pyiceberg.schema import Schema
@@ -32,11 +32,13 @@ class SchemaChange:
     """The columns of the ledger at a version.
 
     `owned_ids` are all field ids the ledger ever gave; one of them that the schema lacks is dropped from the table.
+    `written_ids` are columns that rows are written to, which the table must have at once, whatever version it is at.
     """
 
     schema: Schema
     version: int
     owned_ids: frozenset[int]
+    written_ids: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:
@@ -45,7 +47,24 @@ class SchemaChange:
             schema=assignment.iceberg_schema,
             version=max(each.version for each in assignment.state.versions),
             owned_ids=frozenset(entry.field_id for entry in assignment.state.entries),
+            written_ids=assignment.row.column_ids,
         )
+
+    def for_table(self, schema: Schema, version: int) -> Self | None:
+        """What there is to change in a table with this schema, whose columns are those of a version; None for nothing.
+
+        At the same version columns are only added: what others write beside this change stays.
+        """
+        if self.version > version:
+            return self
+        if self.version < version or self.written_ids <= schema.field_ids:
+            return None
+        return self.adding
+
+    @property
+    def adding(self) -> Self:
+        """The change without what it drops."""
+        return replace(self, owned_ids=frozenset())
 
 
 def merge(change: SchemaChange, current: Schema) -> Schema:

@@ -6,6 +6,7 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from catalog import history, topics
@@ -15,7 +16,15 @@ from catalog.model import TopicRow
 from catalog.postgres import Connection
 from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment, assign
-from schema_mapping.ledger import LAST_FIXED_ID, ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
+from schema_mapping.ledger import (
+    LAST_FIXED_ID,
+    ColumnState,
+    ColumnType,
+    LedgerEntry,
+    LedgerState,
+    Returning,
+    SchemaVersion,
+)
 from schema_mapping.options import MappingOptions
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
 
@@ -40,7 +49,9 @@ def assign_columns(
     newest = max((each.version for each in before.versions), default=0)
     check_table(connection, topic, table, before)
     reserved = before.at_least(table.last_column_id) if table else before
-    assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source)
+    assignment = assign(
+        reserved, key=key, value=value, options=options, partition_source=partition_source, now=_now(connection)
+    )
     store(connection, topic, before, assignment.state)
     if assignment.version > newest:
         history.record(connection, topic, assignment.version, assignment.changes)
@@ -73,7 +84,10 @@ def load(connection: Connection, topic: TopicRow) -> LedgerState:
         "SELECT version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
     ).fetchall()
-    last = connection.execute("SELECT last_field_id FROM topics WHERE id = %s", (topic.id,)).fetchone()
+    last = connection.execute(
+        "SELECT last_field_id, returning_version, returning_since, returning_asks FROM topics WHERE id = %s",
+        (topic.id,),
+    ).fetchone()
     return LedgerState(
         entries=tuple(_entry(row) for row in entries),
         versions=tuple(
@@ -81,7 +95,22 @@ def load(connection: Connection, topic: TopicRow) -> LedgerState:
             for version, fingerprint, mapping in versions
         ),
         last_id=max(LAST_FIXED_ID, last[0] if last else 0),
+        returning=_returning(*last[1:]) if last else None,
     )
+
+
+def _returning(version: int | None, since: datetime | None, asks: int | None) -> Returning | None:
+    if version is None or since is None or asks is None:
+        return None
+    return Returning(version=version, since=since, asks=asks)
+
+
+def _now(connection: Connection) -> datetime:
+    """The database's clock, which all archivers share."""
+    found = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert found is not None
+    now: datetime = found[0]
+    return now
 
 
 def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
@@ -121,7 +150,18 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
             "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
             [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
         )
-    connection.execute("UPDATE topics SET last_field_id = %s WHERE id = %s", (after.last_id, topic.id))
+    returning = after.returning
+    connection.execute(
+        "UPDATE topics SET last_field_id = %s, returning_version = %s, returning_since = %s, returning_asks = %s"
+        " WHERE id = %s",
+        (
+            after.last_id,
+            returning and returning.version,
+            returning and returning.since,
+            returning and returning.asks,
+            topic.id,
+        ),
+    )
 
 
 def _columns(entry: LedgerEntry) -> tuple[object, ...]:

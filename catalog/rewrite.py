@@ -113,9 +113,7 @@ def commit_rewrite(
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
     """Write the manifests of a snapshot without the old files and with the new ones; the schema `change` goes along."""
     transaction = Transaction(table.iceberg, autocommit=False)
-    properties: dict[str, str] = {}
-    if change is not None and change.version > table.ledger_version:
-        properties = evolve(transaction, table, change)
+    properties = evolve(transaction, table, change)
     old = data_files(table, {one.path for one in rewrite.replacements})
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_digest(rewrite.replacements)}
     producer = transaction.update_snapshot(snapshot_properties=summary).overwrite()

@@ -134,6 +134,8 @@ class Evolution:
 
     def _retype(self, node: Node, wanted: ColumnType, *, silent: bool) -> None:
         merged = merged_type(node.type, wanted)
+        if merged is None and node.field_id in self._ledger.again:
+            return
         before, node.type = node.type, merged or wanted
         if silent or before is node.type:
             return

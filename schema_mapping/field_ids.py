@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Container
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pyiceberg.schema import Schema
 
@@ -22,6 +24,7 @@ from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
 from schema_mapping.ledger_tree import ROOTS, Ledger
 from schema_mapping.mapping import RawMapping
 from schema_mapping.options import MappingOptions
+from schema_mapping.returns import has_come_to_stay, heard
 from schema_mapping.row import AnyMapping, PartitionSource, RowMapping, row_mapping_from_text, table_schema
 from schema_mapping.shape import raw_shape, root_shape
 from schema_mapping.sides import Side, read_side
@@ -35,8 +38,8 @@ __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"
 class Assignment:
     """What a topic's schemas come to: the ledger after them, the rows' mapping, and the table's schema.
 
-    `iceberg_schema` is the whole table's, whatever the version: for a fingerprint seen before it is the newest one's,
-    and `state` is unchanged, `changes` empty, `version` and `row` the old ones.
+    `iceberg_schema` is the whole table's, whatever the version: for a fingerprint seen before it is the newest one's
+    with all columns that `row` writes; `changes` is empty then, `version` and `row` are the old ones.
     """
 
     state: LedgerState
@@ -54,10 +57,12 @@ def assign(
     value: MessageSchema | None = None,
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
+    now: datetime | None = None,
 ) -> Assignment:
     """Assigns columns to a topic's key and value; None is a format without a schema.
 
-    New ids start above `state.last_id` (see `LedgerState.at_least`). Raises DescriptorError for a schema that can't be
+    New ids start above `state.last_id` (see `LedgerState.at_least`). With `now`, a fingerprint seen before is noted as
+    asked for again, and makes a new version once it has come to stay. Raises DescriptorError for a schema that can't be
     read or has more fields than a table takes.
     """
     options = options or MappingOptions()
@@ -68,12 +73,19 @@ def assign(
     fingerprint = row_fingerprint(graphs, options, partition_source, envelopes)
     seen = state.version_of(fingerprint)
     if seen is not None:
-        return _unchanged(state, seen)
+        state = state if now is None else heard(state, seen, now)
+        if now is None or not has_come_to_stay(state, now):
+            return _unchanged(state, seen)
     version = 1 + max((each.version for each in state.versions), default=0)
-    ledger = Ledger(state, version)
-    changes = _evolve(ledger, graphs, options, kept_before=_keeps_removed(state))
+    again = frozenset[int]() if seen is None else row_mapping_from_text(seen.mapping).column_ids
+    ledger = Ledger(state, version, again=again)
+    kept_before = _keeps_removed(state)
+    changes = _evolve(ledger, graphs, options, kept_before=kept_before)
     for root, side in sides.items():
         document(ledger.roots[root], side.graph, side.comments())
+    entries = ledger.entries()
+    if seen is not None and entries == state.entries and options.keep_removed is kept_before:
+        return _unchanged(replace(state, returning=None), seen)
     row = RowMapping(
         key=_mapping(ledger, "key", sides, options),
         value=_mapping(ledger, "val", sides, options),
@@ -83,7 +95,6 @@ def assign(
         value_envelope=envelopes["val"],
     )
     newest = SchemaVersion(version=version, fingerprint=fingerprint, mapping=row.text)
-    entries = ledger.entries()
     return Assignment(
         state=LedgerState(entries=entries, versions=(*state.versions, newest), last_id=ledger.last_id),
         row=row,
@@ -95,10 +106,12 @@ def assign(
 
 
 def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
+    row = row_mapping_from_text(seen.mapping)
+    newest = row_mapping_from_text(state.versions[-1].mapping)
     return Assignment(
         state=state,
-        row=row_mapping_from_text(seen.mapping),
-        iceberg_schema=ledger_schema(state.entries, row_mapping_from_text(state.versions[-1].mapping)),
+        row=row,
+        iceberg_schema=ledger_schema(state.entries, newest, written=row.column_ids),
         changes=(),
         version=seen.version,
         fingerprint=seen.fingerprint,
@@ -118,10 +131,10 @@ def row_fingerprint(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping) -> Schema:
-    """The table's schema: all that the ledger keeps, under the options of the newest version."""
+def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping, *, written: Container[int] = ()) -> Schema:
+    """The table's schema: all that the ledger keeps, under the options of the newest version, and what is `written`."""
     keep = newest.options.keep_removed
-    key, val = (ledger_field(root, entries, keep_removed=keep) for root in ROOTS)
+    key, val = (ledger_field(root, entries, keep_removed=keep, written=written) for root in ROOTS)
     return table_schema(key, val, newest.partition_source)
 
 

@@ -6,7 +6,7 @@ A table's schema holds the live columns and those that the ledger keeps as delet
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import pyarrow as pa
 from pyiceberg.types import (
@@ -84,11 +84,13 @@ def _type(kind: pa.DataType) -> IcebergType:
     return PRIMITIVES[kind]
 
 
-def ledger_field(root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool) -> pa.Field:
-    """The top-level column of a root as the table has it: every column of the ledger, deleted ones if kept."""
+def ledger_field(
+    root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool, written: Container[int] = ()
+) -> pa.Field:
+    """The top-level column of a root as the table has it: all of the ledger's, deleted ones if kept or `written`."""
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
-        if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE):
+        if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE or entry.field_id in written):
             below[entry.parent_id].append(entry)
     for children in below.values():
         children.sort(key=column_order)

@@ -7,6 +7,7 @@ generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign` 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias
 
@@ -79,17 +80,30 @@ class SchemaVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Returning:
+    """An older version that is asked for again: since when, and how often without anybody asking for another one."""
+
+    version: int
+    since: datetime
+    asks: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """All that is remembered of a table's columns: entries by ascending id, versions ascending, the last id given."""
+    """All that is remembered of a table's columns: entries by ascending id, versions ascending, the last id given.
+
+    The newest version is in force: its columns have the plain names. `returning` is the older one that may be so again.
+    """
 
     entries: tuple[LedgerEntry, ...] = ()
     versions: tuple[SchemaVersion, ...] = ()
     last_id: int = LAST_FIXED_ID
+    returning: Returning | None = None
 
     def at_least(self, last_column_id: int) -> Self:
         """The same ledger, giving only ids above `last_column_id` (the table's own) from now on."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
-        """The version with this fingerprint, if the table has ever been written with it."""
-        return next((each for each in self.versions if each.fingerprint == fingerprint), None)
+        """The newest version with this fingerprint, if the table has ever been written with it."""
+        return next((each for each in reversed(self.versions) if each.fingerprint == fingerprint), None)

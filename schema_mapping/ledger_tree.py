@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -88,10 +88,15 @@ class Node:
 
 
 class Ledger:
-    """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one."""
+    """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one.
 
-    def __init__(self, state: LedgerState, version: int) -> None:
+    `again` are the columns of an older version that is in force again: its shapes get them, even such as others have
+    widened since.
+    """
+
+    def __init__(self, state: LedgerState, version: int, *, again: Container[int] = ()) -> None:
         self.version = version
+        self.again = again
         self.last_id = state.last_id
         self.roots = {root: _root(root) for root in ROOTS}
         self._generations: dict[tuple[Root, Path], int] = {}
@@ -107,6 +112,9 @@ class Ledger:
 
     def choose(self, parent: Node, shape: Shape) -> Node | None:
         """The column that can hold the shape: as it is before widened, the live one before the oldest generation."""
+        for node in parent.at(shape.step):
+            if node.field_id in self.again:
+                return node
         ranked = [
             (fit, not node.live, node.generation, node)
             for node in parent.at(shape.step)

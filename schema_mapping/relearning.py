@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
 
 from schema_mapping.errors import EvolutionError
-from schema_mapping.field_ids import assign
-from schema_mapping.ledger import LedgerState, SchemaVersion
-from schema_mapping.mapping import RawMapping
-from schema_mapping.row import AnyMapping, RowMapping
+from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.ledger import LedgerState, Returning, SchemaVersion
+from schema_mapping.returns import ASKS
+from schema_mapping.row import RowMapping
+
+FIRST: Final = datetime.min.replace(tzinfo=UTC)
+LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def relearned(mappings: Iterable[RowMapping]) -> LedgerState:
@@ -29,16 +34,14 @@ def relearned(mappings: Iterable[RowMapping]) -> LedgerState:
 
 def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
     known = {entry.field_id for entry in state.entries}
-    fresh = _ids(row) - known
+    fresh = row.column_ids - known
     if fresh:
         state = state.at_least(min(fresh) - 1)
-    found = assign(
-        state,
-        key=row.key_schema,
-        value=row.value_schema,
-        options=row.options,
-        partition_source=row.partition_source,
-    )
+    found = _assigned(state, row)
+    if found.version < row.schema_version:
+        # It could only become a version once more by coming to stay.
+        returned = Returning(version=found.version, since=FIRST, asks=ASKS)
+        found = _assigned(replace(state, returning=returned), row)
     if found.row != row:
         raise EvolutionError(
             "the ids of a schema version can't be derived from those before it: give the journal, or a backup of the "
@@ -46,6 +49,17 @@ def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
             schema_version=row.schema_version,
         )
     return found.state
+
+
+def _assigned(state: LedgerState, row: RowMapping) -> Assignment:
+    return assign(
+        state,
+        key=row.key_schema,
+        value=row.value_schema,
+        options=row.options,
+        partition_source=row.partition_source,
+        now=None if state.returning is None else LAST,
+    )
 
 
 def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
@@ -56,13 +70,3 @@ def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
         for number in range(newest + 1, row.schema_version)
     )
     return replace(state, versions=(*state.versions, *lost))
-
-
-def _ids(row: RowMapping) -> set[int]:
-    return {number for each in (row.key, row.value) for number in _own_ids(each)}
-
-
-def _own_ids(mapping: AnyMapping) -> set[int]:
-    if isinstance(mapping, RawMapping):
-        return {mapping.raw_id}
-    return {column.field_id for column in mapping.ids.columns}

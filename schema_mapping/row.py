@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -67,6 +68,11 @@ class RowMapping:
         return _schema(self.value, self.value_envelope)
 
     @property
+    def column_ids(self) -> frozenset[int]:
+        """Field ids of all columns of key and value that rows are written to."""
+        return frozenset(number for each in (self.key, self.value) for number in _ids(each))
+
+    @property
     def options(self) -> MappingOptions:
         """The options that key and value were mapped with."""
         mapped = (each.options for each in (self.value, self.key) if not isinstance(each, RawMapping))
@@ -106,6 +112,12 @@ def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
         partition_source=data["partition_source"],
         **{name: bytes.fromhex(data[name]) for name in _ENVELOPES if name in data},
     )
+
+
+def _ids(mapping: AnyMapping) -> Iterable[int]:
+    if isinstance(mapping, RawMapping):
+        return (mapping.raw_id,)
+    return (column.field_id for column in mapping.ids.columns)
 
 
 def _mapping(data: dict[str, Any]) -> AnyMapping:

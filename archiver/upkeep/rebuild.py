@@ -151,9 +151,9 @@ class Rebuild:
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
-    """Whether the table's columns are these already."""
+    """Whether the table has these columns already."""
     try:
-        return merge(change, table.schema) == table.schema
+        return merge(change.adding, table.schema) == table.schema
     except SchemaConflict:
         return False
 

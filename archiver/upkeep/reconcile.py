@@ -6,7 +6,7 @@ Asks neither Kafka nor a schema: columns of schema versions that the table lacks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -52,13 +52,16 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
         return tuple(_reconciled(row, Journal.of(config), registry, catalog) for row in rows)
 
 
-def newest_columns(state: LedgerState) -> SchemaChange:
-    """The columns of the ledger as it is."""
+def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
+    """The columns of the ledger as it is, and those that rows of `versions` are written to."""
     newest = state.versions[-1]
+    rows = (row_mapping_from_text(each.mapping) for each in state.versions if each.version in versions)
+    written = frozenset[int]().union(*(row.column_ids for row in rows))
     return SchemaChange(
-        schema=ledger_schema(state.entries, row_mapping_from_text(newest.mapping)),
+        schema=ledger_schema(state.entries, row_mapping_from_text(newest.mapping), written=written),
         version=newest.version,
         owned_ids=frozenset(entry.field_id for entry in state.entries),
+        written_ids=written,
     )
 
 
@@ -95,6 +98,7 @@ def _commit(
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
     settle_rewrites(topic, registry, catalog, ManifestReader(), kept)
-    if registry.pending(topic):
-        opened = StagedTopic(topic=topic, table=table, change=newest_columns(registry.ledger(topic)), journal=kept)
+    if pending := registry.pending(topic):
+        change = newest_columns(registry.ledger(topic), {one.schema_version for one in pending})
+        opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
         commit_pending(opened, registry, catalog, landed.extend)
