@@ -171,7 +171,8 @@ def _target(
     config: Config, format_: SegmentFormat, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
 ) -> ReprocessTarget:
     table = archived.table
-    schema = merge(SchemaChange.of(assignment), table.schema)
+    change = SchemaChange.of(assignment)
+    schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
     return ReprocessTarget(
         topic=archived.topic.topic,
         decoding=Decoding(row=assignment.row, key_envelope=schemas.key_envelope, value_envelope=schemas.value_envelope),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -102,3 +104,19 @@ def test_an_assignment_brings_its_newest_columns():
     assert made.version == assignment.version == 1
     assert made.owned_ids == {entry.field_id for entry in assignment.state.entries}
     assert min(made.owned_ids) == 100
+
+
+def test_at_one_version_columns_that_are_written_are_added_and_none_is_dropped():
+    wanted = replace(change(ID, NOTE, version=3), written_ids=frozenset({101}))
+    assert wanted.for_table(schema(ID), 3) is None
+    assert wanted.for_table(schema(NOTE), 4) is None
+    assert wanted.for_table(schema(ID), 2) is wanted
+    one, other = (
+        replace(change(field, version=3, dropped=frozenset({101, 102})), written_ids=frozenset({field.field_id}))
+        for field in (ID, NOTE)
+    )
+    added = one.for_table(schema(NOTE), 3)
+    assert added is not None
+    both = merge(added, schema(NOTE))
+    assert both.find_type("val") == StructType(ID, NOTE)
+    assert (one.for_table(both, 3), other.for_table(both, 3)) == (None, None)

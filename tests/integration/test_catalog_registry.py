@@ -297,7 +297,27 @@ class TestLedger:
         again = registry.assign(orders, key=None, value=old, table=None)
         assert again.version == 1
         assert again.iceberg_schema == latest.iceberg_schema
+        assert replace(registry.ledger(orders), returning=None) == latest.state
+        registry.assign(orders, key=None, value=new, table=None)
         assert registry.ledger(orders) == latest.state
+
+    def test_an_older_schema_that_has_come_to_stay_is_a_version_again(
+        self, dsn: str, registry: Registry, orders: TopicRow
+    ):
+        old, new = message(id=1, note=2), message(number=1)
+        first = registry.assign(orders, key=None, value=old, table=None)
+        registry.assign(orders, key=None, value=new, table=None)
+        assert [registry.assign(orders, key=None, value=old, table=None).version for _ in range(4)] == [1] * 4
+        returning = registry.ledger(orders).returning
+        assert (returning.version, returning.asks) == (1, 4)
+        with psycopg.connect(dsn) as connection:
+            connection.execute("UPDATE topics SET returning_since = returning_since - interval '1 hour'")
+        third = registry.assign(orders, key=None, value=old, table=None)
+        assert (third.version, third.fingerprint) == (3, first.fingerprint)
+        assert registry.ledger(orders) == third.state
+        assert registry.assign(orders, key=None, value=old, table=None) == replace(third, changes=())
+        assert [each.changes for each in registry.history(orders)][2] == third.changes
+        assert {change.kind for change in third.changes} == {"renamed", "restored"}
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
         schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]

@@ -22,6 +22,7 @@ from archiver.ingest.task_values import TaskResult
 from catalog.model import TranslatedRange
 from tests.inline_engine import InlineEngine
 from tests.integration.ingesting import numbered, places, read, run, run_well, schema
+from tests.integration.readers import from_archive, from_kafka
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -78,6 +79,41 @@ def test_a_schema_change_comes_with_its_first_data(stack: Stack, tmp_path: Path)
     assert len(table.metadata.metadata_log) == len(idle.metadata.metadata_log) + 1
     rows = sorted((row["amount"], row["note"], row["__raw__"]) for row in read(stack, config, topic)["val"].to_pylist())
     assert rows == [(7, None, None), (8, "hi", None)]
+
+
+def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_stays(
+    stack: Stack, tmp_path: Path
+) -> None:
+    topic = stack.topic()
+    older, newer = "int64 value = 1; int64 gone = 2;", "string value = 1;"
+    config = stack.config({topic: {"value": schema(tmp_path, older), "keep_removed": False}})
+    settings = load_config(config)
+
+    def archive(body: str, value: bytes) -> set[str]:
+        schema(tmp_path, body)
+        stack.produce(topic, {"value": value})
+        run_well(config)
+        names = stack.catalog().load_table(settings.topic(topic).table).schema().column_names
+        return {name for name in names if name.startswith("val.") and "__" not in name}
+
+    first = archive(older, b"\x08\x01\x10\x02")
+    assert archive(newer, b"\x0a\x02hi") == {"val.value"}
+    for number in (3, 4):
+        # Nothing that anybody rewrites now can lose a cell of these rows.
+        back = archive(older, b"\x08%c\x10%c" % (number, number))
+        assert back == {"val.value", "val.gone", "val.value_deleted_101"}
+        assert archive(newer, b"\x0a\x02ho") == back
+    rows = read(stack, config, topic)["val"].to_pylist()
+    assert sorted(row["gone"] for row in rows if row["gone"] is not None) == [2, 3, 4]
+
+    for _ in range(2):
+        assert archive(older, b"\x08\x05\x10\x05") == back
+    with psycopg.connect(settings.registry.dsn) as connection:
+        connection.execute("UPDATE topics SET returning_since = returning_since - interval '1 hour'")
+    assert archive(older, b"\x08\x06\x10\x06") == first == {"val.value", "val.gone"}
+    rows = read(stack, config, topic)["val"].to_pylist()
+    assert sorted(row["value"] for row in rows if row["value"] is not None) == [1, 3, 4, 5, 5, 6]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
 class After(SilentObserver):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import (
@@ -20,7 +22,12 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
 from schema_mapping.arrow_types import field_id_of
-from schema_mapping.row import row_mapping_from_json
+from schema_mapping.column_options import COLUMN_NUMBER
+from schema_mapping.relearning import relearned
+from schema_mapping.returns import ASKS
+from schema_mapping.row import RowMapping, row_mapping_from_json, row_mapping_from_text
+from tests.property.column_choices import EXCLUDE
+from tests.wire_bytes import delimited
 
 MESSAGES = ("M", "A", "B")
 NAMES = ("a", "A", "b", "B", "a_2", "a_deleted_101", "__raw__", "__Unrecognized__")
@@ -71,7 +78,25 @@ def messages(draw: st.DrawFn, name: str) -> DescriptorProto:
             continue
         field.label = FieldDescriptorProto.Label.Value(draw(st.sampled_from(LABELS)))
         typed(field, draw(types))
+    into_oneofs(draw, message)
+    for field in message.field:
+        if draw(st.integers(0, 5)) == 0:
+            field.options.MergeFromString(delimited(COLUMN_NUMBER, EXCLUDE))
     return message
+
+
+def into_oneofs(draw: st.DrawFn, message: DescriptorProto) -> None:
+    """Makes some singular fields members of one of two oneofs."""
+    members: dict[str, list[FieldDescriptorProto]] = {"p": [], "q": []}
+    for field in message.field:
+        choice = draw(st.sampled_from(("", "", "p", "q")))
+        if choice and field.label == FieldDescriptorProto.LABEL_OPTIONAL:
+            members[choice].append(field)
+    for name, fields in members.items():
+        for field in fields:
+            field.oneof_index = len(message.oneof_decl)
+        if fields:
+            message.oneof_decl.add(name=f"oneof_{name}")
 
 
 @st.composite
@@ -93,10 +118,9 @@ options = st.builds(
     well_known_types=st.sampled_from(("struct", "native")),
     uint64=st.sampled_from(("long", "decimal")),
 )
+keeping = st.builds(lambda choice, keep: replace(choice, keep_removed=keep), options, st.booleans())
 histories = st.lists(st.tuples(schemas(), options), min_size=1, max_size=5)
-quick = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def run(history: list[tuple[FileDescriptorProto, MappingOptions]]) -> list[Assignment]:
@@ -233,3 +257,88 @@ def test_the_ledger_is_a_tree_with_unique_keys(history: list[tuple[FileDescripto
             assert (parent.root, parent.path) == (entry.root, entry.path[:-1])
             assert parent.state == "live" or entry.state == "deleted"
     assert Schema(*run(history)[-1].iceberg_schema.fields)
+
+
+HOURS = (0.01, 0.6, 2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which of a history's schemas is asked for, how often in a row, and how many hours after each other."""
+
+    which: int
+    times: int
+    hours: float
+
+    @property
+    def lasts(self) -> bool:
+        return self.times > ASKS and (self.times - 2) * self.hours >= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returns:
+    """Schemas, and what is asked for: each once, then the first again, then anything."""
+
+    made: list[tuple[FileDescriptorProto, MappingOptions]]
+    moved: list[int]
+    asked: list[Asked]
+
+
+@st.composite
+def moved_oneofs(draw: st.DrawFn, file: FileDescriptorProto) -> FileDescriptorProto:
+    """The same fields in other oneofs, or in none."""
+    other = FileDescriptorProto.FromString(file.SerializeToString())
+    for message in other.message_type:
+        del message.oneof_decl[:]
+        for field in message.field:
+            field.ClearField("oneof_index")
+        into_oneofs(draw, message)
+    return other
+
+
+@st.composite
+def returns(draw: st.DrawFn) -> Returns:
+    made, moved = [(draw(schemas()), draw(keeping))], []
+    for which in range(1, draw(st.integers(2, 3))):
+        file, limits = made[-1]
+        match draw(st.sampled_from(("schema", "oneofs", "options"))):
+            case "schema":
+                made.append((draw(schemas()), limits))
+            case "oneofs":
+                made.append((draw(moved_oneofs(file)), limits))
+                moved.append(which)
+            case _:
+                made.append((file, draw(keeping)))
+    again = st.builds(Asked, which=st.integers(0, len(made) - 1), times=st.integers(1, 5), hours=st.sampled_from(HOURS))
+    first = [Asked(which=which, times=1, hours=0.01) for which in (*range(len(made)), 0)]
+    return Returns(made=made, moved=moved, asked=[*first, *draw(st.lists(again, max_size=4))])
+
+
+@quick
+@given(returns())
+def test_schemas_that_return_have_their_columns_at_once_and_their_names_in_time(history: Returns) -> None:
+    state, now = LedgerState(), datetime(2026, 1, 1, tzinfo=UTC)
+    rows: dict[int, RowMapping] = {}
+    for place, one in enumerate(history.asked):
+        file, limits = history.made[one.which]
+        for _ in range(one.times):
+            before, now = state, now + timedelta(hours=one.hours)
+            found = assign(before, key=source(file), value=source(file), options=limits, now=now)
+            state = found.state
+            table = columns(found.iceberg_schema.as_struct())
+            assert_fits(found.row.arrow_schema, table, newest=found.version > len(before.versions))
+            assert rows.setdefault(found.version, found.row) == found.row, "a version stays what it was"
+            if len(state.versions) == len(before.versions):
+                assert (found.changes, state.entries) == ((), before.entries), "nothing flaps"
+        if one.which in history.moved and place == one.which:
+            assert found.changes == (), "a move into a oneof, or out of one, changes no column"
+        live = {entry.field_id for entry in state.entries if entry.state == "live"}
+        if found.version == state.versions[-1].version:
+            assert found.row.column_ids == live
+        elif one.lasts:
+            assert found.row.column_ids <= live, "what has come to stay has the plain names"
+    again = relearned(row_mapping_from_text(each.mapping) for each in state.versions)
+    assert again.versions == state.versions
+    assert [(each.field_id, each.type, each.state) for each in again.entries] == [
+        (each.field_id, each.type, each.state) for each in state.entries
+    ]

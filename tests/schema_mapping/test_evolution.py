@@ -233,6 +233,15 @@ def test_any_other_change_makes_a_new_generation_and_going_back_reuses_the_first
     assert columns(fourth.iceberg_schema)["a"] == new
 
 
+@pytest.mark.parametrize(("narrow", "wide"), [("int32", "int64"), ("float", "double")])
+def test_the_order_of_types_decides_whether_they_share_a_column(narrow: str, wide: str) -> None:
+    widened, kept = Table(), Table()
+    widened.to(f"{narrow} a = 1;")
+    assert set(columns(widened.to(f"{wide} a = 1;").iceberg_schema)) == {"a"}
+    kept.to(f"{wide} a = 1;")
+    assert set(columns(kept.to(f"{narrow} a = 1;").iceberg_schema)) == {"a", "a_deleted_101"}
+
+
 def test_a_column_that_has_held_unsigned_values_never_widens() -> None:
     table = Table()
     table.to("int32 a = 1;")
