@@ -24,7 +24,7 @@ from schema_mapping.evolution import first_ids
 from schema_mapping.ids import IdAssignment
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
-from schema_mapping.type_graph import TypeGraph, type_graph
+from schema_mapping.type_graph import TypeGraph, source_graph, type_graph
 from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
@@ -142,9 +142,26 @@ def compile_mapping(
     `extensions` are full names of those in the descriptor's pool that become columns. Raises DescriptorError when the
     ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
     """
-    options = options or MappingOptions()
-    graph = type_graph(descriptor, extensions)
-    source = closure(descriptor, tuple(extensions))
+    return _compile(
+        descriptor,
+        type_graph(descriptor, extensions),
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options or MappingOptions(),
+        extensions=tuple(extensions),
+    )
+
+
+def _compile(
+    descriptor: Descriptor,
+    graph: TypeGraph,
+    *,
+    ids: IdAssignment | None,
+    keep_raw: bool,
+    options: MappingOptions,
+    extensions: tuple[str, ...],
+) -> Mapping:
+    source = closure(descriptor, extensions)
     columns = with_native_columns(graph, options)
     ids = ids or first_ids(columns, options)
     root, root_ids = build_tree(columns, ids)
@@ -180,8 +197,13 @@ def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
 @lru_cache(maxsize=64)
 def compile_source(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
     """The mapping of a schema with the ids that a ledger gave. Raises what `compile_mapping` does."""
-    return compile_mapping(
-        find_descriptor(source), ids=ids, keep_raw=keep_raw, options=options, extensions=source.extensions
+    return _compile(
+        find_descriptor(source),
+        source_graph(source),
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options,
+        extensions=source.extensions,
     )
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -116,7 +117,7 @@ class MessageType:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TypeGraph:
     """A root message type and, by full name, all the message types it reaches."""
 
@@ -125,6 +126,10 @@ class TypeGraph:
 
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the facts in canonical order."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         text = json.dumps(
             [self.root, [self.types[name].facts() for name in sorted(self.types)]],
             sort_keys=True,
@@ -152,6 +157,7 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
     return TypeGraph(root=descriptor.full_name, types=types)
 
 
+@lru_cache(maxsize=64)
 def source_graph(source: SourceSchema) -> TypeGraph:
     """The types of a schema. Raises DescriptorError where it lacks its message, an extension or what they need."""
     return type_graph(find_descriptor(source), source.extensions)
