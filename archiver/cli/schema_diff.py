@@ -45,8 +45,9 @@ class SchemaDiff:
     def summary(self) -> str:
         """The outcome in a few words."""
         if not self.is_new:
-            seen = "the newest schema" if self.version == self.newest else "a schema seen before"
-            return f"{seen}, version {self.version}: nothing changes"
+            if self.version == self.newest:
+                return f"the newest schema, version {self.version}: nothing changes"
+            return f"a schema seen before, version {self.version}: nothing changes unless it comes to stay"
         return f"would become version {self.version}" + ("" if self.changes else "; no column changes")
 
     def to_json(self) -> dict[str, Any]:

@@ -150,6 +150,9 @@ def test_diff_says_what_a_deployment_would_do() -> None:
     assert found.cuts == ("val.up  t.M: its type is already on the path from the root",)
     same = compare(state, Schemas(key=None, value=compile_text("message M { int32 a = 1; }")), TOPIC)
     assert same.summary == "the newest schema, version 1: nothing changes"
+    newer = assign(state, value=proposed).state
+    older = compare(newer, Schemas(key=None, value=compile_text("message M { int32 a = 1; }")), TOPIC)
+    assert older.summary == "a schema seen before, version 1: nothing changes unless it comes to stay"
 
 
 def test_diff_of_a_file_keeps_the_other_side_and_the_message(tmp_path: Path) -> None:
