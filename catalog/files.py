@@ -92,6 +92,16 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
     return tuple(_range(topic, row) for row in found)
 
 
+def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
+    """The ranges that were rejected for a missing object, by partition and offset."""
+    found = connection.execute(
+        f"SELECT {_RANGE} FROM files"  # noqa: S608 - as above
+        " WHERE topic_id = %s AND missing ORDER BY partition, start_offset, id",
+        (topic.id,),
+    )
+    return tuple(_range(topic, row) for row in found)
+
+
 def load(connection: Connection, topic: TopicRow, range_id: str) -> TranslatedRange:
     """A range by its id; RegistryError where the registry doesn't have it."""
     found = connection.execute(

@@ -6,12 +6,24 @@ which calling it again with the same arguments is safe.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 from uuid import UUID
 
-from catalog import files, history, journaling, known_tables, ledger, registered, restoring, rewrites, starts, topics
+from catalog import (
+    files,
+    history,
+    journaling,
+    known_tables,
+    ledger,
+    missing,
+    registered,
+    restoring,
+    rewrites,
+    starts,
+    topics,
+)
 from catalog.archive_table import ArchiveTable
 from catalog.claims import Claims, claims
 from catalog.known_tables import KnownTable
@@ -161,6 +173,25 @@ class Registry:
         """Mark waiting ranges as never to be committed. What follows them in their partition can't be either."""
         with self._postgres.transaction() as connection:
             files.reject(connection, topic, range_ids, reason=reason)
+
+    def reject_missing(self, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+        """Mark waiting ranges as rejected until their objects are in the store again."""
+        with self._postgres.transaction() as connection:
+            missing.reject(connection, topic, range_ids, reason=reason)
+
+    def missing(
+        self, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
+    ) -> tuple[TranslatedRange, ...]:
+        """Ranges rejected for a missing object whose offsets no other range has yet, by partition and offset."""
+        with self._postgres.transaction() as connection:
+            return missing.load(connection, topic, table_offsets=table_offsets or {})
+
+    def take_up(
+        self, topic: TopicRow, range_ids: Collection[str], *, table_offsets: Mapping[int, PartitionOffset]
+    ) -> tuple[TranslatedRange, ...]:
+        """Let those of the missing ranges that continue their partitions wait for a commit again; gives them."""
+        with self._postgres.transaction() as connection:
+            return missing.take_up(connection, topic, range_ids, table_offsets=table_offsets)
 
     def record(self, topic: TopicRow, settled: Settled) -> None:
         """Confirm what landed and reject what was refused, together."""

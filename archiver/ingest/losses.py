@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from archiver.errors import DataLoss
@@ -18,14 +19,24 @@ def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> 
         )
 
 
-def deleted(topic: str, partition: int, *, offset: int, log_start: int) -> DataLoss:
-    """The loss of the offsets up to `log_start`, of which `offset` was next."""
+def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing: Sequence[str] = ()) -> DataLoss:
+    """The loss of the offsets up to `log_start`, of which `offset` was next; `missing` files were staged with them."""
+    lost = f"[{offset}, {log_start})"
+    if missing:
+        return DataLoss(
+            "Files staged with these records are gone from the object store, and the log no longer has the records. "
+            "Put the files back and run again; --accept-gap records the loss and goes on",
+            topic=topic,
+            partition=partition,
+            lost=lost,
+            files=list(missing),
+        )
     return DataLoss(
         "Records were deleted from the log before they were archived: retention is shorter than the archiver's lag. "
         "--accept-gap records the loss and goes on",
         topic=topic,
         partition=partition,
-        lost=f"[{offset}, {log_start})",
+        lost=lost,
     )
 
 

@@ -21,7 +21,8 @@ class PartitionView:
 
     `known` is how far it is archived or staged, None where it never was. `log_start` and `last_stable` are the
     broker's. `epoch_end` is where the leader says that `known.leader_epoch` ended, None where it knows no such epoch
-    or wasn't asked. `start` is where the configuration lets a partition begin that never was archived.
+    or wasn't asked. `start` is where the configuration lets a partition begin that never was archived. `missing` names
+    files with what comes next that were staged and are gone from the object store.
     """
 
     partition: int
@@ -30,6 +31,7 @@ class PartitionView:
     known: PartitionOffset | None = None
     epoch_end: int | None = None
     start: int | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def check_continuity(topic: str, view: PartitionView, known: PartitionOffset) ->
     """Raise DataLoss unless the log still holds what follows `known`, and still is the log that was archived."""
     offset = known.next_offset
     if offset < view.log_start:
-        raise losses.deleted(topic, view.partition, offset=offset, log_start=view.log_start)
+        raise losses.deleted(topic, view.partition, offset=offset, log_start=view.log_start, missing=view.missing)
     if view.epoch_end is not None and view.epoch_end < offset:
         raise losses.diverged(
             topic, view.partition, leader_epoch=known.leader_epoch, epoch_end=view.epoch_end, offset=offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,8 @@ from archiver.ingest.losses import check_topic_id
 from archiver.ingest.open_transactions import OpenTransaction, open_transactions
 from archiver.ingest.plan import PartitionView, check_continuity, furthest
 from archiver.ingest.views import LogBounds, no_leader
-from catalog.model import FileState, PartitionOffset, StateCount
+from catalog.missing import first_offsets
+from catalog.model import FileState, PartitionOffset, StateCount, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -101,10 +102,11 @@ class StatusReader:
         waiting = Counter(one.partition for one in self._registry.pending(row)) if row else Counter[int]()
         table = self._catalog.load(row) if row else None
         archived = table.offsets if table else {}
+        missing = self._registry.missing(row, table_offsets=archived) if row else ()
         described = self._brokers.describe([config.name])[config.name]
         if row is not None:
             check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
-        seen = self._partitions(config.name, described, archived=archived, staged=staged)
+        seen = self._partitions(config.name, described, archived=archived, staged=staged, missing=missing)
         return TopicStatus(
             topic=config.name,
             table=config.table,
@@ -120,9 +122,10 @@ class StatusReader:
         *,
         archived: Mapping[int, PartitionOffset],
         staged: Mapping[int, PartitionOffset],
+        missing: Sequence[TranslatedRange],
     ) -> list[PartitionStatus]:
         led = sorted(number for number, each in described.partitions.items() if each.leader is not None)
-        known = furthest(archived, staged)
+        known = furthest({**archived, **first_offsets(missing, archived, staged)}, staged)
         bounds = LogBounds.ask(topic, led, known, self._brokers)
         ends = self._brokers.list_offsets(topic, led, "high_watermark")
         held_back = [each for each in led if bounds.ends[each] < ends[each]]
@@ -134,7 +137,7 @@ class StatusReader:
                 away = no_leader(topic, partition)
                 found.append(PartitionStatus(partition=partition, archived_to=place, problem=away))
                 continue
-            view = bounds.view(partition, known.get(partition))
+            view = bounds.view(partition, known.get(partition), missing=missing)
             lag, seconds = self._lag(topic, view, place)
             found.append(
                 PartitionStatus(

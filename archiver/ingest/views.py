@@ -12,9 +12,11 @@ from archiver.errors import LeaderUnavailable
 from archiver.ingest.broker import BrokerClient, EpochEnd, PartitionDescription
 from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.topic_table import TopicTable
+from archiver.staged.presence import missing_files
 from catalog.archive_table import ArchiveTable
 from catalog.errors import CatalogUnreachable, TableMissing
-from catalog.model import PartitionOffset, TopicRow
+from catalog.missing import first_offsets
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -27,7 +29,10 @@ StartFrom = Literal["earliest", "latest"] | datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """A look at a topic: what is known of its partitions, those without a leader, and the table with its offsets."""
+    """A look at a topic: what is known of its partitions, those without a leader, and the table with its offsets.
+
+    A partition whose first files are missing has their start in `table_offsets`, where the table has nothing of it.
+    """
 
     table: ArchiveTable
     partitions: tuple[PartitionView, ...]
@@ -62,7 +67,14 @@ class LogBounds:
             epoch_ends=brokers.end_of_epoch(topic, epochs) if epochs else {},
         )
 
-    def view(self, partition: int, known: PartitionOffset | None, *, start: int | None = None) -> PartitionView:
+    def view(
+        self,
+        partition: int,
+        known: PartitionOffset | None,
+        *,
+        start: int | None = None,
+        missing: Sequence[TranslatedRange] = (),
+    ) -> PartitionView:
         """What is known of one of the partitions."""
         return PartitionView(
             partition=partition,
@@ -71,6 +83,7 @@ class LogBounds:
             known=known,
             epoch_end=self.epoch_ends[partition].end_offset if partition in self.epoch_ends else None,
             start=start,
+            missing=missing_files(missing, partition),
         )
 
 
@@ -93,7 +106,8 @@ def look(
         table, staged = opened.table, registry.accepted_ends(topic)
     if table is None:
         raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
-    table_offsets = table.offsets
+    missing = registry.missing(topic, table_offsets=table.offsets)
+    table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
     known = furthest(table_offsets, staged)
     described = _described(topic.topic, brokers)
     wanted = sorted(set(described) - set(without))
@@ -105,7 +119,7 @@ def look(
         starts = registry.starts(topic)
         if not known and not starts:
             starts = registry.starts(topic, _decide_starts(topic, start_from, bounds.ends, brokers))
-    views = tuple(bounds.view(each, known.get(each), start=starts.get(each)) for each in partitions)
+    views = tuple(bounds.view(each, known.get(each), start=starts.get(each), missing=missing) for each in partitions)
     return TopicView(table=table, partitions=views, leaderless=away, table_offsets=table_offsets)
 
 

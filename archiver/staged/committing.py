@@ -6,12 +6,11 @@ Every step may be done again. What is pending is the registry's word, what is in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
 
-from archiver.errors import ObjectMissing, StorageError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.staged.presence import Presence
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
@@ -25,8 +24,6 @@ from catalog.tables import TableCatalog
 
 ATTEMPTS = 5
 """How often ranges are settled anew where the table moved on under a commit."""
-
-_LOOKS_AT_ONCE = 16
 
 OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
@@ -48,9 +45,11 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     outcome is not known yet; the ranges stay staged, and calling again finds out.
     """
     topic = opened.topic
+    objects = ObjectStore.of(opened.table.io.properties)
+    presence = Presence(topic=topic, objects=objects, registry=registry, load=partial(catalog.require, topic))
+    presence.take_up()
     for _ in range(ATTEMPTS):
-        waiting = _settle(opened, registry, catalog, landed)
-        waiting = _check_objects(topic, waiting, ObjectStore.of(opened.table.io.properties), registry)
+        waiting = presence.check(_settle(opened, registry, catalog, landed))
         if not waiting:
             return False
         pass_point(FaultPoint.BEFORE_COMMIT)
@@ -92,35 +91,3 @@ def _settle(
     if settled.landed:
         landed([one.range for one in settled.landed])
     return settled.waiting
-
-
-def _check_objects(
-    topic: TopicRow, waiting: Sequence[TranslatedRange], objects: ObjectStore, registry: Registry
-) -> tuple[TranslatedRange, ...]:
-    """Reject ranges whose object isn't there as described, and what follows them in their partition."""
-    if not waiting:
-        return ()
-    with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(waiting)), thread_name_prefix="look") as pool:
-        faults = dict(
-            zip((one.id for one in waiting), pool.map(lambda one: _fault(one, objects), waiting), strict=True)
-        )
-    good: list[TranslatedRange] = []
-    for _, partition in groupby(waiting, key=lambda one: one.partition):
-        ranges = list(partition)
-        bad = next((place for place, one in enumerate(ranges) if faults[one.id]), len(ranges))
-        good += ranges[:bad]
-        if bad < len(ranges):
-            registry.reject(topic, [one.id for one in ranges[bad:]], reason=str(faults[ranges[bad].id]))
-    return tuple(good)
-
-
-def _fault(one: TranslatedRange, objects: ObjectStore) -> StorageError | None:
-    if one.file is None:
-        return None
-    try:
-        size = objects.size(one.file.path)
-    except ObjectMissing as missing:
-        return missing
-    if size == one.file.size_bytes:
-        return None
-    return StorageError("the object's size is not the staged file's", file=one.file.path, size=size)

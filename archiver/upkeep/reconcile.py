@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from archiver.config import Config
-from archiver.errors import TopicBusy
+from archiver.errors import ObjectMissing, TopicBusy
 from archiver.rows.table_files import ManifestReader
 from archiver.staged.committing import StagedTopic, commit_pending
 from archiver.storage.journal import Journal
@@ -98,7 +98,16 @@ def _commit(
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
     settle_rewrites(topic, registry, catalog, ManifestReader(), kept)
-    if pending := registry.pending(topic):
-        change = newest_columns(registry.ledger(topic), {one.schema_version for one in pending})
+    if waiting := (*registry.pending(topic), *registry.missing(topic, table_offsets=table.offsets)):
+        change = newest_columns(registry.ledger(topic), {one.schema_version for one in waiting})
         opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
         commit_pending(opened, registry, catalog, landed.extend)
+    missing = registry.missing(topic, table_offsets=table.offsets)
+    if paths := [one.file.path for one in missing if one.file is not None]:
+        raise ObjectMissing(
+            "staged files are gone from the object store, and no other file has their offsets yet: put them back and "
+            "reconcile again, or have `archiver archive` fetch the records from Kafka again",
+            topic=topic.topic,
+            table=topic.table,
+            files=paths,
+        )

@@ -1,0 +1,85 @@
+"""Ranges rejected because their objects were missing: kept as such, and taken up again when the objects are back.
+
+Only the fence's rule lets one back in: its partition must still end where it starts. Functions take a connection inside
+a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+
+from catalog import files, topics
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.postgres import Connection
+
+
+def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+    """Reject ranges that wait for a commit until their objects are back."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "UPDATE files SET state = 'rejected', missing = true, reason = %s"
+        " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
+        (reason, topic.id, list(range_ids)),
+    )
+
+
+def load(
+    connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset]
+) -> tuple[TranslatedRange, ...]:
+    """The missing ranges whose offsets no other range has yet, by partition and offset."""
+    found = files.missing(connection, topic)
+    if not found:
+        return ()
+    ends = _ends(connection, topic, table_offsets)
+    return tuple(one for one in found if one.start_offset >= ends.get(one.partition, 0))
+
+
+def take_up(
+    connection: Connection,
+    topic: TopicRow,
+    range_ids: Collection[str],
+    *,
+    table_offsets: Mapping[int, PartitionOffset],
+) -> tuple[TranslatedRange, ...]:
+    """Accept those of the missing ranges that continue their partitions, each with the ones before it; gives them.
+
+    A partition that neither registry nor table knows begins with its first missing range.
+    """
+    topics.lock(connection, topic)
+    taken: list[TranslatedRange] = []
+    ends = _ends(connection, topic, table_offsets)
+    missing = load(connection, topic, table_offsets=table_offsets)
+    for partition, group in groupby(missing, key=lambda one: one.partition):
+        ranges = tuple(group)
+        end = ends.get(partition, ranges[0].start_offset)
+        for one in sorted(ranges, key=lambda one: (one.start_offset, -one.end_offset)):
+            if one.start_offset == end and one.id in range_ids:
+                taken.append(one)
+                end = one.end_offset
+    connection.execute(
+        "UPDATE files SET state = 'uploaded', missing = false, reason = NULL WHERE topic_id = %s AND id = ANY(%s)",
+        (topic.id, [one.id for one in taken]),
+    )
+    return tuple(taken)
+
+
+def first_offsets(
+    missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
+) -> dict[int, PartitionOffset]:
+    """Where partitions that none of `known` knows begin, by their first missing range."""
+    starts: dict[int, int] = {}
+    for one in missing:
+        starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))
+    return {
+        partition: PartitionOffset(next_offset=start)
+        for partition, start in starts.items()
+        if not any(partition in each for each in known)
+    }
+
+
+def _ends(connection: Connection, topic: TopicRow, table_offsets: Mapping[int, PartitionOffset]) -> dict[int, int]:
+    ends = {partition: each.next_offset for partition, each in files.accepted_ends(connection, topic).items()}
+    for partition, reached in table_offsets.items():
+        ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+    return ends
