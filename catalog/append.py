@@ -35,6 +35,8 @@ from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.offsets import advance, encode_offsets, encode_ranges, encode_spans
+from catalog.partitions import spec_of
+from catalog.producers import merge_append
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ def prepare(
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
-    producer = transaction.update_snapshot(snapshot_properties=summary).merge_append()
+    producer = merge_append(transaction, summary)
     for one in ranges:
         if one.file is not None:
             producer.append_data_file(data_file(table, one.file))
@@ -140,14 +142,18 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
 
 
 def data_file(
-    table: ArchiveTable, file: DataFileInfo, *, partition: Record | None = None, is_sorted: bool = True
+    table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
 ) -> DataFile:
-    """A file as its manifest entry, under the table's own partition spec; `partition` is by default the file's."""
+    """A file as its manifest entry, in the partition it was written for, or in that of the entry it takes the place of.
+
+    PartitioningChanged where the table has no such partition any more.
+    """
+    metadata = table.iceberg.metadata
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
         file_format=FileFormat.PARQUET,
-        partition=Record(file.partition_value) if partition is None else partition,
+        partition=Record(file.partition_value) if instead_of is None else instead_of.partition,
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
         column_sizes=dict(file.column_sizes),
@@ -161,7 +167,7 @@ def data_file(
         equality_ids=None,
         key_metadata=None,
     )
-    entry.spec_id = table.iceberg.metadata.default_spec_id
+    entry.spec_id = spec_of(metadata, file, table.topic.table).spec_id if instead_of is None else instead_of.spec_id
     return entry
 
 

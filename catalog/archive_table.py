@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 from uuid import UUID
 
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, Transform
 
 from catalog import properties as keys
-from catalog.errors import NotOurTable
 from catalog.model import PartitionOffset, TopicRow
 from catalog.offsets import decode_offsets
+from catalog.partitions import PartitionBy, current_field, unit_of
 from schema_mapping.fixed_columns import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.row import PartitionSource
 
@@ -25,14 +23,6 @@ DATA_PATH: Final = "write.data.path"
 
 METADATA_PATH: Final = "write.metadata.path"
 """The table property by which an operator may put manifests elsewhere."""
-
-PartitionBy = Literal["hour", "day", "month"]
-
-TRANSFORMS: Final[Mapping[PartitionBy, Transform[Any, Any]]] = {
-    "hour": HourTransform(),
-    "day": DayTransform(),
-    "month": MonthTransform(),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +89,15 @@ class ArchiveTable:
 
     @property
     def partition_field(self) -> PartitionField:
-        """The one partition field; NotOurTable where somebody changed the partitioning."""
-        fields = self.iceberg.metadata.spec().fields
-        if len(fields) != 1 or fields[0].transform not in TRANSFORMS.values():
-            raise NotOurTable(
-                "the table is not partitioned by hour, day or month of the ingest timestamp any more: change it back",
-                table=self.topic.table,
-                partitioned_by=[str(field) for field in fields],
-            )
-        return fields[0]
+        """The one partition field; PartitioningChanged where it isn't as we made it."""
+        return current_field(self.iceberg.metadata, self.topic.table)
 
     @property
     def partition_by(self) -> PartitionBy:
         """The unit of `DataFileInfo.partition_value`."""
-        found = self.partition_field.transform
-        return next(unit for unit, transform in TRANSFORMS.items() if transform == found)
+        unit = unit_of(self.partition_field)
+        assert unit is not None
+        return unit
 
     @property
     def partition_source(self) -> PartitionSource:

@@ -27,7 +27,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from catalog.archive_table import TRANSFORMS, PartitionBy
+from catalog.partitions import TRANSFORMS, PartitionBy, field_name
 from schema_mapping import names
 from schema_mapping.row import PartitionSource
 
@@ -68,7 +68,7 @@ def partition_spec(schema: Schema, partition_by: PartitionBy, partition_source: 
         source_id=schema.find_field(source).field_id,
         field_id=PARTITION_FIELD_ID_START,
         transform=TRANSFORMS[partition_by],
-        name=f"ingest_{partition_by}",
+        name=field_name(partition_by),
     )
     return PartitionSpec(field, spec_id=0)
 

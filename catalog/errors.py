@@ -14,6 +14,7 @@ CatalogError
     ├── CatalogRefused       the catalog understood the request and will not do it
     ├── MetadataUnwritable   (retryable) the store didn't take a manifest
     ├── NotOurTable          the table belongs to another topic, or is not an archive
+    │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
     ├── TableMissing         the table a commit belongs to is gone
     └── SchemaConflict       the table's columns were changed so that ours no longer fit
@@ -86,6 +87,10 @@ class MetadataUnwritable(TableError):
 
 class NotOurTable(TableError):
     """The table belongs to another topic or cluster, or was not made by the archiver."""
+
+
+class PartitioningChanged(NotOurTable):
+    """Others changed the table's partitioning, so that values of our files would mean something else."""
 
 
 class NewerFormat(TableError):

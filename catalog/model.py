@@ -77,7 +77,8 @@ class DataFileInfo:
     `partition_value` counts hours, days or months since 1970, as the partition transform says. `raw_values` is
     the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in
     Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one. `digest` is that
-    of the records (docs/digest.md), None for files that were written before there were digests.
+    of the records (docs/digest.md), None for files that were written before there were digests. `partitioned_by` says
+    what `partition_value` is of: transform and field id, `day(13)`; None for files of before it was kept.
     """
 
     path: str
@@ -95,6 +96,7 @@ class DataFileInfo:
     min_timestamp: int | None = None
     max_timestamp: int | None = None
     digest: str | None = None
+    partitioned_by: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; field ids become strings, bounds base64."""
@@ -110,6 +112,7 @@ class DataFileInfo:
             "min_timestamp": self.min_timestamp,
             "max_timestamp": self.max_timestamp,
             "digest": self.digest,
+            "partitioned_by": self.partitioned_by,
         }
 
     @classmethod

@@ -21,6 +21,7 @@ from catalog.columns import SchemaChange
 from catalog.commit import LandedCommit, Load, Patience, Send, Unresolved, commit_once
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.model import DataFileInfo
+from catalog.producers import overwrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +117,11 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
     properties = evolve(transaction, table, change)
     old = data_files(table, {one.path for one in rewrite.replacements})
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_digest(rewrite.replacements)}
-    producer = transaction.update_snapshot(snapshot_properties=summary).overwrite()
+    producer = overwrite(transaction, summary)
     for one in rewrite.replacements:
         there = old[one.path]
         producer.delete_data_file(there)
-        producer.append_data_file(data_file(table, one.file, partition=there.partition, is_sorted=one.is_sorted))
+        producer.append_data_file(data_file(table, one.file, instead_of=there, is_sorted=one.is_sorted))
     return attempt_of(table, transaction, producer, properties)
 
 

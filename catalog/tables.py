@@ -20,7 +20,7 @@ from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
 from catalog import commit as commits
 from catalog.append import Attempt, delete
-from catalog.archive_table import ArchiveTable, PartitionBy
+from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.commit import CommitOutcome, Patience
 from catalog.creation import first_updates
@@ -29,6 +29,7 @@ from catalog.expiry import Retention
 from catalog.housekeeping import housekeep
 from catalog.known_tables import KnownTable
 from catalog.model import TopicRow, TranslatedRange
+from catalog.partitions import PartitionBy
 from catalog.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
 from catalog.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite

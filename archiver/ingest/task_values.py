@@ -33,6 +33,7 @@ class TopicTarget:
     """What all tasks of a topic share: how its records become rows, and where the files go.
 
     `data_location` is the folder above the partition folders; `topic_id` is text, empty where there is none.
+    `partitioned_by` is kept with each file.
     """
 
     topic: str
@@ -50,6 +51,7 @@ class TopicTarget:
     source: RangeSource
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
+    partitioned_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

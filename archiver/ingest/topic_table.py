@@ -26,6 +26,7 @@ from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.model import TopicRow
+from catalog.partitions import partitioned_by
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.field_ids import Assignment
@@ -140,6 +141,7 @@ def target_of(
         source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
         key_envelope=opened.key_envelope,
         value_envelope=opened.value_envelope,
+        partitioned_by=partitioned_by(table.partition_field),
     )
 
 

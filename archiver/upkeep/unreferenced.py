@@ -5,20 +5,17 @@ A registry that was lost knew of them; any file that starts where the table ends
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-
-from pyiceberg.types import TimestamptzType
 
 from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers
-from catalog.archive_table import TRANSFORMS, ArchiveTable
+from catalog.archive_table import ArchiveTable
 from catalog.model import PartitionOffset, TranslatedRange
-from schema_mapping.fixed_columns import INGEST_TIMESTAMP_ID
+from catalog.partitions import placed
 
 
 def continuing_ranges(
@@ -35,8 +32,10 @@ def continuing_ranges(
         if footer.schema_version not in versions or not _is_ours(table, footer):
             continue
         info = format_.describe(objects, path, partition_value=0, table_properties=table.properties)
-        low = info.lower_bounds.get(INGEST_TIMESTAMP_ID)
-        one = None if low is None else range_of(path, footer, replace(info, partition_value=_ordinal(table, low)))
+        place = placed(table.iceberg.metadata, info)
+        one = None
+        if place is not None:
+            one = range_of(path, footer, replace(info, partitioned_by=place[0], partition_value=place[1]))
         if one is not None:
             found[one.partition][one.start_offset].append(one)
     return tuple(
@@ -64,11 +63,3 @@ def _may_continue(name: str, offsets: Mapping[int, PartitionOffset]) -> bool:
 def _is_ours(table: ArchiveTable, footer: SegmentMetadata) -> bool:
     origin, topic = footer.origin, table.topic
     return origin is not None and (origin.cluster_id, origin.topic) == (topic.cluster_id, topic.topic)
-
-
-def _ordinal(table: ArchiveTable, bound: bytes) -> int:
-    """The time partition of a bound of the ingest timestamp, as the table's transform has it."""
-    (micros,) = struct.unpack("<q", bound)
-    ordinal = TRANSFORMS[table.partition_by].transform(TimestamptzType())(micros)
-    assert ordinal is not None
-    return int(ordinal)
