@@ -92,11 +92,29 @@ class JournaledCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournaledStarts:
+    """Where archiving of partitions was to begin, by partition, before anything of them was staged."""
+
+    starts: Mapping[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"format": FORMAT, "starts": {str(partition): start for partition, start in sorted(self.starts.items())}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        _check(value)
+        return cls(starts={int(partition): int(start) for partition, start in value["starts"].items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
     """All that a journal knows of a table: schema versions ascending, commits in the order they were made."""
 
     schemas: tuple[JournaledSchema, ...] = ()
     commits: tuple[JournaledCommit, ...] = ()
+    starts: tuple[JournaledStarts, ...] = ()
 
     @property
     def ledger(self) -> LedgerState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from archiver.cli.failures import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.errors import ConfigError
 
 registry_app = typer.Typer(help="The registry in Postgres.", no_args_is_help=True)
 
@@ -23,6 +25,9 @@ def root() -> None:
 def rebuild(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones that have a table.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
+    start: Annotated[
+        list[str] | None, typer.Option(help="PARTITION=OFFSET: where a partition begins, of the one topic named.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring the registry back from tables, journal and footers, after its database was lost or restored from long ago.
@@ -33,7 +38,7 @@ def rebuild(
     from archiver.upkeep.rebuild import Rebuild
 
     with reported(as_json=as_json):
-        rebuilt = Rebuild(load_config(config), topics or ()).run()
+        rebuilt = Rebuild(load_config(config), topics or (), starts=_starts(start or ())).run()
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in rebuilt], indent=2))
         return
@@ -43,5 +48,22 @@ def rebuild(
             f"{each.topic} in {each.table}: {each.schema_versions} schema versions and {each.ranges:,} ranges restored"
             f" (from the {source}), {each.staged} staged"
         )
+        for file in each.left:
+            typer.echo(f"  left: partition {file.partition} from {file.start_offset}, {file.path}: {file.reason}")
+        if each.left:
+            typer.echo(
+                "  `archiver archive` fetches their records from Kafka, and they become orphans. Where Kafka no longer "
+                "has them, and a file is the first of its partition, say so: --start PARTITION=OFFSET"
+            )
     if not rebuilt:
         typer.echo("no topic of the configuration has a table")
+
+
+def _starts(texts: Sequence[str]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for text in texts:
+        partition, _, offset = text.partition("=")
+        if not (partition.isdecimal() and offset.isdecimal()):
+            raise ConfigError("--start is PARTITION=OFFSET, such as 3=1200", start=text)
+        found[int(partition)] = int(offset)
+    return found

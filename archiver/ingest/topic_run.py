@@ -102,11 +102,10 @@ class TopicRun:
             self._until.setdefault(each.partition, each.last_stable)
             if each.known is not None:
                 self._waiting.look(each.partition, archived=each.known.next_offset, end=each.last_stable)
-        self._fence = view.table_offsets | {
-            each.partition: PartitionOffset(next_offset=each.start_offset)
-            for each in plan.ranges
-            if each.partition not in view.known  # a first range may start anywhere, but not behind a failed task's
-        }
+        begun = {each.partition: each.start_offset for each in plan.ranges if each.partition not in view.known}
+        self.opened.journal.keep_starts(begun)
+        # A first range may start anywhere, but not behind a failed task's.
+        self._fence = view.table_offsets | {at: PartitionOffset(next_offset=start) for at, start in begun.items()}
         self._account.begin_wave()
         self._record_loss(view, plan.lost)
         self._estimate(view, plan.ranges)

@@ -118,7 +118,9 @@ def look(
     if start_from != "earliest" and any(partition not in known for partition in partitions):
         starts = registry.starts(topic)
         if not known and not starts:
-            starts = registry.starts(topic, _decide_starts(topic, start_from, bounds.ends, brokers))
+            decided = _decide_starts(topic, start_from, bounds.ends, brokers)
+            opened.journal.keep_starts(decided)
+            starts = registry.starts(topic, decided)
     views = tuple(bounds.view(each, known.get(each), start=starts.get(each), missing=missing) for each in partitions)
     return TopicView(table=table, partitions=views, leaderless=away, table_offsets=table_offsets)
 

@@ -1,4 +1,4 @@
-"""The journal in the object store: an object for each schema version and each commit of a table.
+"""The journal in the object store: a table's schema versions, its commits, and where its partitions begin.
 
 Names are made from what they hold, so writing one again changes nothing. It lies outside every table's location, where
 orphan removal by others doesn't reach.
@@ -6,8 +6,9 @@ orphan removal by others doesn't reach.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -17,7 +18,7 @@ from archiver.config import Config
 from archiver.errors import BadSegment, ConfigError
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
-from catalog.journal import JournalContents, JournaledCommit, JournaledSchema, journaled_schemas
+from catalog.journal import JournalContents, JournaledCommit, JournaledSchema, JournaledStarts, journaled_schemas
 from catalog.model import TopicRow, TranslatedRange
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 READERS: Final = 16
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
+_STARTS: Final = "starts-"
 
 Record = TypeVar("Record")
 
@@ -86,6 +88,13 @@ class TableJournal:
         if missing:
             registry.note_journaled(topic, self.root, missing[-1].version.version)
 
+    def keep_starts(self, starts: Mapping[int, int]) -> None:
+        """Write where partitions begin; to be called before anything of them is staged."""
+        if starts:
+            value = JournaledStarts(starts=starts).to_json()
+            name = hashlib.blake2b(json.dumps(value).encode(), digest_size=10).hexdigest()
+            self._write(f"{_STARTS}{name}", value)
+
     def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
         """Write a commit that is in the table; to be called before the registry confirms it."""
         commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
@@ -124,6 +133,7 @@ class TableJournal:
             return JournalContents(
                 schemas=tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA))),
                 commits=tuple(pool.map(self._reader(JournaledCommit.from_json), _named(paths, _COMMIT))),
+                starts=tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS))),
             )
 
     def _write(self, name: str, value: dict[str, Any]) -> None:

@@ -6,11 +6,12 @@ footers and held against them. What the registry knows already stays.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from archiver.config import Config, TopicConfig
-from archiver.errors import NotArchived, TopicBusy, UpkeepError
+from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
@@ -20,7 +21,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers, table_info
 from archiver.upkeep.told_losses import told_losses
-from archiver.upkeep.unreferenced import continuing_ranges
+from archiver.upkeep.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange, merge
 from catalog.errors import SchemaConflict
@@ -36,7 +37,10 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltTopic:
-    """What was brought back of a topic: schema versions, ranges of the table, and ranges that wait for a commit."""
+    """What was brought back of a topic: schema versions, ranges of the table, and ranges that wait for a commit.
+
+    `left` are files of the topic whose offsets the table doesn't have, and which could not be shown to come next.
+    """
 
     topic: str
     table: str
@@ -44,14 +48,28 @@ class RebuiltTopic:
     ranges: int
     staged: int
     from_journal: bool
+    left: tuple[LeftFile, ...] = ()
 
 
 class Rebuild:
-    """Brings back the registry of `topics` (default: every topic the configuration speaks for that has a table)."""
+    """Brings back the registry of `topics` (default: every topic the configuration speaks for that has a table).
 
-    def __init__(self, config: Config, topics: Sequence[str] = (), *, format_: SegmentFormat | None = None) -> None:
+    `starts` are first offsets of partitions that an operator answers for; they are for one topic.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str] = (),
+        *,
+        starts: Mapping[int, int] | None = None,
+        format_: SegmentFormat | None = None,
+    ) -> None:
+        if starts and len(topics) != 1:
+            raise ConfigError("first offsets are those of one topic's partitions: name that topic")
         self._config = config
         self._topics = tuple(topics)
+        self._starts = dict(starts or {})
         self._format = format_ or ParquetFormat()
         self._journal = Journal.of(config)
 
@@ -100,11 +118,9 @@ class Rebuild:
             ranges=_ranges(table, journal, files, footers),
         )
         versions = frozenset(each.version for each in registry.ledger(topic).versions)
-        staged = registry.stage(
-            topic,
-            continuing_ranges(table, objects, self._format, versions=versions),
-            table_offsets=table.offsets,
-        )
+        ends = self._ends(table, registry, journal)
+        found = continuing_ranges(table, objects, self._format, versions=versions, ends=ends)
+        staged = registry.stage(topic, found.ranges, table_offsets=table.offsets)
         return RebuiltTopic(
             topic=topic.topic,
             table=topic.table,
@@ -112,7 +128,21 @@ class Rebuild:
             ranges=done.ranges,
             staged=len(staged.accepted),
             from_journal=is_complete,
+            left=found.left,
         )
+
+    def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
+        """Where partitions go on, by table, registry, journal and operator; starts are remembered again."""
+        reached = {partition: each.next_offset for partition, each in registry.accepted_ends(table.topic).items()}
+        for partition, each in table.offsets.items():
+            reached[partition] = max(each.next_offset, reached.get(partition, 0))
+        starts: dict[int, set[int]] = defaultdict(set)
+        for known in (registry.starts(table.topic), self._starts, *(each.starts for each in journal.starts)):
+            for partition, start in known.items():
+                if partition not in reached:
+                    starts[partition].add(start)
+        registry.starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        return Ends(reached=reached, starts=starts)
 
     def _derived(
         self,

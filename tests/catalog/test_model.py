@@ -32,6 +32,7 @@ FILES = st.builds(
     min_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     max_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     digest=st.none() | st.integers(0, 2**128 - 1).map(digest_text),
+    partitioned_by=st.none() | st.just("day(13)"),
 )
 
 
@@ -43,9 +44,9 @@ def test_a_range_survives_json_and_pickle(file: DataFileInfo | None):
 
 
 @given(FILES)
-def test_a_file_from_before_digests_has_none(file: DataFileInfo):
-    stored = {name: value for name, value in file.to_json().items() if name != "digest"}
-    assert DataFileInfo.from_json(stored) == replace(file, digest=None)
+def test_a_file_from_before_digests_and_partitionings_has_none(file: DataFileInfo):
+    stored = {name: value for name, value in file.to_json().items() if name not in {"digest", "partitioned_by"}}
+    assert DataFileInfo.from_json(stored) == replace(file, digest=None, partitioned_by=None)
 
 
 @pytest.mark.parametrize("topic_id", [None, UUID(int=5)])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
@@ -168,3 +169,16 @@ def test_a_gap_that_is_accepted_begins_where_the_missing_files_did(
     store.write(path, data)
     assert run_well(config).records == 0
     assert places(read(stack, config, topic)) == [(0, 6), (0, 7)]
+
+
+def test_what_was_given_up_before_it_could_come_back_comes_back(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic = staged(stack, monkeypatch)
+    store, path, data = take_away(config)
+    reconcile(load_config(config))
+    with psycopg.connect(load_config(config).registry.dsn) as connection:  # as a registry of before has it
+        connection.execute("ALTER TABLE files DROP COLUMN missing")
+        connection.execute("DELETE FROM migrations WHERE name LIKE '%missing_objects'")
+    store.write(path, data)
+    (done,) = reconcile(load_config(config))
+    assert (done.landed, done.error) == (1, None)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]

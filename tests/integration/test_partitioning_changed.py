@@ -1,0 +1,106 @@
+"""Partitioning that others changed on a real catalog: refused by the job; what was staged before is still found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.transforms import DayTransform, HourTransform
+
+from archiver.config import load_config
+from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.reconcile import reconcile
+from catalog.errors import PartitioningChanged
+from catalog.registry import Registry
+from tests.integration.ingesting import places, read, run, run_well
+from tests.integration.test_rebuild import without_registry
+from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+HOUR = 3_600_000
+START = 1_767_225_600_000
+"""2026-01-01"""
+
+
+@pytest.fixture
+def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, str]:
+    """Configuration, topic and table: twelve records in it, twelve more staged. A day's first event is of long ago."""
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    produce(stack, topic, 0)
+    run_well(config)
+    produce(stack, topic, 1)
+    with monkeypatch.context() as fault:
+        fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config).succeeded
+    return config, topic, load_config(config).topic(topic).table
+
+
+def produce(stack: Stack, topic: str, turn: int) -> None:
+    """Twelve records, hours apart: some days before the batch's median, so that event and ingest days differ."""
+    first = START + 3 * turn * 24 * HOUR
+    times = [first + (number - 60 if number < 3 else number) * HOUR for number in range(12)]
+    stack.produce(topic, *({"value": b"%d/%d" % (turn, n), "timestamp": time} for n, time in enumerate(times)))
+
+
+def found(stack: Stack, table: str) -> int:
+    """How many rows filters on all their times find, by readers that prune; each row once."""
+    rows = stack.catalog().load_table(table).scan().to_arrow().column("kafka").to_pylist()
+    for name in ("event_timestamp", "ingest_timestamp"):
+        for time in {row[name] for row in rows}:
+            wanted = sum(row[name] == time for row in rows)
+            text = time.isoformat()
+            assert len(rows_of_pyiceberg(stack, table, f"kafka.{name} = '{text}'")) == wanted, (name, text)
+    last = max(row["event_timestamp"] for row in rows).isoformat()
+    assert len(rows_of_duckdb(stack, table, f"kafka.event_timestamp = TIMESTAMPTZ '{last}'")) == 1
+    assert len(rows_of_duckdb(stack, table)) == len(rows)
+    return len(rows)
+
+
+def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
+    stack: Stack, staged: tuple[Path, str, str]
+) -> None:
+    config, topic, table = staged
+    with stack.catalog().load_table(table).update_spec() as update:
+        update.remove_field("ingest_day").add_field("kafka.event_timestamp", DayTransform(), "event_day")
+    produce(stack, topic, 2)
+    (report,) = run(config).topics
+    assert isinstance(report.error, PartitioningChanged)
+    assert "day(12)" in str(report.error)
+    with Registry(load_config(config).registry.dsn) as registry:
+        assert len(registry.pending(registry.topics()[0])) == 1
+    (done,) = reconcile(load_config(config))  # what was staged for ingest days goes to ingest days
+    assert (done.landed, done.error) == (1, None)
+    assert found(stack, table) == 24
+    back = f"ALTER TABLE {table} REPLACE PARTITION FIELD `event_day` WITH days(kafka.ingest_timestamp) AS ingest_day"
+    assert back in str(report.error)
+    with stack.catalog().load_table(table).update_spec() as update:
+        update.remove_field("event_day").add_field("kafka.ingest_timestamp", DayTransform(), "ingest_day")
+    run_well(config)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(36)]
+    assert found(stack, table) == 36
+
+
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+def test_files_staged_for_days_stay_in_days_when_the_table_goes_over_to_hours(
+    stack: Stack, staged: tuple[Path, str, str], *, is_rebuilt: bool
+) -> None:
+    config, topic, table = staged
+    with stack.catalog().load_table(table).update_spec() as update:
+        update.remove_field("ingest_day").add_field("kafka.ingest_timestamp", HourTransform(), "ingest_hour")
+    if is_rebuilt:
+        config = without_registry(stack, config, with_journal=True)
+        (done,) = Rebuild(load_config(config), [topic]).run()
+        assert done.staged == 1
+    config.write_text(config.read_text().replace(f'[topics."{topic}"]', f'[topics."{topic}"]\npartition_by = "hour"'))
+    assert load_config(config).topic(topic).partition_by == "hour"
+    produce(stack, topic, 2)
+    run_well(config)
+    specs = stack.catalog().load_table(table).specs()
+    files = stack.catalog().load_table(table).inspect.files().to_pylist()
+    units = [str(specs[file["spec_id"]].fields[0].transform) for file in files]
+    # A rebuilt registry doesn't know what the file was staged for: its rows fit into one hour.
+    assert sorted(units) == (["day", "hour", "hour"] if is_rebuilt else ["day", "day", "hour"])
+    assert found(stack, table) == 36

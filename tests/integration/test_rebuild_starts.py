@@ -1,0 +1,140 @@
+"""A registry made again before anything of a partition was committed: files are staged from a known start, or named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.config import load_config
+from archiver.errors import ConfigError
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
+from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
+from archiver.upkeep.unreferenced import Ends, LeftFor, continuing_ranges
+from catalog.archive_table import ArchiveTable
+from catalog.registry import Registry
+from catalog.tables import TableCatalog
+from tests.integration.ingesting import places, read, run, run_well
+from tests.integration.test_rebuild import without_registry
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+DAY = 86_400_000
+START = 1_767_225_600_000
+
+
+def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0) -> tuple[Path, str, list[str]]:
+    """Configuration and topic of a log with two days of five records each, and the files that wait for a commit."""
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    for day in range(2):
+        stack.produce(topic, *({"value": b"%d" % n, "timestamp": START + day * DAY + n} for n in range(5)))
+    if log_start:
+        stack.admin.delete_records([TopicPartition(topic, 0, log_start)])[TopicPartition(topic, 0)].result(30)
+    with monkeypatch.context() as fault:
+        fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config).succeeded
+    with Registry(load_config(config).registry.dsn) as registry:
+        ranges = registry.pending(registry.topics()[0])
+    assert [(one.start_offset, one.end_offset) for one in ranges] == [(log_start, 5), (5, 10)]
+    return config, topic, [one.file.path for one in ranges if one.file is not None]
+
+
+def rebuild(config: Path, topic: str, **starts: dict[int, int]) -> RebuiltTopic:
+    (done,) = Rebuild(load_config(config), [topic], **starts).run()
+    return done
+
+
+@pytest.mark.parametrize("with_journal", [True, False])
+def test_what_lies_behind_a_head_that_never_arrived_waits_for_it(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, *, with_journal: bool
+) -> None:
+    config, topic, (head, rest) = staged(stack, monkeypatch)
+    ObjectStore.of(load_config(config).catalog).delete(head)
+    fresh = without_registry(stack, config, with_journal=with_journal)
+    done = rebuild(fresh, topic)
+    assert done.staged == 0
+    assert [(each.path, each.start_offset, each.reason) for each in done.left] == [(rest, 5, LeftFor.START)]
+    shown = CliRunner().invoke(app, ["registry", "rebuild", topic, "--config", str(fresh)])
+    assert shown.exit_code == 0
+    assert rest in shown.output
+    run_well(fresh)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
+
+
+@pytest.mark.parametrize("with_journal", [True, False])
+def test_offset_0_needs_no_proof(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, with_journal: bool) -> None:
+    config, topic, _ = staged(stack, monkeypatch)
+    fresh = without_registry(stack, config, with_journal=with_journal)
+    done = rebuild(fresh, topic)
+    assert (done.staged, done.left) == (2, ())
+    assert run_well(fresh).waves == 0
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
+
+
+def test_the_journal_or_an_operator_knows_where_a_partition_begins(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic, paths = staged(stack, monkeypatch, log_start=3)
+    # Kafka has none of them any more: the files are the only copy.
+    stack.admin.delete_records([TopicPartition(topic, 0, 10)])[TopicPartition(topic, 0)].result(30)
+    unknown = rebuild(without_registry(stack, config, with_journal=False), topic)
+    assert (unknown.staged, [each.path for each in unknown.left]) == (0, paths)
+    told = rebuild(without_registry(stack, config, with_journal=False), topic, starts={0: 3})
+    assert (told.staged, told.left) == (2, ())
+    fresh = without_registry(stack, config, with_journal=True)
+    journaled = rebuild(fresh, topic)
+    assert (journaled.staged, journaled.left) == (2, ())
+    run_well(fresh)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(3, 10)]
+
+
+def test_files_of_a_topic_that_was_deleted_do_not_count(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic, paths = staged(stack, monkeypatch)
+    settings = load_config(config)
+    with TableCatalog(settings.catalog) as catalog:
+        table = catalog.adopt(settings.topic(topic).table, topic=topic)
+    assert table is not None
+    objects = ObjectStore.of(table.io.properties)
+    again = ArchiveTable(topic=replace(table.topic, topic_id=uuid4()), iceberg=table.iceberg)
+    versions, ends = frozenset({1}), Ends(reached={})
+    assert len(continuing_ranges(table, objects, ParquetFormat(), versions=versions, ends=ends).ranges) == 2
+    found = continuing_ranges(again, objects, ParquetFormat(), versions=versions, ends=ends)
+    assert found.ranges == ()
+    assert [(each.path, each.reason) for each in found.left] == [(path, LeftFor.TOPIC) for path in paths]
+
+
+def test_a_latest_start_outlives_the_registry(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {"start_from": "latest"}})
+    stack.produce(topic, *({"value": b"old"} for _ in range(4)))
+    run_well(config)
+    stack.produce(topic, *({"value": b"new"} for _ in range(3)))
+    fresh = without_registry(stack, config, with_journal=True)
+    rebuild(fresh, topic)
+    run_well(fresh)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(4, 7)]
+
+
+def test_starts_are_of_one_topic(stack: Stack) -> None:
+    with pytest.raises(ConfigError, match="name that topic"):
+        Rebuild(load_config(stack.config({})), starts={0: 3})
+    shown = CliRunner().invoke(app, ["registry", "rebuild", "t", "--start", "x", "--config", str(stack.config({}))])
+    assert shown.exit_code == 2
+
+
+def test_of_several_known_starts_the_last_counts() -> None:
+    ends = Ends(reached={7: 100}, starts={0: {3, 64}, 1: {64}})
+    assert ends.at(0, {3, 64, 70}) == 64
+    assert ends.at(0, {3, 70}) == 3
+    assert ends.at(1, {3, 70}) is None
+    assert ends.at(1, {0, 3}) == 0
+    assert ends.at(2, {5}) is None
+    assert ends.at(7, {200}) == 100
