@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -20,27 +21,27 @@ from archiver.upkeep.unreferenced import Ends, LeftFor, continuing_ranges
 from catalog.archive_table import ArchiveTable
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
-from tests.integration.ingesting import places, read, run, run_well
+from tests.integration.ingesting import numbered, places, read, run, run_well
 from tests.integration.test_rebuild import without_registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-DAY = 86_400_000
-START = 1_767_225_600_000
-
 
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0) -> tuple[Path, str, list[str]]:
-    """Configuration and topic of a log with two days of five records each, and the files that wait for a commit."""
+    """Configuration and topic of a log with ten records, and the two files with them that wait for a commit."""
     topic = stack.topic()
     config = stack.config({topic: {}})
-    for day in range(2):
-        stack.produce(topic, *({"value": b"%d" % n, "timestamp": START + day * DAY + n} for n in range(5)))
+    stack.produce(topic, *numbered(range(5)))
     if log_start:
         stack.admin.delete_records([TopicPartition(topic, 0, log_start)])[TopicPartition(topic, 0)].result(30)
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
         assert not run(config).succeeded
+    stack.produce(topic, *numbered(range(5, 10)))
+    away = config.with_name("away.toml")
+    away.write_text(config.read_text().replace(json.dumps(load_config(config).catalog["uri"]), '"http://127.0.0.1:1"'))
+    assert not run(away).succeeded
     with Registry(load_config(config).registry.dsn) as registry:
         ranges = registry.pending(registry.topics()[0])
     assert [(one.start_offset, one.end_offset) for one in ranges] == [(log_start, 5), (5, 10)]
