@@ -30,6 +30,7 @@ from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.translate import Translator
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
 from archiver.wire import RECORDS, Codec, encode_batches
 from schema_mapping import names
 from schema_mapping.descriptors import closure
@@ -95,7 +96,7 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
 
 def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) -> None:
     """The file that the job writes."""
-    writer = ParquetFormat(compression_level=level).start(path, SegmentLayout.of(row, {}))
+    writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), SegmentLayout.of(row, {}))
     for each in rows:
         writer.write(each)
     origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import tempfile
@@ -39,7 +40,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "Formats": ProtobufFormat,
 }
 IN_WORDS = {
-    "spool": Path(tempfile.gettempdir()) / "archiver-spool",
+    "spool": Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}",
     "table": None,
     "key": None,
     "value": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from datetime import datetime
@@ -186,7 +187,7 @@ class SchemaRegistrySection(Section):
 class ArchiveSection(Section):
     """The job's own settings: where files wait before upload, how long a wave may take, how a backlog is cut."""
 
-    spool: Path = Path(tempfile.gettempdir()) / "archiver-spool"
+    spool: Path = Field(default_factory=lambda: Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}")
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
     task_size: Bytes = Field(default=512 << 20, ge=1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from archiver.ingest.upload import Uploader
 from archiver.storage.data_names import DataName
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 
@@ -32,7 +32,7 @@ class _OpenFile:
 
     id: str
     writer: SegmentWriter
-    local: Path
+    local: SpoolFile
     path: str
     start_offset: int
     partition_value: int
@@ -148,7 +148,7 @@ class RangeWriter:
             partition=self._partition,
             start_offset=self._start,
         )
-        local = self._spool.file(f"{file_id}.{target.format.extension}")
+        local = self._spool.create(f"{file_id}.{target.format.extension}")
         return _OpenFile(
             id=file_id,
             writer=target.format.start(local, target.layout),
@@ -181,7 +181,7 @@ class RangeWriter:
         self.ended_by[reason] += 1
         self._hand_over(file.id, end_offset, info, file.local)
 
-    def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: Path | None) -> None:
+    def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: SpoolFile | None) -> None:
         finished = TranslatedRange(
             id=range_id,
             topic=self._target.topic,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Self
 
 from archiver.errors import StorageDenied
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
 from catalog.model import TranslatedRange
 
 
@@ -35,7 +35,7 @@ class Uploader:
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown()
 
-    def put(self, finished: TranslatedRange, local: Path | None) -> None:
+    def put(self, finished: TranslatedRange, local: SpoolFile | None) -> None:
         """Upload the range's file (None: it has none) after those before; raises what became of the one before."""
         self.wait()
         self._running = self._thread.submit(self._upload, finished, local)
@@ -48,17 +48,17 @@ class Uploader:
         if self._running is not None:
             self._running.result()
 
-    def _upload(self, finished: TranslatedRange, local: Path | None) -> None:
+    def _upload(self, finished: TranslatedRange, local: SpoolFile | None) -> None:
         if finished.file is not None and local is not None:
             started = time.perf_counter()
             pass_point(FaultPoint.BEFORE_UPLOAD)
             try:
-                self._objects.upload(local, finished.file.path)
+                self._objects.upload(local, finished.file.path, expected=finished.file.size_bytes)
             except StorageDenied as error:
-                name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.suffix}"
+                name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.path.suffix}"
                 kept = self._spool.keep(local, name)
                 raise StorageDenied(error.message, **error.context | {"spooled": str(kept)}) from error
             pass_point(FaultPoint.AFTER_UPLOAD)
-            local.unlink()
+            local.remove()
             self.seconds += time.perf_counter() - started
         self.uploaded.append(finished)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from pyarrow.fs import FileSelector, FileType
@@ -20,6 +19,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from archiver.errors import StorageError
 from archiver.storage.copying import copy
 from archiver.storage.failures import classified
+from archiver.storage.spool_file import SpoolFile
 
 T = TypeVar("T")
 
@@ -54,12 +54,22 @@ class ObjectStore:
         texts = {name: str(value) for name, value in properties.items() if value is not None}
         return cls(tuple(sorted(texts.items())), attempts)
 
-    def upload(self, source: Path, path: str) -> int:
+    def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
         """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
+
+        StorageError where the local file isn't of the `expected` bytes: then somebody else wrote to it.
 
         Calling again with the same file is harmless: the object is replaced. The local file is kept, and named by
         the error where the upload fails.
         """
+        if expected is not None and source.size != expected:
+            raise StorageError(
+                "the local file is not as long as it was written: something else writes to the spool; run again",
+                file=path,
+                spooled=str(source),
+                local_bytes=source.size,
+                written_bytes=expected,
+            )
         return self._attempt(lambda: self._upload_once(source, path), "upload", path, spooled=str(source))
 
     def write(self, path: str, data: bytes) -> None:
@@ -148,9 +158,9 @@ class ObjectStore:
         """The client itself, for what pyiceberg reads of this path's store; its errors are the client's own."""
         return _file_io(self.properties, path.partition("://")[0])
 
-    def _upload_once(self, source: Path, path: str) -> int:
-        expected = source.stat().st_size
-        with source.open("rb") as local, self.file_io(path).new_output(path).create(overwrite=True) as remote:
+    def _upload_once(self, source: SpoolFile, path: str) -> int:
+        expected = source.size
+        with source.reader() as local, self.file_io(path).new_output(path).create(overwrite=True) as remote:
             copy(local, remote)
         arrived = len(self.file_io(path).new_input(path))
         if arrived != expected:

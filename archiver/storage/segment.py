@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol, Self
 
 import pyarrow as pa
 
 from archiver.storage.objects import ObjectStore
+from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
 from schema_mapping.row import RowMapping
 
@@ -185,8 +185,8 @@ class SegmentFormat(Protocol):
     def extension(self) -> str:
         """End of the file name, without a dot."""
 
-    def start(self, spool_file: Path, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in the local spool; it must not exist yet."""
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
+        """Start a file in the local spool, in one that was just made."""
 
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:
         """Open a file of the object store; raises the leaves of StorageError, each naming the file."""

@@ -1,19 +1,25 @@
 """The local folder where files wait for their upload: a subfolder for each task, bounded, and cleaned of the dead.
 
-A task holds a lock on its subfolder, which the kernel drops with the process, however that ends; so a folder that can
-be locked belongs to nobody. Files that storage denied lie in `kept`, and stay until a person has looked.
+All of it is this user's alone. A task holds a lock on its subfolder, which the kernel drops with the process, however
+that ends; so a folder that can be locked belongs to nobody, and the next task on that machine removes it. Files that
+storage denied lie in `kept`, and stay until a person has looked.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
 from archiver.errors import StorageError
+from archiver.storage.private_folder import make_below, make_folder, open_below, open_folder
+from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import new_id
 
 KEPT: Final = "kept"
@@ -24,21 +30,30 @@ _BIRTH_SECONDS: Final = 60.0
 
 
 class TaskSpool:
-    """A task's own folder below `root`. Use as a context manager: the folder is gone afterwards."""
+    """A task's own folder below `root`. Use as a context manager: the folder is gone afterwards.
+
+    Entering it removes what dead tasks left below `root`: on a cluster nobody else comes by.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folder = root / f"{_TASK}{new_id()}"
-        self._lock = -1
+        self._name = f"{_TASK}{new_id()}"
+        self._root_descriptor = self._folder = self._lock = -1
+        self._files: list[SpoolFile] = []
 
     def __enter__(self) -> Self:
+        self._root_descriptor = make_folder(self._root)
         try:
-            self._folder.mkdir(parents=True)
-            unlocked = self._folder / f"{_LOCK}.new"
-            self._lock = os.open(unlocked, os.O_CREAT | os.O_RDWR, 0o600)
+            _clean(self._root_descriptor)
+            self._folder = make_below(self._root_descriptor, self._name)
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+            self._lock = os.open(f"{_LOCK}.new", flags, 0o600, dir_fd=self._folder)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            unlocked.rename(self._folder / _LOCK)  # never seen without its lock
+            os.rename(  # never seen without its lock
+                f"{_LOCK}.new", _LOCK, src_dir_fd=self._folder, dst_dir_fd=self._folder
+            )
         except OSError as error:
+            self._leave()
             raise StorageError(
                 f"The spool can't be used: {error}; set [archive] spool to a folder that this user may write to",
                 folder=str(self._root),
@@ -46,50 +61,105 @@ class TaskSpool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        self._leave()
 
-    def file(self, name: str) -> Path:
-        """The path of a file to write; it is gone with the task unless kept."""
-        return self._folder / name
+    def create(self, name: str) -> SpoolFile:
+        """Make a file; it is gone with the task unless kept. Raises StorageError where the spool refuses it."""
+        path = self._root / self._name / name
+        try:
+            file = SpoolFile.create(path, folder=self._folder)
+        except OSError as error:
+            raise spool_error(error, path) from error
+        self._files.append(file)
+        return file
 
-    def keep(self, file: Path, name: str) -> Path:
-        """Move a file to where no task and no job removes it; one kept before under this name is replaced."""
-        kept = self._root / KEPT
-        kept.mkdir(exist_ok=True)
-        return file.replace(kept / name)
+    def keep(self, file: SpoolFile, name: str) -> Path:
+        """Move a file to where no task and no job removes it; one kept before under this name is replaced.
+
+        Raises StorageError where it can't be.
+        """
+        path = self._root / KEPT / name
+        try:
+            kept = make_below(self._root_descriptor, KEPT)
+            try:
+                file.move(kept, path)
+            finally:
+                os.close(kept)
+        except OSError as error:
+            raise spool_error(error, path) from error
+        file.close()
+        return path
+
+    def _leave(self) -> None:
+        for file in self._files:
+            file.close()
+        if self._folder >= 0:
+            shutil.rmtree(self._name, ignore_errors=True, dir_fd=self._root_descriptor)
+        for each in (self._lock, self._folder, self._root_descriptor):
+            if each >= 0:
+                os.close(each)
+        self._root_descriptor = self._folder = self._lock = -1
 
 
 def clean_spool(root: Path) -> int:
-    """Remove what dead processes left below `root`; returns how many tasks' folders that were."""
-    dead = dead_folders(root)
-    for folder in dead:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove what dead processes left below `root`; returns how many tasks' folders that were.
+
+    Raises ConfigError where `root` isn't this user's own folder.
+    """
+    with _opened(root) as folder:
+        return 0 if folder is None else _clean(folder)
+
+
+def dead_folders(root: Path) -> tuple[str, ...]:
+    """Names of the folders below `root` of tasks whose process is dead. Raises what `clean_spool` does."""
+    with _opened(root) as folder:
+        return () if folder is None else _dead(folder)
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[int | None]:
+    """The folder, None where there is none."""
+    if not root.exists() and not root.is_symlink():
+        yield None
+        return
+    folder = open_folder(root)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _clean(root: int) -> int:
+    dead = _dead(root)
+    for name in dead:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=root)
     return len(dead)
 
 
-def dead_folders(root: Path) -> tuple[Path, ...]:
-    """Folders of tasks whose process is dead."""
-    return tuple(folder for folder in root.glob(f"{_TASK}*") if not _is_held(folder))
+def _dead(root: int) -> tuple[str, ...]:
+    with os.scandir(root) as entries:
+        names = [each.name for each in entries if each.name.startswith(_TASK)]
+    return tuple(name for name in sorted(names) if not _is_held(root, name))
 
 
-def _is_held(folder: Path) -> bool:
+def _is_held(root: int, name: str) -> bool:
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR)
+        folder = open_below(root, name)
+    except OSError:
+        return True  # another cleaner was faster, or it is a link or another user's: none of a task
+    try:
+        lock = os.open(_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
-        return _age_seconds(folder) < _BIRTH_SECONDS
+        return time.time() - os.fstat(folder).st_mtime < _BIRTH_SECONDS
+    finally:
+        os.close(folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return True
+        raise
     else:
         return False
     finally:
         os.close(lock)
-
-
-def _age_seconds(folder: Path) -> float:
-    try:
-        return time.time() - folder.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0

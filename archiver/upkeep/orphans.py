@@ -6,12 +6,13 @@ nor what others wrote. Progress needs no memory: what is gone isn't found again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from archiver.config import Config
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, StorageError
 from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
@@ -24,6 +25,8 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
 
 LEAST_AGE = 86_400.0
 """Younger orphans are deleted only where the configuration's `orphan_grace` says so."""
@@ -71,14 +74,21 @@ class Orphans:
             )
             rows = known_topics(self._config, self._topics, connected.registry)
             done = tuple(self._topic(row, connected) for row in rows)
-        spool = self._config.archive.spool
         return OrphansReport(
             topics=done,
             deletes=self._deletes,
             older_than=self._older_than,
-            spool_folders=clean_spool(spool) if self._deletes else len(dead_folders(spool)),
+            spool_folders=self._spool_folders(),
             seconds=time.monotonic() - started,
         )
+
+    def _spool_folders(self) -> int:
+        spool = self._config.archive.spool
+        try:
+            return clean_spool(spool) if self._deletes else len(dead_folders(spool))
+        except (ConfigError, StorageError) as error:  # another user's, where an operator only looks
+            _LOG.warning("what dead tasks left in the spool was not looked at: %s", error)
+            return 0
 
     def _topic(self, topic: TopicRow, connected: Connected) -> TopicOrphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)

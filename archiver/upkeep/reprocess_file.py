@@ -25,6 +25,7 @@ from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, SegmentFormat, SegmentLayout
 from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.error_rows import ErrorFilter, ErrorKind, Survey, survey
 from archiver.upkeep.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.wide_schema import wide_schema
@@ -126,11 +127,11 @@ class _Rewriting:
         """Write the file anew, check it and upload it."""
         target, old = self._target, self._task.file
         file_id = new_id()
-        local, path = spool.file(f"{file_id}.{target.format.extension}"), self._path(file_id)
+        local, path = spool.create(f"{file_id}.{target.format.extension}"), self._path(file_id)
         info, mended = self._write(local, path)
         self._check(local, info)
         pass_point(FaultPoint.BEFORE_UPLOAD)
-        target.objects.upload(local, path)
+        target.objects.upload(local, path, expected=info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)
         is_sorted = self._file.reader.metadata.origin is not None
         return FileResult(
@@ -150,7 +151,7 @@ class _Rewriting:
                 yield piece, digest
                 digest = RecordDigest()
 
-    def _write(self, local: Path, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
+    def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
         writer = self._target.format.start(local, self._layout())
         mended: Counter[ErrorKind] = Counter()
         digest = RecordDigest()
@@ -208,11 +209,11 @@ class _Rewriting:
                 found=found.text,
             )
 
-    def _check(self, local: Path, info: DataFileInfo) -> None:
+    def _check(self, local: SpoolFile, info: DataFileInfo) -> None:
         """UpkeepError unless the new file, read back, gives the very records of the old one."""
         found = RecordDigest()
         rows = 0
-        with self._target.format.open(ObjectStore(), local.as_uri()) as reader:
+        with self._target.format.open(ObjectStore(), local.uri) as reader:
             mappings = KnownMappings(self._target.topic)
             mappings.learn(reader.metadata)
             assembler = Assembler(str(local), reader.schema, mappings)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.reader import ParquetSegmentReader
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.storage.segment import SegmentLayout, SegmentReader, SegmentWriter
+from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
 
 __all__ = ["ParquetFormat"]
@@ -23,8 +23,8 @@ class ParquetFormat:
     extension: ClassVar[str] = "parquet"
     compression_level: int = 3
 
-    def start(self, spool_file: Path, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in the local spool; it must not exist yet."""
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
+        """Start a file in the local spool, in one that was just made."""
         return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
 
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:

@@ -8,7 +8,6 @@ zstd, page index and page checksums throughout; field ids on every field.
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from archiver.storage.parquet.metrics import column_metrics, measured_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.rows import NO_TIMESTAMP, record_timestamps
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
 from schema_mapping import names
 
@@ -40,13 +40,13 @@ PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 class ParquetSegmentWriter:
     """A SegmentWriter for Parquet; made by ParquetFormat."""
 
-    def __init__(self, spool_file: Path, layout: SegmentLayout, *, compression_level: int) -> None:
-        self._path = spool_file
+    def __init__(self, spool_file: SpoolFile, layout: SegmentLayout, *, compression_level: int) -> None:
+        self._file = spool_file
         self._layout = layout
         self._leaves = leaves_of(layout.schema)
         self._modes = measured_modes(self._leaves, layout.table_properties)
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
-        self._sink = _create(spool_file)
+        self._sink = _sink(spool_file)
         self._compression_level = compression_level
         self._parquet: pq.ParquetWriter | None = None
         self._gathered: list[pa.RecordBatch] = []
@@ -75,7 +75,7 @@ class ParquetSegmentWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows; whole row groups go to the file at once."""
         if rows.schema != self._layout.schema:
-            raise StorageError("rows don't have the columns that the file was started with", file=str(self._path))
+            raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
             for part in halves(rows.slice(start, GROUP_ROWS), GROUP_BYTES):
                 self._gather(part)
@@ -92,13 +92,13 @@ class ParquetSegmentWriter:
             parquet.close()
             self._sink.close()
         except OSError as error:
-            raise _spool_error(error, self._path) from error
+            raise spool_error(error, self._file.path) from error
         self._is_closed = True
         metrics = column_metrics(parquet.writer.metadata, self._leaves, self._modes)
         low, high = self._timestamps or (None, None)
         return DataFileInfo(
             path=path,
-            size_bytes=self._path.stat().st_size,
+            size_bytes=self._file.size,
             rows=self._rows,
             partition_value=partition_value,
             raw_values=self._raw_values,
@@ -125,7 +125,7 @@ class ParquetSegmentWriter:
             self._sink.close()
         if self._parquet:
             self._parquet.is_open = False
-        self._path.unlink(missing_ok=True)
+        self._file.remove()
 
     def _gather(self, part: pa.RecordBatch) -> None:
         size = max(0, part.nbytes - int(self._discount * part.num_rows))
@@ -144,7 +144,7 @@ class ParquetSegmentWriter:
             parquet = self._parquet or self._begin(table)
             parquet.write_table(table, row_group_size=GROUP_ROWS)
         except OSError as error:
-            raise _spool_error(error, self._path) from error
+            raise spool_error(error, self._file.path) from error
         self._flushed_bytes += self._gathered_bytes
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
@@ -225,17 +225,8 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _create(path: Path) -> pa.NativeFile:
+def _sink(file: SpoolFile) -> pa.NativeFile:
     try:
-        path.touch(exist_ok=False)
-        return pa.OSFile(str(path), "wb")
+        return file.sink()
     except OSError as error:
-        raise _spool_error(error, path) from error
-
-
-def _spool_error(error: OSError, path: Path) -> StorageError:
-    return StorageError(
-        "can't write to the spool: check that the folder exists, belongs to this user and has room",
-        file=str(path),
-        cause=str(error),
-    )
+        raise spool_error(error, file.path) from error

@@ -19,6 +19,7 @@ from archiver.ingest.task_values import TaskResult, TranslateTask
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin, SegmentReader, SegmentWriter
+from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from tests.archiver.ingest.logs import DAY, Bench, LogInMemory, batch, rows_of
@@ -155,7 +156,7 @@ class FailingFormat:
     file: int
     extension: str = "parquet"
 
-    def start(self, spool_file: Path, layout: SegmentLayout) -> SegmentWriter:
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
         number = FailingWriter.started
         FailingWriter.started += 1
         return FailingWriter(ParquetFormat().start(spool_file, layout), self.step if number == self.file else "")
@@ -230,7 +231,7 @@ def test_a_failed_upload_ends_the_ranges_before_it(tmp_path: Path, unwritable: C
 class DeniedStore:
     """An object store that takes nothing."""
 
-    def upload(self, source: Path, path: str) -> int:
+    def upload(self, source: SpoolFile, path: str, *, expected: int) -> int:
         raise StorageDenied("can't upload the object: access denied", file=path, spooled=str(source))
 
 

@@ -35,6 +35,7 @@ from archiver.storage.columns import leaves_of
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
 from catalog.append import prepare
 from catalog.archive_table import ArchiveTable
 from catalog.creation import first_updates
@@ -98,7 +99,7 @@ class Lake:
 
     def _written(self, rows: RowMapping, batch: pa.RecordBatch, start: int, end: int, partition: int) -> DataFileInfo:
         local = self.path("ours")
-        writer = ParquetFormat().start(local, SegmentLayout.of(rows, self.metadata.properties))
+        writer = ParquetFormat().start(SpoolFile.create(local), SegmentLayout.of(rows, self.metadata.properties))
         writer.write(batch)
         origin = SegmentOrigin(
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end

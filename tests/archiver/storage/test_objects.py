@@ -12,26 +12,52 @@ from pyiceberg.io import load_file_io
 from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
 from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
+from archiver.storage.spool_file import SpoolFile
 
 OBJECTS = ObjectStore.of({})
 
 
+def spooled(path: Path, data: bytes) -> SpoolFile:
+    file = SpoolFile.create(path)
+    with file.sink() as sink:
+        sink.write(data)
+    return file
+
+
 def test_a_file_goes_up_whole(tmp_path: Path):
-    source = tmp_path / "spooled"
-    source.write_bytes(bytes(range(256)) * 100_000)
+    data = bytes(range(256)) * 100_000
+    source = spooled(tmp_path / "spooled", data)
     target = (tmp_path / "lake" / "a" / "b.parquet").as_uri()
-    assert OBJECTS.upload(source, target) == source.stat().st_size
-    assert OBJECTS.read(target) == source.read_bytes() == load_file_io({}, target).new_input(target).open().read()
-    assert OBJECTS.size(target) == source.stat().st_size
-    assert source.exists()
+    assert OBJECTS.upload(source, target, expected=len(data)) == len(data)
+    assert OBJECTS.read(target) == data == load_file_io({}, target).new_input(target).open().read()
+    assert OBJECTS.size(target) == len(data)
+    assert source.path.read_bytes() == data
+
+
+def test_what_was_written_goes_up_and_not_what_its_name_came_to_lead_to(tmp_path: Path):
+    """Whoever may rename in the folder can put another file, or a link, in the place of one that waits."""
+    target = (tmp_path / "b.parquet").as_uri()
+    source = spooled(tmp_path / "spooled", b"ours")
+    source.path.unlink()
+    source.path.write_bytes(b"evil")
+    OBJECTS.upload(source, target, expected=4)
+    assert OBJECTS.read(target) == b"ours"
+
+
+def test_a_file_that_somebody_wrote_to_does_not_go_up(tmp_path: Path):
+    target = (tmp_path / "b.parquet").as_uri()
+    source = spooled(tmp_path / "spooled", b"ours")
+    with source.path.open("ab") as foreign:
+        foreign.write(b"more")
+    with pytest.raises(StorageError, match="not as long as it was written"):
+        OBJECTS.upload(source, target, expected=4)
+    assert not OBJECTS.exists(target)
 
 
 def test_uploading_again_replaces(tmp_path: Path):
-    source = tmp_path / "spooled"
     target = (tmp_path / "b.parquet").as_uri()
-    for data in (b"longer than before", b"short"):
-        source.write_bytes(data)
-        OBJECTS.upload(source, target)
+    for number, data in enumerate((b"longer than before", b"short")):
+        OBJECTS.upload(spooled(tmp_path / f"spooled-{number}", data), target)
         assert OBJECTS.read(target) == data
 
 
@@ -64,8 +90,7 @@ def test_missing(tmp_path: Path, call: str):
 
 
 def test_a_store_that_does_not_answer_is_tried_again_then_named(tmp_path: Path):
-    source = tmp_path / "spooled"
-    source.write_bytes(b"1")
+    source = spooled(tmp_path / "spooled", b"1")
     store = ObjectStore.of(
         {
             "s3.endpoint": "http://127.0.0.1:1",

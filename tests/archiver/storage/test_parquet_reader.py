@@ -13,6 +13,7 @@ from archiver.errors import BadSegment, ObjectMissing
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
 from catalog.digests import DIGEST_ALGORITHM
 
 OBJECTS = ObjectStore.of({})
@@ -22,7 +23,7 @@ GROUPS = 4
 
 def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
     layout = SegmentLayout.of(archive.rows, {})
-    writer = ParquetFormat().start(path, layout)
+    writer = ParquetFormat().start(SpoolFile.create(path), layout)
     for batch in batches:
         writer.write(batch)
     writer.close(origin=ORIGIN, path="x", partition_value=0)

@@ -1,0 +1,95 @@
+"""A file in the spool, open from the moment it is made: what was written is what is uploaded, whatever its name says.
+
+Its name is used to make and to remove it. Everything between goes by the descriptor, also where a library wants a path:
+`/dev/fd/N` leads to the open file and to no other.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import pyarrow as pa
+
+from archiver.errors import StorageError
+
+
+class SpoolFile:
+    """A file of our own, new and readable by this user alone. It stays open until `close` or `remove`."""
+
+    def __init__(self, path: Path, descriptor: int, folder: int | None) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._folder = folder
+
+    @classmethod
+    def create(cls, path: Path, *, folder: int | None = None) -> Self:
+        """Make the file, which must not be there yet; `folder` is the descriptor of the one it lies in.
+
+        Raises OSError.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        name = path if folder is None else path.name
+        return cls(path, os.open(name, flags, 0o600, dir_fd=folder), folder)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def uri(self) -> str:
+        """The open file's URI in this process."""
+        return f"file://{self._open_path}"
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return os.fstat(self._descriptor).st_size
+
+    def sink(self) -> pa.NativeFile:
+        """A stream that writes it from its start."""
+        return pa.OSFile(self._open_path, "wb")
+
+    def reader(self) -> BinaryIO:
+        """A stream of what was written, from its start. The caller closes it."""
+        stream = os.fdopen(os.dup(self._descriptor), "rb")
+        stream.seek(0)
+        return stream
+
+    def move(self, folder: int, path: Path) -> None:
+        """Give it another name, in the folder of this descriptor; a file of that name is replaced. Raises OSError."""
+        os.replace(self._name, path.name, src_dir_fd=self._folder, dst_dir_fd=folder)
+        self.path = path
+        self._folder = None
+
+    def remove(self) -> None:
+        """Close and remove it; one that is gone already is no error."""
+        try:
+            os.unlink(self._name, dir_fd=self._folder)
+        except FileNotFoundError:
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close it; closing again does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    @property
+    def _name(self) -> str | Path:
+        return self.path if self._folder is None else self.path.name
+
+    @property
+    def _open_path(self) -> str:
+        return f"/dev/fd/{self._descriptor}"
+
+
+def spool_error(error: OSError, path: Path) -> StorageError:
+    """What to tell of a failure to write to the spool."""
+    return StorageError(
+        "can't write to the spool: check that the folder exists, belongs to this user and has room",
+        file=str(path),
+        cause=str(error),
+    )
