@@ -22,6 +22,7 @@ ArchiverError
 ├── StorageError             the object store or a data file
 │   ├── ObjectMissing        no object at this path
 │   ├── StorageDenied        the credentials may not do this
+│   │   └── CredentialsExpired (retryable) those that the catalog vended have ended
 │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
 │   └── BadSegment           a data file whose bytes or version can't be read
 ├── EngineError              Spark
@@ -136,6 +137,12 @@ class ObjectMissing(StorageError):
 
 class StorageDenied(StorageError):
     """The credentials may not do this; names the object, and the local file that was kept."""
+
+
+class CredentialsExpired(StorageDenied):
+    """The credentials that the catalog vended have ended, and it gives no others now; later it may."""
+
+    retryable: ClassVar[bool] = True
 
 
 class StorageUnavailable(StorageError):

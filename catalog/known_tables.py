@@ -7,7 +7,6 @@ inside a transaction.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +17,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataUtil
 
 from catalog.archive_table import ArchiveTable
+from catalog.credentials import is_vended
 from catalog.errors import CatalogUnreachable
 from catalog.model import TopicRow
 from catalog.postgres import Connection
 
 _KEY = "table"
 _NAME = "known"
-_CREDENTIAL = re.compile(r"^(s3|adls|gcs)\..*(access-key|secret|token|sas|credential)")
 _HISTORY: Mapping[str, object] = {
     "snapshots": [],
     "refs": {},
@@ -48,8 +47,7 @@ class KnownTable:
         """What to keep of a table; `own` are the catalog's properties as configured."""
         metadata = table.iceberg.metadata
         slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})
-        vended = any(_CREDENTIAL.match(name) and own.get(name) != value for name, value in table.io_properties.items())
-        return cls(metadata=slim.model_dump_json(), vended=vended)
+        return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
 
     def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
         """The table, with storage by the configured properties. CatalogUnreachable where those aren't enough."""

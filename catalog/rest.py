@@ -14,7 +14,10 @@ import requests
 from pydantic import ValidationError
 from pyiceberg import exceptions
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io import FileIO
+from pyiceberg.typedef import EMPTY_DICT
 
+from catalog.credentials import for_clients
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.retry_after import AskedPause
 
@@ -48,13 +51,17 @@ _REFUSED = (
 class BoundedRestCatalog(RestCatalog):
     """An Iceberg REST catalog whose requests end after `timeout_seconds` without a byte.
 
-    `asked_pause` is how long it wants to be left alone (`Retry-After`).
+    `asked_pause` is how long it wants to be left alone (`Retry-After`), `configured` what it was made with.
     """
 
     def __init__(self, name: str, *, timeout_seconds: float, properties: Mapping[str, str]) -> None:
         self._timeout_seconds = timeout_seconds
+        self.configured = dict(properties)
         self.asked_pause = AskedPause()
         super().__init__(name, **properties)
+
+    def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return super()._load_file_io(for_clients(properties, location), location)
 
     def _config_headers(self, session: requests.Session) -> None:
         # The one hook that every session passes before its first request, the one for the OAuth token included.

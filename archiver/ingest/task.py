@@ -23,6 +23,11 @@ MODULES: Final = (__name__, "archiver.ingest.kafka_source", "archiver.storage.pa
 """What a worker imports for a task, for engines that can have it imported before."""
 
 
+LEAST_SECONDS: Final = 30.0
+"""A task reads for so long whatever a catalog's clock says of its credentials: it can have them renewed."""
+_READING_SHARE: Final = 0.6
+
+
 def translate_range(task: TranslateTask) -> TaskResult:
     """Fetch, decode, translate, rotate and upload; return the ranges that are in the object store, in order."""
     started_ns = time.time_ns()
@@ -84,6 +89,14 @@ def _translate(task: TranslateTask, reader: _Reader, writer: RangeWriter) -> Non
         raise reader.error
 
 
+def _budget(task: TranslateTask) -> float:
+    """How long the task may read: it ends at a batch border while the credentials still hold for its upload."""
+    left = task.target.objects.seconds_left
+    if left is None:
+        return task.budget_seconds
+    return min(task.budget_seconds, max(LEAST_SECONDS, left * _READING_SHARE))
+
+
 class _Reader:
     """Reads the range piece by piece until its end, its time or an error, which it keeps for after the pieces."""
 
@@ -96,7 +109,7 @@ class _Reader:
         self.seconds = 0.0
 
     def pieces(self) -> Iterator[DecodedBatches]:
-        deadline = time.monotonic() + self._task.budget_seconds
+        deadline = time.monotonic() + _budget(self._task)
         with closing(self._task.target.source.batches(self._task.planned)) as source:
             while (piece := self._next(source)) is not None:
                 self.read_until = piece.next_offset

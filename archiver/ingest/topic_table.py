@@ -147,7 +147,7 @@ def target_of(
 
 def store_of(table: ArchiveTable) -> ObjectStore:
     """The object store with the credentials the catalog gave for this table."""
-    return ObjectStore.of(table.io.properties)
+    return ObjectStore.of_table(table.iceberg)
 
 
 def _check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:

@@ -133,13 +133,14 @@ class TopicArchive:
 
     def _read(self, table: Table) -> TopicSnapshot:
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
+        objects = ObjectStore.of_table(table)
         return TopicSnapshot(
             snapshot_id=table.metadata.current_snapshot_id,
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
             storage=TopicStorage(
-                deletes=DeleteFiles(table.io),
-                objects=ObjectStore.of(table.io.properties),
+                deletes=DeleteFiles(objects),
+                objects=objects,
                 formats=self._formats,
                 mappings=self._mappings,
                 coercion=self._coercion,

@@ -19,10 +19,10 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, FileFormat
 
-from archiver.errors import ReplayError, StorageError
+from archiver.errors import ReplayError
 from archiver.rows.table_files import TableFile
 from archiver.storage.columns import column_by_id, field_id
-from archiver.storage.failures import classified
+from archiver.storage.objects import ObjectStore
 
 KEPT = 32
 """Delete files that are kept in memory."""
@@ -79,9 +79,9 @@ class Deletes:
 class DeleteFiles:
     """Reads the delete files of one snapshot. The last few are kept: one file often speaks of many data files."""
 
-    def __init__(self, io: FileIO) -> None:
-        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, io))
-        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, io))
+    def __init__(self, objects: ObjectStore) -> None:
+        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects))
+        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects))
 
     def of(self, file: TableFile) -> Deletes:
         """Read what applies to `file`; StorageError leaves and ReplayError name the delete file."""
@@ -94,17 +94,14 @@ class DeleteFiles:
         )
 
 
-def _positions(io: FileIO, delete: DataFile) -> dict[str, npt.NDArray[np.int64]]:
+def _positions(objects: ObjectStore, delete: DataFile) -> dict[str, npt.NDArray[np.int64]]:
     if delete.record_count == 0:
         return {}
-    try:
-        found = _read_deletes(io, delete)
-    except (OSError, ValueError) as error:
-        raise _unreadable(error, delete) from error
+    found = objects.reading(delete.file_path, lambda io: _read_deletes(io, delete))
     return {path: positions.to_numpy().astype(np.int64) for path, positions in found.items()}
 
 
-def _equality_keys(io: FileIO, delete: DataFile) -> EqualityKeys | None:
+def _equality_keys(objects: ObjectStore, delete: DataFile) -> EqualityKeys | None:
     if delete.file_format != FileFormat.PARQUET:
         raise ReplayError(
             "equality deletes are read from Parquet files only: rewrite the table's data files, which applies them",
@@ -112,11 +109,7 @@ def _equality_keys(io: FileIO, delete: DataFile) -> EqualityKeys | None:
             format=str(delete.file_format),
         )
     identifiers = tuple(delete.equality_ids or ())
-    try:
-        with io.new_input(delete.file_path).open() as stream:
-            table = pq.read_table(stream).combine_chunks()
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(error, delete) from error
+    table = objects.reading(delete.file_path, partial(_table, delete.file_path))
     if not table.num_rows:
         return None
     (rows,) = table.to_batches()
@@ -138,5 +131,6 @@ def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[np
     return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
 
 
-def _unreadable(error: Exception, delete: DataFile) -> StorageError:
-    return classified(error, verb="read", path=delete.file_path)
+def _table(path: str, io: FileIO) -> pa.Table:
+    with io.new_input(path).open() as stream:
+        return pq.read_table(stream).combine_chunks()

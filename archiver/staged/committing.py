@@ -45,7 +45,7 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     outcome is not known yet; the ranges stay staged, and calling again finds out.
     """
     topic = opened.topic
-    objects = ObjectStore.of(opened.table.io.properties)
+    objects = ObjectStore.of_table(opened.table.iceberg)
     presence = Presence(topic=topic, objects=objects, registry=registry, load=partial(catalog.require, topic))
     presence.take_up()
     for _ in range(ATTEMPTS):

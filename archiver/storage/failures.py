@@ -22,6 +22,7 @@ _PASSING = re.compile(
     r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
     r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP (?:status|response code:) (?:429|50[0234])"
 )
+_MAYBE_EXPIRED = re.compile(r"HTTP status 400\) during Head|Failed to flush response stream")
 _PASSING_ERRNO = frozenset(
     (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
 )
@@ -34,6 +35,15 @@ def classified(error: Exception, *, verb: str, path: str, **context: Any) -> Sto
     text = str(error)
     kind, advice = _verdict(error, text)
     return kind(f"can't {verb} the object: {advice}", file=path, **context, cause=text)
+
+
+def may_be_expired(failure: StorageError) -> bool:
+    """Whether storage may have said that the credentials have ended.
+
+    S3 answers HEAD with 400 then, and no reason; of other answers the client loses the text where it is longer than
+    what was to be read.
+    """
+    return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 
 
 def _verdict(error: Exception, text: str) -> tuple[type[StorageError], str]:

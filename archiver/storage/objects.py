@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 
+from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io import FileIO, InputStream, load_file_io
 from pyiceberg.io.pyarrow import BUFFER_SIZE, PyArrowFileIO
+from pyiceberg.table import Table
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from archiver.errors import StorageError
 from archiver.storage.copying import copy
-from archiver.storage.failures import classified
+from archiver.storage.failures import classified, may_be_expired
+from archiver.storage.renewal import Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
+from catalog.vended import CredentialSource
 
 T = TypeVar("T")
 
@@ -42,17 +46,42 @@ class ListedObject:
 class ObjectStore:
     """Files by URI (`s3://…`, `file:///…`), with one set of FileIO properties.
 
-    `attempts` bounds how often a call is tried on errors that say they may pass (with back-off and jitter).
+    `attempts` bounds how often a call is tried on errors that say they may pass (with back-off and jitter). Where
+    `source` is given, credentials that are about to end, or were denied, are renewed there.
     """
 
-    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    properties: Properties = field(default=(), repr=False)
     attempts: int = 5
+    source: CredentialSource | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
         """Make a store from FileIO properties: the catalog's section of the configuration, or a table's `io`."""
         texts = {name: str(value) for name, value in properties.items() if value is not None}
         return cls(tuple(sorted(texts.items())), attempts)
+
+    @classmethod
+    def of_table(cls, table: Table) -> Self:
+        """The store of a loaded table, with the credentials that the catalog gave for it and will give for it."""
+        texts = {name: str(value) for name, value in table.io.properties.items() if value is not None}
+        return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long its credentials hold; None where they are its own, or nobody says."""
+        return None if self.source is None else seconds_left(self.current)
+
+    @property
+    def current(self) -> Properties:
+        """The properties that are used now: those given, or what took their place."""
+        return self.properties if self.source is None else renewed_ahead(self.source, self.properties)
+
+    def renew(self, failure: StorageError, used: Properties) -> None:
+        """Have properties that were denied renewed; what failed may then be done again. Raises where that's no use."""
+        if self.source is None or not may_be_expired(failure):
+            raise failure
+        if latest(used) == used:
+            renew_after(failure, self.source, used)
 
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
         """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
@@ -156,7 +185,11 @@ class ObjectStore:
 
     def file_io(self, path: str) -> FileIO:
         """The client itself, for what pyiceberg reads of this path's store; its errors are the client's own."""
-        return _file_io(self.properties, path.partition("://")[0])
+        return _file_io(self.current, path.partition("://")[0])
+
+    def reading(self, path: str, read: Callable[[FileIO], T]) -> T:
+        """What `read` makes of the client itself; its errors are classified, tried again, credentials renewed."""
+        return self._attempt(lambda: read(self.file_io(path)), "read", path)
 
     def _upload_once(self, source: SpoolFile, path: str) -> int:
         expected = source.size
@@ -174,11 +207,19 @@ class ObjectStore:
         return arrived
 
     def _attempt(self, call: Callable[[], T], verb: str, path: str, **context: Any) -> T:
-        def tried() -> T:
+        def once() -> T:
             try:
                 return call()
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, ArrowException) as error:
                 raise classified(error, verb=verb, path=path, **context) from error
+
+        def tried() -> T:
+            used = self.current
+            try:
+                return once()
+            except StorageError as failure:
+                self.renew(failure, used)
+            return once()
 
         retrying = Retrying(
             stop=stop_after_attempt(self.attempts),

@@ -26,7 +26,7 @@ class ArchivedTopic:
     @property
     def objects(self) -> ObjectStore:
         """The object store with the credentials that the catalog gave for the table."""
-        return ObjectStore.of(self.table.io.properties)
+        return ObjectStore.of_table(self.table.iceberg)
 
 
 def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:

@@ -36,7 +36,7 @@ def remove_orphans(
             table = search.look()
             needed = [each for each in batch if each.name in search.references or claims.needs(each.name)]
             going = [each for each in batch if each not in needed]
-            errors = _delete(going, ObjectStore.of(table.io.properties))
+            errors = _delete(going, ObjectStore.of_table(table.iceberg))
         report.needed_again += needed
         report.deleted += [each for each in going if each.path not in errors]
         for path, error in errors.items():

@@ -82,7 +82,7 @@ class OrphanSearch:
     def run(self, table: ArchiveTable) -> tuple[Orphan, ...]:
         """The orphans, data files first. Raises RegistryBehind, and the leaves of TableError and StorageError."""
         self._connected.registry.check_table(self._topic, table)
-        objects = ObjectStore.of(table.io.properties)
+        objects = ObjectStore.of_table(table.iceberg)
         listed = self._list(table, objects)
         self._lists = tuple(listed.lists)
         table = self.look()

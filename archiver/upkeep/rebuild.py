@@ -103,7 +103,7 @@ class Rebuild:
             return self._restore(settings, ArchiveTable(topic=topic, iceberg=table.iceberg), registry)
 
     def _restore(self, settings: TopicConfig, table: ArchiveTable, registry: Registry) -> RebuiltTopic:
-        topic, objects = table.topic, ObjectStore.of(table.io.properties)
+        topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
         journal = self._journal.of_table(table).read()
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {one.file.path for one, _ in journal.ranges if one.file}

@@ -84,7 +84,7 @@ def reprocess_file(task: ReprocessTask) -> FileResult:
     target = task.target
     mappings = KnownMappings(target.topic, target)
     storage = TopicStorage(
-        deletes=DeleteFiles(target.objects.file_io(task.file.path)),
+        deletes=DeleteFiles(target.objects),
         objects=target.objects,
         formats={target.format.extension: target.format},
         mappings=mappings,

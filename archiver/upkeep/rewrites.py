@@ -46,7 +46,7 @@ def put_in_place(
     topic = table.topic
     registry.begin_rewrite(topic, rewrite)
     try:
-        _look_at_new(rewrite, ObjectStore.of(table.io.properties))
+        _look_at_new(rewrite, ObjectStore.of_table(table.iceberg))
     except StorageError:
         registry.abandon_rewrite(topic, rewrite)
         raise

@@ -41,10 +41,12 @@ class ParquetSegmentReader:
 
     def __init__(self, objects: ObjectStore, path: str) -> None:
         self._path = path
+        self._objects = objects
+        self._used = objects.current
         self._stream = objects.open(path)
         try:
             with self._errors():
-                self._file = pq.ParquetFile(self._stream, pre_buffer=True, page_checksum_verification=True)
+                self._file = self._parquet()
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
@@ -76,11 +78,29 @@ class ParquetSegmentReader:
         return tuple(found)
 
     def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows of one row group, in batches of about 16 MiB."""
+        """Rows of one row group, in batches of about 16 MiB.
+
+        Where the credentials end meanwhile, the file is opened with new ones, and read on from the row reached.
+        """
         columns = None if field_ids is None else [self._paths[one] for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
-        with self._errors():
-            yield from self._file.iter_batches(batch_size=size, row_groups=[block.index], columns=columns)
+        done, renewed_at = 0, -1
+        while True:
+            at = 0
+            try:
+                with self._errors():
+                    for batch in self._file.iter_batches(batch_size=size, row_groups=[block.index], columns=columns):
+                        fresh = batch.slice(max(0, done - at))
+                        at += batch.num_rows
+                        if fresh.num_rows:
+                            yield fresh
+                            done = at
+                    return
+            except StorageError as failure:
+                if renewed_at == done:
+                    raise
+                renewed_at = done
+                self._open_again(failure)
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
@@ -103,6 +123,17 @@ class ParquetSegmentReader:
             split_offsets=metrics.split_offsets,
             digest=self._metadata.digest,
         )
+
+    def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        return pq.ParquetFile(self._stream, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+
+    def _open_again(self, failure: StorageError) -> None:
+        """Open the file with other credentials; `failure` where there are none."""
+        self._objects.renew(failure, self._used)
+        self._used = self._objects.current
+        self._stream = self._objects.open(self._path)
+        with self._errors():
+            self._file = self._parquet(self._footer)
 
     def close(self) -> None:
         """Close the file."""

@@ -231,6 +231,8 @@ def test_a_failed_upload_ends_the_ranges_before_it(tmp_path: Path, unwritable: C
 class DeniedStore:
     """An object store that takes nothing."""
 
+    seconds_left = None
+
     def upload(self, source: SpoolFile, path: str, *, expected: int) -> int:
         raise StorageDenied("can't upload the object: access denied", file=path, spooled=str(source))
 

@@ -1,0 +1,55 @@
+"""Which FileIO properties are storage credentials, when they end, and how catalogs and clients name them differently.
+
+Names are those of Iceberg's REST specification and of its Java and Python clients.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from pyiceberg.io import ADLS_ACCOUNT_NAME, ADLS_SAS_TOKEN
+
+Properties: TypeAlias = Mapping[str, str]
+
+_CREDENTIAL: Final = re.compile(
+    r"^(s3|client|adls|gcs|oss|hf)\..*"
+    r"(access-key|secret|token|sas|credential|account-key|shared-key|connection-string|signer|remote-signing)"
+)
+_EXPIRY: Final = re.compile(r"expires-at(-ms)?(\.|$)|^expiration-time$")
+_ACCOUNT_SAS: Final = re.compile(rf"^{re.escape(ADLS_SAS_TOKEN)}\.(?P<account>[^.]+)(\..*)?$")
+_ACCOUNT: Final = re.compile(r"^[a-z]+://[^/@]*@(?P<account>[^./]+)\.")
+
+
+def credentials(properties: Properties) -> dict[str, str]:
+    """Those of a FileIO's properties that storage knows its client by, and the times when they end."""
+    return {name: value for name, value in properties.items() if _CREDENTIAL.match(name) or _EXPIRY.search(name)}
+
+
+def is_vended(properties: Properties, own: Properties) -> bool:
+    """Whether a table's storage wants credentials that only the catalog has; `own` is what was configured."""
+    return any(own.get(name) != value for name, value in credentials(properties).items())
+
+
+def expires_ms(properties: Properties) -> int | None:
+    """When the first of the credentials ends, in ms since 1970; None where the catalog doesn't say."""
+    times = [int(value) for name, value in properties.items() if _EXPIRY.search(name) and value.isdecimal()]
+    return min(times, default=None)
+
+
+def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
+    """The properties as every FileIO understands them.
+
+    Catalogs name the account in a SAS token's key, `adls.sas-token.ACCOUNT.dfs.core.windows.net`; pyarrow's FileIO
+    looks for `adls.sas-token` and `adls.account-name`.
+    """
+    texts = dict(properties)
+    here = _ACCOUNT.match(location or "")
+    wanted = texts.get(ADLS_ACCOUNT_NAME) or (here["account"] if here else None)
+    for name, value in properties.items():
+        found = _ACCOUNT_SAS.match(name)
+        if found is not None and wanted in (None, found["account"]):
+            texts[ADLS_SAS_TOKEN] = value
+            wanted = texts[ADLS_ACCOUNT_NAME] = found["account"]
+    return texts

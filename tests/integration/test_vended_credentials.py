@@ -1,0 +1,100 @@
+"""Credentials that a catalog vends for minutes, and work that takes longer: archiving, upkeep and replay go on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.config import load_config
+from archiver.engine.runner import Outcome, Result, Task
+from archiver.ingest.job import ArchiveJob
+from archiver.replay.archive import open_archive
+from tests.inline_engine import InlineEngine
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+from tests.vending_store import ExpiringStore, Vending, vending_store
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+RECORDS = 1_500
+USES = 24
+"""Requests that a token holds for: more than one upload with its checks takes, fewer than a task's uploads."""
+
+
+@pytest.fixture(scope="module")
+def vending(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vending]:
+    folder = tmp_path_factory.mktemp("vending")
+    with vending_store(folder, access_key=stack.access_key, secret_key=stack.secret_key) as servers:
+        yield servers
+
+
+@pytest.fixture
+def store(vending: Vending) -> Iterator[ExpiringStore]:
+    yield vending.store
+    vending.store.uses = None
+    vending.store.ended.clear()
+
+
+class ShortTasks(InlineEngine):
+    """Each task ends with the first piece it fetched, so that a backlog takes several waves."""
+
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        short: list[Any] = [replace(each, budget_seconds=0.0) for each in tasks]  # type: ignore[type-var]
+        yield from super().run_tasks(short, run)
+
+
+def produced(stack: Stack, vending: Vending) -> tuple[Path, str]:
+    topic = stack.topic(partitions=PARTITIONS)
+    data = random.Random(1)
+    records = [{"value": data.randbytes(3_000), "partition": number % PARTITIONS} for number in range(RECORDS)]
+    stack.produce(topic, *records)
+    config = stack.config(
+        {topic: {"target_file_size": "1MiB"}},
+        catalog=vending.catalog,
+        kafka={"fetch.max.bytes": "1000000"},
+    )
+    return config, topic
+
+
+def test_what_the_catalog_vends_is_for_its_table_alone_and_temporary(stack: Stack, vending: Vending) -> None:
+    config, topic = produced(stack, vending)
+    ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once()
+    table = open_archive(load_config(config), topic).snapshot
+    store = table.storage.objects
+    assert store.source is not None
+    assert store.seconds_left is not None
+    assert 600 < store.seconds_left <= 3_600
+    assert dict(store.properties)["s3.access-key-id"] != stack.access_key
+
+
+def test_a_run_outlives_its_credentials_in_every_wave_and_task(
+    stack: Stack, vending: Vending, store: ExpiringStore
+) -> None:
+    config, topic = produced(stack, vending)
+    store.uses = USES
+    report = ArchiveJob(load_config(config), [topic], engine=ShortTasks()).run_once()
+    assert report.succeeded, report
+    assert report.waves >= 3
+    assert len(store.ended) > report.waves
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+    assert not list(load_config(config).archive.spool.rglob("*.parquet"))
+
+
+def test_a_replay_outlives_its_credentials_in_the_middle_of_a_file(
+    stack: Stack, vending: Vending, store: ExpiringStore
+) -> None:
+    config, topic = produced(stack, vending)
+    assert ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once().succeeded
+    archive = open_archive(load_config(config), topic)
+    store.expire()
+    seen = []
+    for batch in archive.records(0):
+        seen += batch.column("value").to_pylist()
+        store.expire()
+    assert seen == [each.value for each in from_kafka(stack, topic, PARTITIONS) if each.partition == 0]
