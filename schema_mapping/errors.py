@@ -13,20 +13,25 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from schema_mapping.secrets import without_secrets
+
 
 class ContextError(Exception):
     """An error for the person who reads it: what went wrong, where, and what to do.
 
     `context` holds the places (topic, partition, offset, file, key) as keywords; they are printed after the message.
-    `retryable` says whether the same call may succeed later without anybody changing anything.
+    `retryable` says whether the same call may succeed later without anybody changing anything. Secrets in URIs, those
+    of other people's messages too, are left out.
     """
 
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, /, **context: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.context = context
+        self.message = without_secrets(message)
+        self.context = {
+            name: without_secrets(each) if isinstance(each, str) else each for name, each in context.items()
+        }
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         if not self.context:

@@ -255,4 +255,9 @@ class ConfigFile(Section):
             raise ValueError('kafka: "bootstrap.servers" is missing: name at least one broker, host:port')
         if not self.catalog.get("uri"):
             raise ValueError("catalog: `uri` is missing: give the address of the Iceberg REST catalog")
+        if "@" in urlsplit(self.catalog["uri"]).netloc:
+            raise ValueError(
+                "catalog: `uri` names a user, which the catalog's client would not send: leave `user:password@` out, "
+                "and give `credential` (id:secret) or `token`"
+            )
         return self

@@ -1,17 +1,22 @@
 """The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live` and `/health/ready`.
 
 Health answers 200 or 503 with a JSON object that gives the reasons. Nothing secret is served; bind it where only
-operators reach it.
+operators reach it. Clients that dawdle are dropped, and those that say nothing make room for those that come.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Final, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -19,13 +24,30 @@ from archiver.errors import ConfigError
 from archiver.metrics.health import Health
 from archiver.metrics.instruments import Instruments
 
+WORKERS: Final = 8
+"""Connections served at a time."""
+REQUEST_SECONDS: Final = 5.0
+"""How long a request may take to arrive whole."""
+ANSWER_SECONDS: Final = 10.0
+"""How long an answer may take to be taken."""
+_REQUEST_BYTES: Final = 16 << 10
+_END: Final = b"\r\n\r\n"
+
 
 class Listener:
     """Serves on `host:port` (0: any free port) from threads of its own. A context manager."""
 
-    def __init__(self, host: str, port: int, *, instruments: Instruments, health: Health) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        instruments: Instruments,
+        health: Health,
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
         try:
-            self._server = _Server((host, port), instruments, health)
+            self._server = _Server((host, port), instruments, health, request_seconds)
         except OSError as error:
             raise ConfigError(
                 f"The address can't be listened on: {error.strerror}", key="metrics.listen", address=f"{host}:{port}"
@@ -50,20 +72,76 @@ class Listener:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(HTTPServer):
     allow_reuse_address = True
+    request_queue_size = 32
 
-    def __init__(self, address: tuple[str, int], instruments: Instruments, health: Health) -> None:
+    def __init__(
+        self, address: tuple[str, int], instruments: Instruments, health: Health, request_seconds: float
+    ) -> None:
         self.instruments = instruments
         self.health = health
+        self.request_seconds = request_seconds
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, bool] = {}  # in the order they came; True once the request is whole
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="metrics")
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Have a worker serve the connection; where none is free, the one that was silent longest has to go."""
+        with self._lock:
+            if len(self._open) >= WORKERS:
+                silent = next((each for each, is_whole in self._open.items() if not is_whole), None)
+                if silent is None:
+                    self.shutdown_request(request)
+                    return
+                del self._open[silent]
+                _hang_up(silent)
+            self._open[request] = False
+        self._pool.submit(self._serve, request, client_address)
+
+    def request_is_whole(self, request: socket.socket) -> None:
+        """Note that a connection gets its answer now."""
+        with self._lock:
+            if request in self._open:
+                self._open[request] = True
+
+    def server_close(self) -> None:
+        """Drop what is open, and end the workers."""
+        super().server_close()
+        with self._lock:
+            for each in self._open:
+                _hang_up(each)
+        self._pool.shutdown(cancel_futures=True)
+
+    def _serve(self, request: socket.socket, client_address: Any) -> None:
+        try:
+            with suppress(OSError):  # it hung up, or was too slow
+                self.finish_request(request, client_address)
+        finally:
+            with self._lock:
+                self._open.pop(request, None)
+            self.shutdown_request(request)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "archiver"
     sys_version = ""
+    timeout = ANSWER_SECONDS
+
+    def setup(self) -> None:
+        """Read the request whole, within its time; what follows reads it from memory. TimeoutError where it isn't."""
+        super().setup()
+        head = self._head()
+        self.connection.settimeout(ANSWER_SECONDS)
+        self.rfile = io.BufferedReader(io.BytesIO(head))
+        self.server.request_is_whole(self.connection)
 
     def do_GET(self) -> None:
         """Answer a request; the base class finds this by its name."""
@@ -83,6 +161,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it
         """Say nothing: probes come every few seconds."""
+
+    def _head(self) -> bytes:
+        deadline = time.monotonic() + self.server.request_seconds
+        head = b""
+        while _END not in head and len(head) < _REQUEST_BYTES:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self.connection.settimeout(left)
+            part = self.connection.recv(_REQUEST_BYTES)
+            if not part:
+                break
+            head += part
+        return head
 
     def _tell(self, good: bool, report: dict[str, Any]) -> None:
         status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from archiver.errors import StorageError
 from archiver.storage.copying import copy
 from archiver.storage.failures import classified, may_be_expired
-from archiver.storage.renewal import Properties, latest, renew_after, renewed_ahead, seconds_left
+from archiver.storage.renewal import Properties, Source, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
 from catalog.vended import CredentialSource
 
@@ -52,7 +52,7 @@ class ObjectStore:
 
     properties: Properties = field(default=(), repr=False)
     attempts: int = 5
-    source: CredentialSource | None = None
+    source: Source | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:

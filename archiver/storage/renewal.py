@@ -11,12 +11,11 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from archiver.errors import CredentialsExpired, StorageError
 from catalog.credentials import credentials, expires_ms
 from catalog.errors import TableError
-from catalog.vended import CredentialSource
 
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -27,12 +26,21 @@ _PAUSE_SECONDS: Final = 1.0
 _REMEMBERED: Final = 512
 
 
+class Source(Protocol):
+    """Where new credentials come from. Values of this type pickle, and equal ones ask the same."""
+
+    def load(self) -> dict[str, str]:
+        """FileIO properties with the credentials as they are vended now. Raises the leaves of TableError."""
+
+    def __hash__(self) -> int: ...
+
+
 @dataclass(slots=True)
 class _Renewals:
     lock: threading.Lock = field(default_factory=threading.Lock)
     newer: OrderedDict[Properties, Properties] = field(default_factory=OrderedDict)
-    asking: dict[CredentialSource, threading.Lock] = field(default_factory=dict)
-    in_vain: dict[CredentialSource, float] = field(default_factory=dict)
+    asking: dict[Source, threading.Lock] = field(default_factory=dict)
+    in_vain: dict[Source, float] = field(default_factory=dict)
 
 
 _KNOWN: Final = _Renewals()
@@ -52,7 +60,7 @@ def seconds_left(properties: Properties) -> float | None:
     return None if until is None else until / 1_000 - time.time()
 
 
-def renewed_ahead(source: CredentialSource, properties: Properties) -> Properties:
+def renewed_ahead(source: Source, properties: Properties) -> Properties:
     """The latest properties, renewed if they are about to end; a catalog that has none now is no error yet."""
     properties = latest(properties)
     left = seconds_left(properties)
@@ -66,7 +74,7 @@ def renewed_ahead(source: CredentialSource, properties: Properties) -> Propertie
     return fresh
 
 
-def renew_after(failure: StorageError, source: CredentialSource, used: Properties) -> None:
+def renew_after(failure: StorageError, source: Source, used: Properties) -> None:
     """Have others take the place of properties that storage denied.
 
     Raises CredentialsExpired where they have ended and the catalog gives no others now, and `failure` where it gives
@@ -92,7 +100,7 @@ def renew_after(failure: StorageError, source: CredentialSource, used: Propertie
         raise failure
 
 
-def _renew(source: CredentialSource, used: Properties) -> None:
+def _renew(source: Source, used: Properties) -> None:
     with _KNOWN.lock:
         asking = _KNOWN.asking.setdefault(source, threading.Lock())
     with asking:

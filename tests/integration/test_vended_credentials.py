@@ -22,9 +22,9 @@ from tests.vending_store import ExpiringStore, Vending, vending_store
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 2
-RECORDS = 1_500
-USES = 24
-"""Requests that a token holds for: more than one upload with its checks takes, fewer than a task's uploads."""
+RECORDS = 6_000
+USES = 12
+"""Requests that a token holds for: more than two uploads side by side take, fewer than a task."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def produced(stack: Stack, vending: Vending) -> tuple[Path, str]:
     config = stack.config(
         {topic: {"target_file_size": "1MiB"}},
         catalog=vending.catalog,
-        kafka={"fetch.max.bytes": "1000000"},
+        kafka={"fetch.max.bytes": "3000000"},
     )
     return config, topic
 

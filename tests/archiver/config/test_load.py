@@ -125,6 +125,12 @@ def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, message: str
         load(tmp_path, text)
 
 
+def test_a_user_in_the_catalogs_address_is_refused_and_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`credential` .* or `token`") as failure:
+        load(tmp_path, "", {"ARCHIVER__CATALOG__URI": "http://me:hush@catalog:8181"})
+    assert "hush" not in str(failure.value)
+
+
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--config"):
         load_config(tmp_path / "nowhere.toml", {})

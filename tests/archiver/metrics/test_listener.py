@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -13,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from archiver.errors import ConfigError
 from archiver.metrics.health import Health
 from archiver.metrics.instruments import Instruments
-from archiver.metrics.listener import Listener
+from archiver.metrics.listener import REQUEST_SECONDS, WORKERS, Listener
 
 
 @pytest.fixture
@@ -70,3 +75,44 @@ def test_an_address_in_use_is_a_wrong_configuration(url: str, instruments: Instr
     with pytest.raises(ConfigError, match="listened on") as error:
         Listener("127.0.0.1", int(url.rpartition(":")[2]), instruments=instruments, health=health)
     assert error.value.context["key"] == "metrics.listen"
+
+
+@pytest.fixture
+def impatient(instruments: Instruments, health: Health) -> Iterator[tuple[str, int]]:
+    """The address of a listener that waits for half a second."""
+    with Listener("127.0.0.1", 0, instruments=instruments, health=health, request_seconds=0.5) as listener:
+        yield listener.address
+
+
+def test_who_sends_a_request_byte_by_byte_is_dropped(impatient: tuple[str, int]) -> None:
+    with socket.create_connection(impatient, timeout=10) as slow:
+        began = time.monotonic()
+        with suppress(OSError):
+            for byte in itertools.cycle(b"GET /metrics HTTP/1.1\r\nX: y" + b"y" * 1_000):
+                slow.sendall(bytes([byte]))
+                time.sleep(0.05)
+                if time.monotonic() - began > 5:
+                    break
+        assert time.monotonic() - began < 5
+
+
+def test_the_silent_keep_nobody_waiting_and_cost_no_threads(url: str) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    before = threading.active_count()
+    with ExitStack() as closing:
+        for _ in range(10 * WORKERS):
+            closing.enter_context(socket.create_connection((host, int(port)), timeout=10))
+        began = time.monotonic()
+        status, _ = get(f"{url}/health/live")
+        assert status == 200
+        assert time.monotonic() - began < REQUEST_SECONDS
+        assert threading.active_count() <= before + WORKERS
+
+
+def test_it_ends_at_once_whoever_is_connected(instruments: Instruments, health: Health) -> None:
+    with Listener("127.0.0.1", 0, instruments=instruments, health=health) as listener:
+        silent = socket.create_connection(listener.address, timeout=10)
+        time.sleep(0.1)
+        began = time.monotonic()
+    assert time.monotonic() - began < REQUEST_SECONDS / 2
+    silent.close()
