@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 from uuid import UUID
 
 from pyiceberg.io import FileIO
@@ -31,6 +31,12 @@ class ArchiveTable:
 
     topic: TopicRow
     iceberg: Table
+
+    def with_storage_of(self, later: Self) -> Self:
+        """The table as it was loaded, with the storage credentials that it was given when loaded later."""
+        old, new = self.iceberg, later.iceberg
+        iceberg = Table(old.name(), old.metadata, old.metadata_location, new.io, new.catalog, new.config)
+        return replace(self, iceberg=iceberg)
 
     @property
     def uuid(self) -> UUID:

@@ -94,7 +94,7 @@ class TopicRun:
             without=self._account.given_up,
         )
         self._table = view.table
-        self.opened = replace(self.opened, table=view.table)  # the catalog vends credentials for minutes
+        self.opened = replace(self.opened, table=self.opened.table.with_storage_of(view.table))
         self._observer.looked(self.name, view.partitions)
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.leaderless, **plan.failed}.items():

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
-from archiver.errors import StorageDenied
+from archiver.errors import StorageDenied, StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
@@ -56,9 +56,15 @@ class Uploader:
                 self._objects.upload(local, finished.file.path, expected=finished.file.size_bytes)
             except StorageDenied as error:
                 name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.path.suffix}"
-                kept = self._spool.keep(local, name)
-                raise StorageDenied(error.message, **error.context | {"spooled": str(kept)}) from error
+                raise type(error)(error.message, **error.context | {"spooled": self._kept(local, name)}) from error
             pass_point(FaultPoint.AFTER_UPLOAD)
             local.remove()
             self.seconds += time.perf_counter() - started
         self.uploaded.append(finished)
+
+    def _kept(self, local: SpoolFile, name: str) -> str:
+        """Where the file is now, or why it is nowhere."""
+        try:
+            return str(self._spool.keep(local, name))
+        except StorageError as error:
+            return f"not kept: {error}"

@@ -14,6 +14,7 @@ from archiver.config import load_config
 from archiver.engine.runner import Outcome, Result, Task
 from archiver.ingest.job import ArchiveJob
 from archiver.replay.archive import open_archive
+from catalog.vended import CredentialSource
 from tests.inline_engine import InlineEngine
 from tests.integration.readers import from_archive, from_kafka
 from tests.stack import Stack
@@ -47,6 +48,19 @@ class ShortTasks(InlineEngine):
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         short: list[Any] = [replace(each, budget_seconds=0.0) for each in tasks]  # type: ignore[type-var]
         yield from super().run_tasks(short, run)
+
+
+class CutOff(InlineEngine):
+    """Its tasks don't reach the catalog."""
+
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        yield from super().run_tasks([_cut_off(each) for each in tasks], run)
+
+
+def _cut_off(task: Any) -> Any:
+    nowhere = CredentialSource("kafka.orders", (("token", "x"), ("uri", "http://127.0.0.1:1")))
+    objects = replace(task.target.objects, source=nowhere, attempts=1)
+    return replace(task, target=replace(task.target, objects=objects))
 
 
 def produced(stack: Stack, vending: Vending) -> tuple[Path, str]:
@@ -84,6 +98,20 @@ def test_a_run_outlives_its_credentials_in_every_wave_and_task(
     assert len(store.ended) > report.waves
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     assert not list(load_config(config).archive.spool.rglob("*.parquet"))
+
+
+def test_where_tasks_do_not_reach_the_catalog_the_next_wave_goes_on(
+    stack: Stack, vending: Vending, store: ExpiringStore
+) -> None:
+    config, topic = produced(stack, vending)
+    store.uses = USES
+    report = ArchiveJob(load_config(config), [topic], engine=CutOff()).run_once()
+    assert report.succeeded, report
+    assert report.waves >= 3
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+    kept = list((load_config(config).archive.spool / "kept").iterdir())
+    assert kept
+    assert {each.name.rpartition("-")[0] for each in kept} <= {f"{topic}-{number}" for number in range(PARTITIONS)}
 
 
 def test_a_replay_outlives_its_credentials_in_the_middle_of_a_file(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
-from archiver.errors import BrokerUnavailable, ParseHalted, StorageDenied, StorageError
+from archiver.errors import BrokerUnavailable, CredentialsExpired, ParseHalted, StorageDenied, StorageError
 from archiver.ingest.task import translate_range
 from archiver.ingest.task_values import TaskResult, TranslateTask
 from archiver.storage.objects import ObjectStore
@@ -231,19 +231,21 @@ def test_a_failed_upload_ends_the_ranges_before_it(tmp_path: Path, unwritable: C
 class DeniedStore:
     """An object store that takes nothing."""
 
+    denial: type[StorageDenied] = StorageDenied
     seconds_left = None
 
     def upload(self, source: SpoolFile, path: str, *, expected: int) -> int:
-        raise StorageDenied("can't upload the object: access denied", file=path, spooled=str(source))
+        raise self.denial("can't upload the object: access denied", file=path, spooled=str(source))
 
 
-def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: Path):
+@pytest.mark.parametrize("denial", [StorageDenied, CredentialsExpired])
+def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: Path, denial: type[StorageDenied]):
     made = bench(tmp_path, days(0, 3))
     task = made.task(0, 6)
-    denied = replace(task, target=replace(task.target, objects=DeniedStore()))
+    denied = replace(task, target=replace(task.target, objects=DeniedStore(denial)))
     for _ in range(2):
         result = translate_range(denied)
-        assert isinstance(result.error, StorageDenied)
+        assert type(result.error) is denial
         assert result.ranges == ()
         kept = Path(result.error.context["spooled"])
         assert made.spooled() == ["kept/orders-4-00000000000000000000.parquet"] == [f"kept/{kept.name}"]
