@@ -63,7 +63,7 @@ class ObjectStore:
     @classmethod
     def of_table(cls, table: Table) -> Self:
         """The store of a loaded table, with the credentials that the catalog gave for it and will give for it."""
-        texts = {name: str(value) for name, value in table.io.properties.items() if value is not None}
+        texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
 
     @property
