@@ -22,7 +22,7 @@ _PASSING = re.compile(
     r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
     r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP (?:status|response code:) (?:429|50[0234])"
 )
-_MAYBE_EXPIRED = re.compile(r"HTTP status 400\) during Head|Failed to flush response stream")
+_MAYBE_EXPIRED = re.compile(r"HTTP status 400|Failed to flush response stream")
 _PASSING_ERRNO = frozenset(
     (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
 )
@@ -40,8 +40,8 @@ def classified(error: Exception, *, verb: str, path: str, **context: Any) -> Sto
 def may_be_expired(failure: StorageError) -> bool:
     """Whether storage may have said that the credentials have ended.
 
-    S3 answers HEAD with 400 then, and no reason; of other answers the client loses the text where it is longer than
-    what was to be read.
+    S3 answers with status 400 then, to HEAD without a reason, and of other answers the client loses the text where it
+    is longer than what was to be read.
     """
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
 from archiver.storage.columns import leaves_of, parquet_paths
-from archiver.storage.failures import classified
+from archiver.storage.failures import classified, may_be_expired
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.footer import read_footer
 from archiver.storage.parquet.metrics import column_metrics, measured_modes
@@ -201,7 +201,7 @@ class ParquetSegmentReader:
             yield
         except (pa.ArrowException, OSError) as error:
             failure = classified(error, verb="read", path=self._path)
-            if type(failure) is not StorageError:
+            if type(failure) is not StorageError or may_be_expired(failure):
                 raise failure from error
             raise BadSegment(
                 "the file's bytes don't read as Parquet: restore it from a backup, or archive its range again",

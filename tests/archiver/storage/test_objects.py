@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.io import load_file_io
 
 from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
-from archiver.storage.failures import classified
+from archiver.storage.failures import classified, may_be_expired
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool_file import SpoolFile
 
@@ -136,3 +136,22 @@ def test_failures_are_told_apart(error: Exception, kind: type[StorageError]):
     assert type(failure) is kind
     assert "s3://lake/x" in str(failure)
     assert str(error) in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [
+        ("AWS Error UNKNOWN (HTTP status 400) during HeadObject operation: No response body.", True),
+        ("AWS Error UNKNOWN (HTTP status 400) during GetObject operation: ", True),
+        ("AWS Error UNKNOWN (HTTP status 400) during PutObject operation: ExceptionName: ExpiredToken", True),
+        (
+            "AWS Error INTERNAL_FAILURE during GetObject operation: Failed to flush response stream (eof: 0, bad: 1)",
+            True,
+        ),
+        ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", True),
+        ("AWS Error NO_SUCH_KEY during GetObject operation: gone", False),
+        ("AWS Error SLOW_DOWN during PutObject operation: Please reduce your request rate.", False),
+    ],
+)
+def test_what_storage_says_of_credentials_that_have_ended(text: str, *, may_be: bool):
+    assert may_be_expired(classified(OSError(text), verb="read", path="s3://lake/x")) is may_be
