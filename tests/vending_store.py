@@ -1,7 +1,7 @@
 """A catalog that vends temporary credentials for each table, and a store that takes each of them for a while only.
 
 Catalog, STS and store are SeaweedFS; its STS gives no credentials for less than 15 minutes. So requests pass a proxy
-that answers as S3 does once a session token's time is over: after so many requests, or on demand.
+that answers as S3 does once a session token's time is over: after so many uploads, or on demand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from email.message import Message
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -76,27 +76,29 @@ _START_SECONDS = 60.0
 
 
 class ExpiringStore(LossyStore):
-    """Each session token holds for `uses` requests (None: any number), and not beyond `expire`."""
+    """Each session token holds for `uses` requests that upload data (None: any number), and not beyond `expire`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.uses: int | None = None
-        self.tokens: Counter[str] = Counter()
+        self.tokens: set[str] = set()
+        self._uploads: Counter[str] = Counter()
         self.ended: set[str] = set()
         self._counting = threading.Lock()
 
     def expire(self) -> None:
         """End the time of every token seen so far."""
         with self._counting:
-            self.ended |= set(self.tokens)
+            self.ended |= self.tokens
 
-    def is_expired(self, headers: Message) -> bool:
-        token = headers.get("X-Amz-Security-Token")
+    def is_expired(self, request: BaseHTTPRequestHandler) -> bool:
+        token = request.headers.get("X-Amz-Security-Token")
         if token is None:
             return False
         with self._counting:
-            self.tokens[token] += 1
-            if self.uses is not None and self.tokens[token] > self.uses:
+            self.tokens.add(token)
+            self._uploads[token] += request.command in {"PUT", "POST"} and "/data/" in request.path
+            if self.uses is not None and self._uploads[token] > self.uses:
                 self.ended.add(token)
             return token in self.ended
 
