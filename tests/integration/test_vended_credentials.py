@@ -99,7 +99,7 @@ def test_a_run_outlives_its_credentials_in_every_wave_and_task(
     report = ArchiveJob(load_config(config), [topic], engine=ShortTasks()).run_once()
     assert report.succeeded, report
     assert report.waves >= 3
-    assert len(store.ended) > report.waves
+    assert len(store.ended) >= 3
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     assert not list(load_config(config).archive.spool.rglob("*.parquet"))
 
