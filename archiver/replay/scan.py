@@ -136,7 +136,7 @@ class PartitionScan:
             place = int(offsets[int(np.argmax(steps <= 0))])
             raise ReplayError(
                 "two rows of the table claim the same offset: somebody added rows that the archiver didn't write; "
-                "remove them, or roll the table back",
+                "remove them",
                 partition=self._wanted.partition,
                 offset=place,
             )

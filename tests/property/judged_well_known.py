@@ -75,12 +75,9 @@ def plain_json(message: Any, *, unset: Any = None) -> Any:
             return {key: plain_json(value, unset=unset) for key, value in message.fields.items()}
         case "ListValue":
             return [plain_json(value, unset=unset) for value in message.values]
-    kind = message.WhichOneof("kind")
-    match kind:
-        case None:
-            return unset
-        case "null_value":
-            return None
+    match kind := message.WhichOneof("kind"):
+        case None | "null_value":
+            return unset if kind is None else None
         case "number_value":
             return _number(message.number_value)
         case "struct_value" | "list_value":
