@@ -24,7 +24,6 @@ LOCK_SECONDS = 60
 """How long a statement waits for a lock, and how long an open transaction may sit idle before the server ends it."""
 
 _MIGRATION_LOCK = 0x61726368
-_LEASE_CLASS = 0x6C656173
 
 
 class Postgres:
@@ -51,20 +50,22 @@ class Postgres:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A connection inside a transaction: committed at the end, rolled back where the block raises."""
-        with self._in_our_words(), self._connection() as connection, connection.transaction():
+        with self.in_our_words(), self._connection() as connection, connection.transaction():
             yield connection
 
     @contextmanager
-    def lease(self, number: int) -> Iterator[bool]:
-        """Hold an advisory lock on a connection of its own; False where another process holds it.
+    def session(self) -> Iterator[Connection]:
+        """A connection of its own, outside the pool and any transaction, for as long as the block runs.
 
-        The server lets go of it when the connection ends, however the process dies.
+        The server doesn't end it for being idle, whatever its `idle_session_timeout` is.
         """
         connection = self._connect()
         try:
-            with self._in_our_words():
-                found = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LEASE_CLASS, number)).fetchone()
-            yield bool(found and found[0])
+            with self.in_our_words():
+                connection.execute(
+                    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
+                )
+            yield connection
         finally:
             connection.close()
 
@@ -82,6 +83,21 @@ class Postgres:
                 connection.execute(statements.encode())
                 connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
         return tuple(name for name, _ in missing.values())
+
+    @contextmanager
+    def in_our_words(self) -> Iterator[None]:
+        """Turn what psycopg raises inside the block into leaves of RegistryError."""
+        try:
+            yield
+        except psycopg.errors.InsufficientPrivilege as error:
+            msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
+            raise RegistryDenied(msg, **self._where) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            msg = f"the registry did not finish the call: {_said(error)}"
+            raise RegistryUnreachable(msg, **self._where) from error
+        except psycopg.Error as error:
+            msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
+            raise RegistryError(msg, **self._where) from error
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
@@ -102,20 +118,6 @@ class Postgres:
             raise _why_no_connection(error, self._where) from error
         _configure(connection)
         return connection
-
-    @contextmanager
-    def _in_our_words(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.errors.InsufficientPrivilege as error:
-            msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
-            raise RegistryDenied(msg, **self._where) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-            msg = f"the registry did not finish the call: {_said(error)}"
-            raise RegistryUnreachable(msg, **self._where) from error
-        except psycopg.Error as error:
-            msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
-            raise RegistryError(msg, **self._where) from error
 
 
 def _configure(connection: Connection) -> None:

@@ -7,7 +7,7 @@ which calling it again with the same arguments is safe.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Self
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from catalog import (
 from catalog.archive_table import ArchiveTable
 from catalog.claims import Claims, claims
 from catalog.known_tables import KnownTable
+from catalog.leases import Leases
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.postgres import Postgres
 from catalog.registered import RememberedSchemas
@@ -77,12 +78,20 @@ class Registry:
         with self._postgres.transaction() as connection:
             return topics.every(connection)
 
-    def lease(self, topic: TopicRow) -> AbstractContextManager[bool]:
-        """True inside the block while no other process holds the topic.
+    @contextmanager
+    def leases(self) -> Iterator[Leases]:
+        """Leases that a run takes on its topics, held until the block ends; one connection, whatever their number.
 
-        Saves double work; correctness never rests on it. The server takes it back when the process dies.
+        They save double work; correctness never rests on them. The server takes them back when the process dies.
         """
-        return self._postgres.lease(topic.id)
+        with self._postgres.session() as connection:
+            yield Leases(self._postgres, connection)
+
+    @contextmanager
+    def lease(self, topic: TopicRow) -> Iterator[bool]:
+        """True inside the block while no other process holds the topic; `leases` for one topic."""
+        with self.leases() as leases:
+            yield not leases.take((topic,))
 
     def assign(
         self,

@@ -21,15 +21,18 @@ class InlineEngine:
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         self._interrupted.clear()
+        return self._outcomes(tasks, run)
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         pickled = [pickle.dumps((run, task)) for task in tasks]
         with ThreadPoolExecutor(self.slots) as pool:
             futures = {pool.submit(self._run_one, each): index for index, each in enumerate(pickled)}
             for future in as_completed(futures):
                 outcome = future.result()
                 yield outcome_of(futures[future], outcome) if outcome else _stopped(futures[future])
-
-    def interrupt(self) -> None:
-        self._interrupted.set()
 
     def _run_one(self, pickled: bytes) -> bytes | None:
         return None if self._interrupted.is_set() else run_captured(*pickle.loads(pickled))

@@ -85,6 +85,7 @@ class JsonObserver:
             stopped=report.stopped,
             seconds=round(report.seconds, 3),
             waves=report.waves,
+            error=error_json(report.error) if report.error else None,
             topics=[_topic(each) for each in report.topics],
         )
 

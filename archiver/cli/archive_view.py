@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from archiver.cli.bars import Bars
@@ -43,7 +44,9 @@ class PeopleObserver(Bars):
     def schema_registry_down(self, topic: str, error: ContextError) -> None:
         """Say that the topic goes on with what is remembered."""
         self.console.print(
-            f"[yellow]{topic}[/]: going on with the schemas last known: {error}", highlight=False, soft_wrap=True
+            f"[yellow]{topic}[/]: going on with the schemas last known: {escape(str(error))}",
+            highlight=False,
+            soft_wrap=True,
         )
 
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
@@ -82,6 +85,8 @@ class PeopleObserver(Bars):
         self.clear()
         self._wave = None
         self._ahead.clear()
+        if report.error is not None:
+            self.say_error("The run ended early", report.error)
         if self.console.is_terminal:
             self.console.print(report_table(report))
             return

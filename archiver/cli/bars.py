@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -80,5 +81,7 @@ class Bars:
         """Say what stays as it is, and why."""
         if not self._is_silent:
             self.console.print(
-                f"[bold red]{where}[/]: {type(error).__name__}: {error}", highlight=False, soft_wrap=True
+                f"[bold red]{escape(where)}[/]: {type(error).__name__}: {escape(str(error))}",
+                highlight=False,
+                soft_wrap=True,
             )

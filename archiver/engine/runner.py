@@ -35,10 +35,13 @@ class Engine(Protocol):
         """How many tasks run at the same time."""
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
-        """Run `run` on each task and give outcomes as they come. Tasks, results and errors are pickled."""
+        """Run `run` on each task and give outcomes as they come. Tasks, results and errors are pickled.
+
+        An interrupt counts from this call on, also before the first outcome is asked for.
+        """
 
     def interrupt(self) -> None:
-        """Stop running tasks; each comes back with an Interrupted error. May be called from any thread."""
+        """Stop the tasks of the last call; each comes back with an Interrupted error. May be called from any thread."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:

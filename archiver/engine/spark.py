@@ -56,9 +56,29 @@ class SparkEngine:
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         """Run `run` on each task, each alone in a Spark partition; outcomes come as tasks finish.
 
-        `run` is a function of an importable module. Closing the iterator early interrupts what still runs.
+        `run` is a function of an importable module. Closing the iterator early interrupts what still runs. An
+        interrupt counts from this call on, also before the first outcome is asked for.
         """
         self._interrupted = False
+        return self._outcomes(tasks, run)
+
+    def interrupt(self) -> None:
+        """Stop what this engine runs; its tasks come back with TaskInterrupted."""
+        self._interrupted = True
+        self._session.interruptAll()
+
+    def close(self) -> None:
+        """Stop the session if it was started here."""
+        if self._owned:
+            self._session.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         waiting = deque(enumerate(tasks))
         finished: SimpleQueue[Outcome[Result]] = SimpleQueue()
 
@@ -83,22 +103,6 @@ class SparkEngine:
                 self.interrupt()
             for thread in threads:
                 self._join(thread)
-
-    def interrupt(self) -> None:
-        """Stop what this engine runs; its tasks come back with TaskInterrupted."""
-        self._interrupted = True
-        self._session.interruptAll()
-
-    def close(self) -> None:
-        """Stop the session if it was started here."""
-        if self._owned:
-            self._session.stop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _next(self, finished: SimpleQueue[Outcome[Result]]) -> Outcome[Result]:
         while True:

@@ -78,11 +78,17 @@ class BrokerClient:
     def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         """Describe topics as they are now."""
         named = tuple(topics)
-        patiently(self.options, lambda: self.leaders.refresh(named), topics=named)
-        return {
-            topic: patiently(self.options, lambda topic=topic: self.leaders.topic(topic), topic=topic)  # type: ignore[misc]
-            for topic in named
-        }
+        self.refresh(named)
+        return {topic: self.described(topic) for topic in named}
+
+    def refresh(self, topics: Iterable[str]) -> None:
+        """Ask how topics are now, all in one request; what is wrong with one of them `described` says."""
+        if named := tuple(topics):
+            patiently(self.options, lambda: self.leaders.refresh(named), topics=named)
+
+    def described(self, topic: str) -> TopicDescription:
+        """A topic as it was when last asked about."""
+        return patiently(self.options, lambda: self.leaders.topic(topic), topic=topic)
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At | int) -> dict[int, int]:
         """Where the partitions' logs begin or end, or the first offset at or after a time in ms since 1970.

@@ -21,9 +21,10 @@ from archiver.ingest.observer import JobObserver, SilentObserver
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task import MODULES
 from archiver.ingest.task_values import TopicTarget
+from archiver.ingest.topic_leases import TopicLeases
 from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
-from archiver.ingest.topic_table import open_topic, target_of
+from archiver.ingest.topic_table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
 from archiver.schemas.topic import TopicSchemas
 from archiver.storage.journal import Journal
@@ -36,9 +37,6 @@ from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 
 __all__ = ["ArchiveJob", "JobObserver", "JobReport", "PartitionReport", "SilentObserver", "TopicReport"]
-
-_LEASE_TRIES = 5
-_LEASE_PAUSE_SECONDS = 1.0
 
 
 class ArchiveJob:
@@ -115,15 +113,8 @@ class ArchiveJob:
     def _run(self, connected: _Connected, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
         clean_spool(self._config.archive.spool)
-        refused: list[TopicReport] = []
-        with ExitStack() as leases:
-            runs: list[TopicRun] = []
-            for topic in self._configured(connected.brokers):
-                try:
-                    runs.append(self._open(self._schemas(topic, connected), connected, leases, look_every))
-                except ContextError as error:
-                    refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
-                    self._observer.failed(topic.name, None, error)
+        with connected.registry.leases() as held:
+            runs, refused = self._open_topics(connected, TopicLeases(held), stop, look_every)
             self._observer.topics_opened({run.name: run.config.table for run in runs})
             for run in runs:
                 with failing(run):
@@ -145,37 +136,61 @@ class ArchiveJob:
         self._observer.finished(report)
         return report
 
-    def _schemas(self, topic: TopicConfig, connected: _Connected) -> TopicSchemas:
-        """The topic's schemas, by what is remembered of the schema registry while that can't be asked."""
-        known = connected.registry.find(cluster_id=connected.cluster_id, topic=topic.name)
-        section = self._config.schema_registry
-        return TopicSchemas.read_or_recall(topic, section, known=known, registry=connected.registry)
+    def _open_topics(
+        self, connected: _Connected, leases: TopicLeases, stop: threading.Event, look_every: float | None
+    ) -> tuple[list[TopicRun], list[TopicReport]]:
+        """The topics that can be archived, and reports of those that can't. What all need is asked for at once."""
+        topics = self._configured(connected.brokers)
+        known = connected.known_topics()
+        busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
+        connected.brokers.refresh([topic.name for topic in topics])
+        runs: list[TopicRun] = []
+        refused: list[TopicReport] = []
+        for topic in topics:
+            if stop.is_set():
+                break
+            try:
+                if topic.name in busy:
+                    raise _busy(topic.name)
+                opened = self._open(topic, known.get(topic.name), connected)
+                if leases.take([opened.topic]):
+                    raise _busy(topic.name)
+                runs.append(self._run_of(topic, opened, connected, look_every))
+            except ContextError as error:
+                refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
+                self._observer.failed(topic.name, None, error)
+        return runs, refused
 
-    def _open(
-        self, schemas: TopicSchemas, connected: _Connected, leases: ExitStack, look_every: float | None
-    ) -> TopicRun:
-        name = schemas.config.name
+    def _open(self, topic: TopicConfig, known: TopicRow | None, connected: _Connected) -> TopicTable:
+        """The topic made ready, by what is remembered of the schema registry while that can't be asked."""
+        section, registry = self._config.schema_registry, connected.registry
+        schemas = TopicSchemas.read_or_recall(topic, section, known=known, registry=registry)
         opened = open_topic(
             schemas,
-            connected.brokers.describe([name])[name],
+            connected.brokers.described(topic.name),
             cluster_id=connected.cluster_id,
-            registry=connected.registry,
+            known=known,
+            registry=registry,
             catalog=connected.catalog,
             journal=Journal.of(self._config),
         )
         if schemas.registry is not None:
-            connected.registry.remember_schemas(opened.topic, schemas.registry, schemas.news)
+            registry.remember_schemas(opened.topic, schemas.registry, schemas.news)
         if schemas.registry_down is not None:
-            self._observer.schema_registry_down(name, schemas.registry_down)
-        _take_lease(connected.registry, opened.topic, leases)
+            self._observer.schema_registry_down(topic.name, schemas.registry_down)
+        return opened
+
+    def _run_of(
+        self, topic: TopicConfig, opened: TopicTable, connected: _Connected, look_every: float | None
+    ) -> TopicRun:
         return TopicRun(
-            schemas.config,
+            topic,
             opened,
             brokers=connected.brokers,
             registry=connected.registry,
             catalog=connected.catalog,
             observer=self._observer,
-            memory=self._memories.setdefault(name, TopicMemory()),
+            memory=self._memories.setdefault(topic.name, TopicMemory()),
             look_every=look_every,
             accept_gaps=self._accept_gaps,
         )
@@ -197,6 +212,10 @@ class _Connected:
         self.catalog = catalog
         self.cluster_id = brokers.cluster_id()
 
+    def known_topics(self) -> dict[str, TopicRow]:
+        """The cluster's topics that the registry knows, by name."""
+        return {row.topic: row for row in self.registry.topics() if row.cluster_id == self.cluster_id}
+
     @cached_property
     def engine(self) -> Engine:
         from archiver.engine.spark import SparkEngine
@@ -204,13 +223,5 @@ class _Connected:
         return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
 
 
-def _take_lease(registry: Registry, topic: TopicRow, leases: ExitStack) -> None:
-    """Hold the topic's lease until `leases` close. Raises TopicBusy where another archiver holds it for long."""
-    for attempt in range(_LEASE_TRIES):
-        if attempt:
-            time.sleep(_LEASE_PAUSE_SECONDS)
-        with ExitStack() as held:
-            if held.enter_context(registry.lease(topic)):
-                leases.push(held.pop_all())
-                return
-    raise TopicBusy("Another archiver is at work on the topic; this one leaves it alone", topic=topic.topic)
+def _busy(topic: str) -> TopicBusy:
+    return TopicBusy("Another archiver is at work on the topic; this one leaves it alone", topic=topic)

@@ -66,17 +66,17 @@ def open_topic(
     described: TopicDescription,
     *,
     cluster_id: str,
+    known: TopicRow | None,
     registry: Registry,
     catalog: TableCatalog,
     journal: Journal,
 ) -> TopicTable:
-    """Register the topic, assign its columns, and load or make its table.
+    """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
     table is partitioned in another way than configured.
     """
     config = schemas.config
-    known = registry.find(cluster_id=cluster_id, topic=config.name)
     if known is not None:
         check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
     topic = registry.register(cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table)

@@ -50,7 +50,7 @@ class Waves:
         wave = 0
         while not self._stop.is_set():
             backlogs = self._backlogs()
-            if not backlogs:
+            if not backlogs or self._stop.is_set():
                 break
             wave += 1
             engine = self._engine()
@@ -67,7 +67,7 @@ class Waves:
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
         for run in self._runs:
-            if not run.failed:
+            if not run.failed and not self._stop.is_set():
                 with failing(run):
                     found[run] = run.plan()
         return {run: backlogs for run, backlogs in found.items() if backlogs}
@@ -84,8 +84,9 @@ class Waves:
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], tasks: Sequence[TranslateTask], engine: Engine
     ) -> None:
         left = Counter(run for run, _ in owners)
-        with _interrupted_by(self._stop, engine):
-            for outcome in engine.run_tasks(tasks, translate_range):
+        outcomes = engine.run_tasks(tasks, translate_range)
+        with _interrupted_by(self._stop, engine):  # from here on: the engine forgets what came before the call
+            for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):
                     run.take(one, outcome.result or TaskResult(ranges=(), error=outcome.error))

@@ -33,7 +33,6 @@ _UNPRIVILEGED = "nobody"
 _SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
-    "max_connections": "200",
     "log_destination": "stderr",
     "logging_collector": "off",
 }

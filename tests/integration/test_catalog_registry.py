@@ -250,6 +250,32 @@ class TestLease:
         with registry.lease(orders) as again:
             assert again
 
+    def test_a_run_holds_many_on_one_connection(self, dsn: str, registry: Registry, orders: TopicRow):
+        rows = [
+            orders,
+            *(
+                registry.register(cluster_id="c", topic=f"t{number}", topic_id=None, table=f"kafka.t{number}")
+                for number in range(149)
+            ),
+        ]
+        with (
+            Registry(dsn) as rival,
+            rival.lease(rows[7]),
+            registry.leases() as leases,
+            psycopg.connect(dsn) as watcher,
+        ):
+            assert leases.take(rows) == (rows[7],)
+            assert leases.take(rows[:3]) == ()
+            found = watcher.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).fetchone()
+            assert found is not None
+            assert found[0] <= 4, "a lease for each of two, and their pools"
+            with rival.leases() as theirs:
+                assert len(theirs.take(rows)) == len(rows), "one is the rival's own, in another session"
+        with registry.leases() as again:
+            assert again.take(rows) == ()
+
     def test_a_dead_holder_lets_go(self, dsn: str, registry: Registry, orders: TopicRow):
         with registry.lease(orders), psycopg.connect(dsn, autocommit=True) as other:
             other.execute(

@@ -24,6 +24,7 @@ class SlowToSubmit:
     def __init__(self, *, lost: int) -> None:
         self._lost = lost
         self._jobs = itertools.count()
+        self.submitted = 0
         self.on_its_way, self.interrupted, self.cancelled = threading.Event(), threading.Event(), threading.Event()
 
     def range(self, *_: int) -> SlowToSubmit:
@@ -33,6 +34,7 @@ class SlowToSubmit:
         return self
 
     def collect(self) -> None:
+        self.submitted += 1
         if next(self._jobs) >= self._lost:
             self.on_its_way.set()
             assert self.interrupted.wait(PATIENCE_S)
@@ -70,3 +72,13 @@ def test_it_ends_for_who_wants_no_more_outcomes() -> None:
     assert session.on_its_way.wait(PATIENCE_S)
     outcomes.close()
     assert session.cancelled.is_set()
+
+
+def test_an_interrupt_before_the_first_outcome_is_asked_for_counts() -> None:
+    """A wave's tasks are handed over, then SIGTERM comes: none of them starts."""
+    session = SlowToSubmit(lost=2)
+    engine = engine_on(session)
+    outcomes = engine.run_tasks(["first", "second"], str)
+    engine.interrupt()
+    assert all(isinstance(outcome.error, TaskInterrupted) for outcome in outcomes)
+    assert not session.submitted

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from archiver.config.model import ArchiveSection
-from archiver.engine.runner import Engine
-from archiver.errors import BrokerUnavailable, StorageError
+from archiver.engine.runner import Engine, Outcome, Result, Task
+from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
 from archiver.ingest.cutting import Backlog
 from archiver.ingest.observer import SilentObserver
 from archiver.ingest.plan import PlannedRange
@@ -143,3 +143,50 @@ def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSectio
     assert {task.budget_seconds for task in tasks} == {25.0}
     assert {task.spool_bytes for task in tasks} == {settings.spool_size // 2}
     assert len({task.plan_time_ms for task in tasks}) == 1
+
+
+def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: ArchiveSection) -> None:
+    stop = threading.Event()
+
+    class Stopped(FakeRun):
+        def plan(self) -> tuple[Backlog, ...]:
+            stop.set()
+            return super().plan()
+
+    def refuse() -> Engine:
+        raise AssertionError
+
+    runs = [Stopped("a"), FakeRun("b")]
+    assert waves(runs, target, settings, stop=stop, engine=refuse).run() == 0
+    assert runs[0].steps == ["plan", "finish"]
+    assert runs[1].steps == ["finish"], "planned though a stop was asked for"
+
+
+def test_a_stop_while_tasks_are_made_ends_them_all(target: TopicTarget, settings: ArchiveSection) -> None:
+    """The engine that is asked for last sets it: what comes between planning and the first task."""
+    stop = threading.Event()
+
+    class Watched(InlineEngine):
+        def interrupt(self) -> None:
+            super().interrupt()
+            interrupted.set()
+
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+            outcomes = super().run_tasks(tasks, run)
+            stop.set()
+
+            def late() -> Iterator[Outcome[Result]]:
+                assert interrupted.wait(30)
+                yield from outcomes
+
+            return late()
+
+    class Interrupted(FakeRun):
+        def take(self, planned: PlannedRange, result: TaskResult) -> None:
+            assert isinstance(result.error, TaskInterrupted)
+            self.steps.append("interrupted")
+
+    interrupted = threading.Event()
+    run = Interrupted("a")
+    waves([run], target, settings, stop=stop, engine=Watched).run()
+    assert run.steps == ["plan", "interrupted", "interrupted", "commit", "finish"]

@@ -1,0 +1,50 @@
+"""Leases on topics: advisory locks in Postgres, all those of a run on one connection, however many topics it has.
+
+They save double work; correctness never rests on them. The server takes all of them back when the connection ends,
+however it ends, so a run whose connection broke goes on without, and the next one takes them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from catalog.errors import RegistryError
+from catalog.model import TopicRow
+from catalog.postgres import Connection, Postgres
+
+_CLASS = 0x6C656173
+
+
+class Leases:
+    """What one run holds, from `take` on until its connection is closed."""
+
+    def __init__(self, postgres: Postgres, connection: Connection) -> None:
+        self._postgres = postgres
+        self._connection = connection
+        self._held: set[int] = set()
+
+    def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
+        """Take the leases of these topics in one call; gives those that another process holds.
+
+        RegistryError where the server has no room for so many locks.
+        """
+        wanted = [topic.id for topic in topics if topic.id not in self._held]
+        if wanted:
+            self._held.update(self._try(wanted))
+        return tuple(topic for topic in topics if topic.id not in self._held)
+
+    def _try(self, wanted: list[int]) -> list[int]:
+        with self._postgres.in_our_words():
+            try:
+                found = self._connection.execute(
+                    "SELECT id FROM unnest(%s::integer[]) AS id WHERE pg_try_advisory_lock(%s, id)", (wanted, _CLASS)
+                )
+                return [number for (number,) in found]
+            except psycopg.errors.OutOfMemory as error:
+                msg = (
+                    "Postgres has no room for a lock for each topic: raise its max_locks_per_transaction, or archive"
+                    " the topics in several jobs"
+                )
+                raise RegistryError(msg, topics=len(wanted)) from error

@@ -1,0 +1,93 @@
+"""Many topics in one job, on a Postgres as it comes out of the box."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from archiver.config import load_config
+from archiver.errors import TopicBusy
+from archiver.ingest import job
+from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic_leases import PATIENCE_SECONDS
+from catalog.registry import Registry
+from tests.inline_engine import InlineEngine
+from tests.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+TOPICS = 150
+MOST_CONNECTIONS = 6
+"""A session for all leases, and a small pool."""
+
+
+@contextmanager
+def connections(dsn: str) -> Iterator[list[int]]:
+    """The most connections that the database had at once, as the list's only number."""
+    most, over = [0], threading.Event()
+
+    def watch() -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            while not over.is_set():
+                found = connection.execute(
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND pid <> pg_backend_pid()"
+                ).fetchone()
+                most[0] = max(most[0], found[0] if found else 0)
+                time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        watcher.join()
+
+
+def most_allowed(dsn: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        (text,) = connection.execute("SHOW max_connections").fetchone() or ("0",)
+    return int(text)
+
+
+@pytest.fixture
+def registered(stack: Stack) -> tuple[Path, list[str]]:
+    """A configuration of many topics that the registry knows; Kafka has none of them."""
+    names = [unique("many") for _ in range(TOPICS)]
+    config = stack.config({name: {} for name in names})
+    settings = load_config(config)
+    with Registry(settings.registry.dsn) as registry, job.BrokerClient(settings.kafka) as brokers:
+        cluster_id = brokers.cluster_id()
+        for name in names:
+            registry.register(cluster_id=cluster_id, topic=name, topic_id=None, table=settings.topic(name).table)
+    return config, names
+
+
+def test_leases_of_many_topics_take_one_connection(registered: tuple[Path, list[str]]) -> None:
+    config, names = registered
+    dsn = load_config(config).registry.dsn
+    assert most_allowed(dsn) <= 100, "the stack's Postgres is not as it comes"
+    with Registry(dsn) as registry, connections(dsn) as most, registry.leases() as leases:
+        assert leases.take(registry.topics()) == ()
+        time.sleep(0.1)
+    assert len(names) == TOPICS
+    assert 0 < most[0] <= MOST_CONNECTIONS
+
+
+def test_topics_that_others_hold_share_one_deadline(registered: tuple[Path, list[str]]) -> None:
+    config, names = registered
+    settings = load_config(config)
+    with Registry(settings.registry.dsn) as rival, rival.leases() as leases:
+        assert leases.take(rival.topics()) == ()
+        started = time.monotonic()
+        report = ArchiveJob(settings, names, engine=InlineEngine()).run_once()
+        assert time.monotonic() - started < PATIENCE_SECONDS + 10
+    assert {type(topic.error) for topic in report.topics} == {TopicBusy}
+    assert len(report.topics) == TOPICS
