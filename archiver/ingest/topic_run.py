@@ -64,6 +64,7 @@ class TopicRun:
         self._chains: dict[int, Chain] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
+        self._is_waiting = False
         self._account = TopicAccount(self.name, config.table, observer, accept_gaps=accept_gaps)
 
     @property
@@ -75,6 +76,14 @@ class TopicRun:
     def failed(self) -> bool:
         """Whether the topic as a whole can't go on in this run."""
         return self._account.failed
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was left by the last plan because it is small and young: a later wave may take it.
+
+        Else a topic that had nothing to plan gets nothing in later waves of the run, which ends where logs did then.
+        """
+        return self._is_waiting
 
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
@@ -110,6 +119,7 @@ class TopicRun:
         self._account.begin_wave()
         self._record_loss(view, plan.lost)
         self._estimate(view, plan.ranges)
+        self._is_waiting = False
         return tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
@@ -181,6 +191,7 @@ class TopicRun:
             bytes_per_offset=self._density.of(partition),
         )
         if not self._is_ripe(backlog):
+            self._is_waiting = True
             return None
         # Where a record waits for the schema registry, nothing behind it can be kept: only its own batch is tried.
         return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._unanswered else backlog

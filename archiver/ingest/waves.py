@@ -38,6 +38,7 @@ class Waves:
         stop: threading.Event,
     ) -> None:
         self._runs = runs
+        self._left = list(runs)
         self._targets = targets
         self._engine = engine
         self._settings = settings
@@ -66,11 +67,13 @@ class Waves:
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
-        for run in self._runs:
+        for run in self._left:
             if not run.failed and not self._stop.is_set():
                 with failing(run):
                     found[run] = run.plan()
-        return {run: backlogs for run, backlogs in found.items() if backlogs}
+        found = {run: backlogs for run, backlogs in found.items() if backlogs}
+        self._left = [run for run in self._left if run in found or run.is_waiting]
+        return found
 
     def _limits(self, slots: int) -> WaveLimits:
         return WaveLimits(

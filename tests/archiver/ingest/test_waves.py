@@ -28,7 +28,7 @@ class FakeRun:
 
     def __init__(self, name: str, *, partitions: int = 2, breaks: str = "") -> None:
         self.name = name
-        self.failed = False
+        self.failed = self.is_waiting = False
         self.steps: list[str] = []
         self._left = [
             Backlog(partition=number, spans=((0, 1),), leader_epoch=-1, bytes_per_offset=100.0)
@@ -143,6 +143,25 @@ def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSectio
     assert {task.budget_seconds for task in tasks} == {25.0}
     assert {task.spool_bytes for task in tasks} == {settings.spool_size // 2}
     assert len({task.plan_time_ms for task in tasks}) == 1
+
+
+def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarget, settings: ArchiveSection) -> None:
+    """With a thousand topics, one long backlog would have all of them looked at in each of its waves."""
+
+    class Long(FakeRun):
+        waves = 3
+
+        def plan(self) -> tuple[Backlog, ...]:
+            self.waves -= 1
+            left = self._left
+            planned = super().plan()
+            self._left = left if self.waves > 0 else []
+            return planned
+
+    runs = [Long("a", partitions=1), FakeRun("b", partitions=0), FakeRun("c", partitions=0)]
+    runs[2].is_waiting = True
+    assert waves(runs, target, settings).run() == 3
+    assert [run.steps.count("plan") for run in runs] == [4, 1, 4]
 
 
 def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: ArchiveSection) -> None:
