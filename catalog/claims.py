@@ -9,23 +9,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog import rewrites
+from catalog import rewrites, uploads
 from catalog.model import FileState, TopicRow
-from catalog.postgres import Connection
+from catalog.postgres import Connection, Postgres
 
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """States of files by name, those it doesn't know left out, and the names that rewrites in doubt are about."""
+    """States of files by name, those it doesn't know left out, and the names that rewrites in doubt are about.
+
+    `renewed` is when runs that are under way said that they want an upload of theirs, in ms since 1970.
+    """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
     rewriting: frozenset[str] = frozenset()
+    renewed: Mapping[str, int] = field(default_factory=dict)
 
     def needs(self, name: str) -> bool:
         """Whether a file waits for a commit, is in the table as far as is known, or is part of a rewrite in doubt."""
         return name in self.rewriting or self.states.get(name) in _NEEDED
+
+
+class Standstill:
+    """A topic while nothing is staged in it and no rewrite begun, and what is known of the files asked about."""
+
+    def __init__(self, postgres: Postgres, connection: Connection, claims: Claims) -> None:
+        self._postgres = postgres
+        self._connection = connection
+        self.claims = claims
+
+    def check(self) -> None:
+        """RegistryUnreachable where it is over: the server ended the transaction that holds the topic's row.
+
+        Ask before each step that must not meet others, and within half a minute of the last time: the server ends
+        transactions that are idle.
+        """
+        with self._postgres.in_our_words():
+            self._connection.execute("SELECT 1")
 
 
 def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
@@ -39,7 +61,11 @@ def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) ->
         name, state = file_name(path), FileState(text)
         if states.get(name) not in _NEEDED:
             states[name] = state
-    return Claims(states=states, rewriting=frozenset(_rewriting(connection, topic)))
+    return Claims(
+        states=states,
+        rewriting=frozenset(_rewriting(connection, topic)),
+        renewed=uploads.renewed(connection, topic, [file_name(path) for path in files]),
+    )
 
 
 def file_name(path: str) -> str:

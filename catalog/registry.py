@@ -23,9 +23,10 @@ from catalog import (
     rewrites,
     starts,
     topics,
+    uploads,
 )
 from catalog.archive_table import ArchiveTable
-from catalog.claims import Claims, claims
+from catalog.claims import Claims, Standstill, claims
 from catalog.known_tables import KnownTable
 from catalog.leases import Leases
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
@@ -258,19 +259,30 @@ class Registry:
             ledger.check_table(connection, topic, table, ledger.load(connection, topic))
 
     @contextmanager
-    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[Claims]:
+    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[Standstill]:
         """What is known of `files` (paths, with the ULIDs in their names); inside the block nothing is staged.
 
-        Nor is a rewrite begun. Keep the block short: others wait for it, and after a minute they give up.
+        Nor is a rewrite begun, as long as the standstill's `check` passes. Keep the block short: others wait for it,
+        and after a minute they give up.
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
-            yield claims(connection, topic, files)
+            yield Standstill(self._postgres, connection, claims(connection, topic, files))
 
     def claims(self, topic: TopicRow, files: Mapping[str, str]) -> Claims:
         """What is known of `files`: paths, with the ULIDs in their names."""
         with self._postgres.transaction() as connection:
             return claims(connection, topic, files)
+
+    def claim_uploads(self, topic: TopicRow, names: Sequence[str]) -> None:
+        """Have these files, by name, count as young from now on, though nothing is staged or begun with them yet."""
+        with self._postgres.transaction() as connection:
+            uploads.renew(connection, topic, names)
+
+    def forget_uploads(self, topic: TopicRow, names: Sequence[str]) -> None:
+        """Claim these files no longer."""
+        with self._postgres.transaction() as connection:
+            uploads.forget(connection, topic, names)
 
     def lost_offsets(self, topic: TopicRow) -> int:
         """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""

@@ -1,24 +1,35 @@
 """Orphans deleted, batch by batch, each looked at once more before it goes: an archiver may be at work meanwhile.
 
-While a batch goes nothing is staged and no rewrite is begun (the topic's row lock). Whoever comes after finds the files
-gone before a commit has them, since staged files are looked at first. Killed at any moment, the next run goes on.
+While a batch goes nothing is staged and no rewrite is begun (the topic's row lock); where that lock is lost, deletion
+ends. Whoever comes after finds the files gone before a commit has them, since staged files are looked at first. Killed
+at any moment, the next run goes on.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final
 
 from archiver.errors import StorageError
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphan_report import Orphan, OrphanObserver, TopicOrphans
 from archiver.upkeep.orphan_search import OrphanSearch
+from catalog.claims import Claims, Standstill
 from catalog.model import TopicRow
 from catalog.registry import Registry
 
 BATCH: Final = 64
 WORKERS: Final = 16
+TRIES: Final = 5
+HOLD_SECONDS: Final = 20.0
+"""No deletion begins later in a batch: others wait for its lock. What is left goes into the next batch."""
+CHECK_SECONDS: Final = 2.0
+"""How often the lock is looked at while deletions are on their way; it also keeps the transaction from being idle."""
+
+_PAUSE_SECONDS: Final = 0.2
 
 
 def remove_orphans(
@@ -27,34 +38,78 @@ def remove_orphans(
     """Delete `report.orphans`, those that are still orphans; `report` has each one's fate.
 
     Raises the leaves of TableError and RegistryError; the last StorageError where a whole batch could not be deleted.
+    RegistryUnreachable where the lock is lost: nothing more is deleted then.
     """
-    for start in range(0, len(report.orphans), BATCH):
-        batch = report.orphans[start : start + BATCH]
+    left = deque(report.orphans)
+    while left:
+        batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
         search.look()  # read here, not while others wait
         files = {each.path: each.ulid for each in batch if each.ulid}
-        with registry.nothing_staged(topic, files) as claims:
+        with registry.nothing_staged(topic, files) as still:
             table = search.look()
-            needed = [each for each in batch if each.name in search.references or claims.needs(each.name)]
-            going = [each for each in batch if each not in needed]
-            errors = _delete(going, ObjectStore.of_table(table.iceberg))
-        report.needed_again += needed
-        report.deleted += [each for each in going if each.path not in errors]
-        for path, error in errors.items():
-            report.failures[path] = error
-            observer.failed(topic.topic, path, error)
-        observer.removed(topic.topic, len(batch) - len(errors))
-        if going and len(errors) == len(going):
-            raise next(reversed(errors.values()))
+            needed = [each for each in batch if _is_needed(search, still.claims, each)]
+            report.needed_again += needed
+            deletion = _Deletion(ObjectStore.of_table(table.iceberg, attempts=1), still)
+            try:
+                left.extendleft(deletion.run([each for each in batch if each not in needed]))
+            finally:
+                report.deleted += deletion.deleted
+                report.failures |= deletion.errors
+                for path, error in deletion.errors.items():
+                    observer.failed(topic.topic, path, error)
+                observer.removed(topic.topic, len(needed) + len(deletion.deleted))
+        if deletion.errors and not deletion.deleted:
+            raise next(reversed(deletion.errors.values()))
 
 
-def _delete(going: Sequence[Orphan], objects: ObjectStore) -> dict[str, StorageError]:
-    def delete(each: Orphan) -> StorageError | None:
+def _is_needed(search: OrphanSearch, claims: Claims, each: Orphan) -> bool:
+    return each.name in search.references or claims.needs(each.name) or search.is_renewed(claims, each.name)
+
+
+class _Deletion:
+    """Deletes one batch, as many at once as there are workers, while the topic stands still."""
+
+    def __init__(self, objects: ObjectStore, still: Standstill) -> None:
+        self._objects = objects
+        self._still = still
+        self.deleted: list[Orphan] = []
+        self.errors: dict[str, StorageError] = {}
+
+    def run(self, going: Sequence[Orphan]) -> list[Orphan]:
+        """Delete; gives those that there was no time for."""
+        deadline = time.monotonic() + HOLD_SECONDS
+        waiting, tries = deque((each, 1) for each in going), 0
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
+            while waiting and (not tries or time.monotonic() < deadline):
+                some = [waiting.popleft() for _ in range(min(WORKERS, len(waiting)))]
+                if some[0][1] > tries > 0:
+                    time.sleep(_PAUSE_SECONDS * 2**tries)
+                tries = some[0][1]
+                waiting.extend(self._delete(some, pool))
+        return [each for each, _ in waiting if each.path not in self.errors]
+
+    def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
+        """Try each of them once; gives those to try again."""
+        self._still.check()
+        futures = {pool.submit(self._objects.delete, each.path): (each, tries) for each, tries in some}
         try:
-            objects.delete(each.path)
-        except StorageError as error:
-            return error
-        return None
+            while wait(futures, CHECK_SECONDS).not_done:
+                self._still.check()
+        finally:
+            outcomes = [(one, future.exception()) for future, one in futures.items()]
+            self._note(outcomes)
+        return [
+            (each, tries + 1)
+            for (each, tries), error in outcomes
+            if isinstance(error, StorageError) and error.retryable and tries < TRIES
+        ]
 
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
-        outcomes = zip(going, pool.map(delete, going), strict=True)
-        return {each.path: error for each, error in outcomes if error is not None}
+    def _note(self, outcomes: Sequence[tuple[tuple[Orphan, int], BaseException | None]]) -> None:
+        for (each, _), error in outcomes:
+            if error is None:
+                self.deleted.append(each)
+                self.errors.pop(each.path, None)
+            elif isinstance(error, StorageError):
+                self.errors[each.path] = error
+            else:
+                raise error

@@ -89,9 +89,11 @@ class OrphanSearch:
         self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
         data = {name: each for name, each in listed.data.items() if name not in self.references}
         claims = self._connected.registry.claims(self._topic, {each.path: at.ulid for each, at in data.values()})
-        wanted = [name for name in data if claims.needs(name)]
+        young = [name for name in data if self.is_renewed(claims, name)]
+        wanted = [name for name in data if claims.needs(name) and name not in young]
+        self._report.kept[KeptFor.AGE] += len(young)
         self._report.kept[KeptFor.REGISTRY] += len(wanted)
-        for name in wanted:
+        for name in (*young, *wanted):
             del data[name]
         proven = self._proven(table, objects, self._not_journaled(table, data))
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]
@@ -100,6 +102,11 @@ class OrphanSearch:
     def look(self) -> ArchiveTable:
         """Have `references` know what the table refers to now; gives the table."""
         return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
+
+    def is_renewed(self, claims: Claims, name: str) -> bool:
+        """Whether a run has said that it wants this file, less long ago than orphans are old."""
+        said_ms = claims.renewed.get(name)
+        return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
         listed = _Listed()

@@ -17,6 +17,7 @@ from archiver.upkeep.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess_file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess_report import ReprocessObserver
 from archiver.upkeep.rewrites import put_in_place
+from archiver.upkeep.upload_claims import UploadClaims
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.errors import CatalogUnreachable
@@ -64,8 +65,12 @@ class Rounds:
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
         """Read, write and commit; the commit's id, None where there is nothing to commit."""
+        with UploadClaims.of_run(self._registry, table.topic) as claims:
+            return self._run(table, change, claims)
+
+    def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         for _ in range(ROUNDS):
-            self._read_files(table)
+            self._read_files(table, claims)
             replacements = tuple(each.replacement for each in self.results.values() if each.replacement)
             if not replacements:
                 return None
@@ -95,7 +100,7 @@ class Rounds:
             table=table.topic.table,
         )
 
-    def _read_files(self, table: ArchiveTable) -> None:
+    def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
         """Reprocess the files that may hold such rows and weren't looked at yet; forget those that are gone."""
         files = self._manifests.files(table.iceberg)
         there = files.named(self.results.keys() | self.failures.keys())
@@ -111,6 +116,8 @@ class Rounds:
         for outcome in self._engine().run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:
+                made = outcome.result.replacement
+                claims.keep(*([made.file.path] if made else []))
                 self.results[file.path] = outcome.result
                 self._read[file.path] = file
                 self._observer.file_done(outcome.result)

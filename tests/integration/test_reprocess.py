@@ -6,6 +6,7 @@ pyiceberg, Spark and DuckDB for what they do hold.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ import psycopg
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
+from rich.console import Console
 
+from archiver.cli.orphans_view import BarObserver
 from archiver.config import load_config
 from archiver.engine.runner import Outcome
 from archiver.engine.spark import SparkEngine
 from archiver.upkeep.error_rows import ErrorFilter
+from archiver.upkeep.orphan_report import KeptFor
+from archiver.upkeep.orphans import Orphans
 from archiver.upkeep.reprocess import Reprocess
 from archiver.upkeep.reprocess_report import ReprocessReport
 from catalog.registry import Registry
@@ -235,6 +240,53 @@ def test_spark_rewrites_the_files_meanwhile(stack: Stack, engine: SparkEngine, t
     assert not reprocess(config, topic).mended
     with Registry(load_config(config).registry.dsn) as registry:
         assert registry.unfinished_rewrites(registry.topics()[0]) == ()
+
+
+def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_path: Path) -> None:
+    """Orphans are looked for four days after the uploads, an hour after the run last said that it wants them."""
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    proto.write_text(RIGHT)
+    days = 4 * 86_400.0
+    kept: list[int] = []
+
+    def remove_orphans() -> None:
+        with psycopg.connect(load_config(config).registry.dsn) as connection:
+            connection.execute(
+                "UPDATE metadata SET updated = now() + make_interval(secs => %s) WHERE key = 'upload'", (days - 3600,)
+            )
+        orphans = Orphans(
+            load_config(config),
+            [topic],
+            BarObserver(Console(quiet=True)),
+            deletes=True,
+            clock=lambda: time.time() + days,
+        )
+        (found,) = orphans.run().topics
+        assert found.error is None
+        kept.append(found.kept[KeptFor.AGE])
+
+    report = reprocess_while(config, topic, remove_orphans)
+    assert kept[0] >= report.files > 0
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        assert connection.execute("SELECT name FROM metadata WHERE key = 'upload'").fetchall() == []
+
+
+def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack, tmp_path: Path) -> None:
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    proto.write_text(RIGHT)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Registry, "forget_uploads", lambda *_: None)  # as a kill would leave it
+        with pytest.raises(KeyboardInterrupt):
+            reprocess_while(config, topic, die)
+    late = Orphans(
+        load_config(config), [topic], BarObserver(Console(quiet=True)), clock=lambda: time.time() + 4 * 86_400.0
+    )
+    assert len(late.run().topics[0].orphans) > 0
 
 
 def reprocess_while(config: Path, topic: str, meanwhile: Callable[[], object]) -> ReprocessReport:

@@ -1,0 +1,177 @@
+"""Orphans deleted under a lock of a real Postgres that ends meanwhile, or that slow deletions would let expire."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psycopg
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from archiver.errors import StorageUnavailable
+from archiver.upkeep import orphan_removal
+from archiver.upkeep.orphan_removal import WORKERS, remove_orphans
+from archiver.upkeep.orphan_report import Orphan, OrphanKind, TopicOrphans
+from archiver.upkeep.orphan_search import OrphanSearch
+from catalog import postgres
+from catalog.errors import RegistryUnreachable
+from catalog.model import TopicRow, new_id
+from catalog.registry import Registry
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+ORPHANS = 50
+
+
+class Deletions:
+    """What befalls a deletion, by how many came before it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.lock = threading.Lock()
+        self.befall: Callable[[int], None] = lambda _: None
+
+
+DELETIONS = Deletions()
+
+
+class WatchedIO(PyArrowFileIO):
+    """Files of this machine."""
+
+    def delete(self, location: Any) -> None:
+        with DELETIONS.lock:
+            number, DELETIONS.count = DELETIONS.count, DELETIONS.count + 1
+        DELETIONS.befall(number)
+        super().delete(location)
+
+
+class Search:
+    """A search whose table refers to nothing."""
+
+    references = frozenset[str]()
+    table = SimpleNamespace(io=SimpleNamespace(properties={"py-io-impl": f"{__name__}.WatchedIO"}))
+
+    def look(self) -> Any:
+        return self.table
+
+    def is_renewed(self, claims: object, name: str) -> bool:
+        return False
+
+
+class Silent:
+    def listed(self, topic: str, objects: int) -> None: ...
+
+    def found(self, topic: str, orphans: int) -> None: ...
+
+    def removed(self, topic: str, orphans: int) -> None: ...
+
+    def failed(self, topic: str, path: str | None, error: Exception) -> None: ...
+
+
+@pytest.fixture
+def dsn(stack: Stack) -> str:
+    return stack.database()
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> TopicOrphans:
+    DELETIONS.__init__()  # type: ignore[misc]
+    found = []
+    for _ in range(ORPHANS):
+        path = tmp_path / f"{new_id().lower()}.parquet"
+        path.write_bytes(b"orphan")
+        found.append(
+            Orphan(path=path.as_uri(), name=path.name, size=6, modified_ms=0, kind=OrphanKind.UNKNOWN, ulid=new_id())
+        )
+    return TopicOrphans(topic="orders", table="kafka.orders", orphans=tuple(found))
+
+
+def remove(registry: Registry, report: TopicOrphans) -> None:
+    topic = registry.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
+    remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=Silent())
+
+
+def left(folder: Path) -> int:
+    return len(list(folder.iterdir()))
+
+
+def end_transactions(dsn: str) -> None:
+    """As the server does with transactions that are idle for long."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND state = 'idle in transaction'"
+        )
+
+
+def test_deletion_ends_with_the_lock(dsn: str, report: TopicOrphans, tmp_path: Path) -> None:
+    def befall(number: int) -> None:
+        if number == 0:
+            end_transactions(dsn)
+
+    DELETIONS.befall = befall
+    with Registry(dsn) as registry, pytest.raises(RegistryUnreachable):
+        remove(registry, report)
+    assert left(tmp_path) >= ORPHANS - WORKERS, "deleted although others could stage them by now"
+    assert len(report.deleted) == ORPHANS - left(tmp_path), "what was deleted is told"
+
+
+def test_deletions_that_are_on_their_way_are_no_idle_transaction(
+    dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(orphan_removal, "CHECK_SECONDS", 0.2, raising=False)
+    DELETIONS.befall = lambda number: time.sleep(2.0) if number == 0 else None
+    with Registry(dsn) as registry:
+        remove(registry, report)
+    assert left(tmp_path) == 0
+    assert len(report.deleted) == ORPHANS
+
+
+def test_others_stage_between_slow_deletions(
+    dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow store holds the lock for so long and no longer; the rest goes under another."""
+    monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
+    held: list[float] = []
+    nothing_staged = Registry.nothing_staged
+
+    def counted(registry: Registry, topic: TopicRow, files: dict[str, str]) -> Any:
+        held.append(time.monotonic())
+        return nothing_staged(registry, topic, files)
+
+    monkeypatch.setattr(Registry, "nothing_staged", counted)
+    with Registry(dsn) as registry:
+        remove(registry, report)
+    assert left(tmp_path) == 0
+    assert len(held) == -(-ORPHANS // WORKERS)
+
+
+def test_what_fails_for_now_is_tried_again(dsn: str, report: TopicOrphans, tmp_path: Path) -> None:
+    def befall(number: int) -> None:
+        if number < 3:
+            raise OSError(5, "AWS Error SLOW_DOWN during DeleteObject operation: please reduce your request rate")
+
+    DELETIONS.befall = befall
+    with Registry(dsn) as registry:
+        remove(registry, report)
+    assert left(tmp_path) == 0
+    assert not report.failures
+
+
+def test_what_fails_for_good_is_told(dsn: str, report: TopicOrphans, tmp_path: Path) -> None:
+    def befall(_: int) -> None:
+        raise OSError(5, "AWS Error ACCESS_DENIED during DeleteObject operation")
+
+    DELETIONS.befall = befall
+    with Registry(dsn) as registry, pytest.raises(Exception, match="delete") as caught:
+        remove(registry, report)
+    assert not isinstance(caught.value, StorageUnavailable)
+    assert len(report.failures) == ORPHANS
+    assert left(tmp_path) == ORPHANS
