@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog import rewrites, uploads
-from catalog.model import FileState, TopicRow
+from catalog import rewrites, trimming, uploads
+from catalog.model import FileState, TopicRow, file_name
 from catalog.postgres import Connection, Postgres
 
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
@@ -35,9 +35,10 @@ class Claims:
 class Standstill:
     """A topic while nothing is staged in it and no rewrite begun, and what is known of the files asked about."""
 
-    def __init__(self, postgres: Postgres, connection: Connection, claims: Claims) -> None:
+    def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, claims: Claims) -> None:
         self._postgres = postgres
         self._connection = connection
+        self._topic = topic
         self.claims = claims
 
     def check(self) -> None:
@@ -48,6 +49,11 @@ class Standstill:
         """
         with self._postgres.in_our_words():
             self._connection.execute("SELECT 1")
+
+    def forget_deleted(self, files: Mapping[str, str]) -> None:
+        """Have the registry know rejected and replaced files no longer that were deleted: paths, with their ULIDs."""
+        with self._postgres.in_our_words():
+            trimming.forget_deleted(self._connection, self._topic, files)
 
 
 def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
@@ -66,11 +72,6 @@ def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) ->
         rewriting=frozenset(_rewriting(connection, topic)),
         renewed=uploads.renewed(connection, topic, [file_name(path) for path in files]),
     )
-
-
-def file_name(path: str) -> str:
-    """The last part of a path: ours hold a ULID, so it says which file it is wherever the table was moved to."""
-    return path.rpartition("/")[2]
 
 
 def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:

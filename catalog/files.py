@@ -187,11 +187,16 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
 
 
 def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:
-    # The condition is a literal, not a parameter: the indexes are over the rows of some states only.
+    # The condition is a literal, not a parameter: the indexes are over the rows of some states only. From partition to
+    # partition by the index, so that a partition's other ranges aren't read.
+    last = (
+        f"SELECT partition, end_offset, leader_epoch FROM files WHERE topic_id = %(topic)s AND {condition}"  # noqa: S608 - no input
+        "{} ORDER BY partition DESC, start_offset DESC LIMIT 1"
+    )
     found = connection.execute(
-        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"  # noqa: S608 - no input
-        f" WHERE topic_id = %s AND {condition} ORDER BY partition, start_offset DESC",
-        (topic.id,),
+        f"WITH RECURSIVE ends AS (({last.format('')}) UNION ALL SELECT next.* FROM ends,"  # noqa: S608 - as above
+        f" LATERAL ({last.format(' AND partition < ends.partition')}) AS next) SELECT * FROM ends",
+        {"topic": topic.id},
     )
     return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
 

@@ -6,7 +6,7 @@ the table the registry can be made anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Self
@@ -110,11 +110,14 @@ class JournaledStarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """All that a journal knows of a table: schema versions ascending, commits in the order they were made."""
+    """All that a journal knows of a table: schema versions ascending, and the ranges that are in it (`current_ranges`).
+
+    Each range comes with the commit that brought it, or its file.
+    """
 
     schemas: tuple[JournaledSchema, ...] = ()
-    commits: tuple[JournaledCommit, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
+    ranges: tuple[tuple[TranslatedRange, str | None], ...] = ()
 
     @property
     def ledger(self) -> LedgerState:
@@ -126,16 +129,38 @@ class JournalContents:
             entries=newest.entries, versions=tuple(each.version for each in self.schemas), last_id=newest.last_id
         )
 
-    @property
-    def ranges(self) -> tuple[tuple[TranslatedRange, str | None], ...]:
-        """The ranges as they are in the table now, files rewritten since replaced; each with the commit that did."""
-        found: dict[str, tuple[TranslatedRange, str | None]] = {}
-        for commit in self.commits:
-            found |= {one.file.path if one.file else one.id: (one, commit.commit_id) for one in commit.ranges}
-            for each in commit.rewrite.replacements if commit.rewrite else ():
-                if each.path in found:
-                    found[each.file.path] = _rewritten(found.pop(each.path)[0], each, commit.rewrite)
-        return tuple(found.values())
+
+def current_ranges(
+    commits: Iterable[tuple[str, JournaledCommit]],
+) -> tuple[tuple[TranslatedRange, str | None], ...]:
+    """The ranges as they are in the table now, files rewritten since replaced; each with the commit that did.
+
+    Commits come with the names they have in the journal, by which the ranges are ordered; they may come in any order,
+    and more than once.
+    """
+    found: dict[str, tuple[str, TranslatedRange, str | None]] = {}
+    replaced: dict[str, tuple[str, Replacement, Rewrite]] = {}
+    for name, commit in commits:
+        found |= {one.file.path if one.file else one.id: (name, one, commit.commit_id) for one in commit.ranges}
+        if commit.rewrite is not None:
+            replaced |= {each.path: (name, each, commit.rewrite) for each in commit.rewrite.replacements}
+    return tuple((one, commit_id) for _, one, commit_id in sorted(_latest(found.values(), replaced), key=_by_name))
+
+
+def _latest(
+    found: Iterable[tuple[str, TranslatedRange, str | None]],
+    replaced: Mapping[str, tuple[str, Replacement, Rewrite]],
+) -> Iterator[tuple[str, TranslatedRange, str | None]]:
+    for each in found:
+        latest = each
+        while latest[1].file is not None and latest[1].file.path in replaced:
+            name, replacement, rewrite = replaced[latest[1].file.path]
+            latest = (name, *_rewritten(latest[1], replacement, rewrite))
+        yield latest
+
+
+def _by_name(each: tuple[str, TranslatedRange, str | None]) -> str:
+    return each[0]
 
 
 def journaled_schemas(
@@ -150,8 +175,7 @@ def journaled_schemas(
     )
 
 
-def _rewritten(one: TranslatedRange, each: Replacement, rewrite: Rewrite | None) -> tuple[TranslatedRange, str | None]:
-    assert rewrite is not None
+def _rewritten(one: TranslatedRange, each: Replacement, rewrite: Rewrite) -> tuple[TranslatedRange, str | None]:
     made = one.succeeded_by(rewrite.commit_id, each.file, schema_version=rewrite.schema_version)
     return replace(made, id=_id_of(each.file.path) or made.id, created_ms=one.created_ms), rewrite.commit_id
 

@@ -25,6 +25,11 @@ def new_id() -> str:
     return str(ULID())
 
 
+def file_name(path: str) -> str:
+    """The last part of a path: ours hold a ULID, so it says which file it is wherever the table was moved to."""
+    return path.rpartition("/")[2]
+
+
 class FileState(StrEnum):
     """Where a range stands between the spool and the table (docs/concepts.md)."""
 
@@ -125,6 +130,9 @@ class DataFileInfo:
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _BOUNDS = ("lower_bounds", "upper_bounds")
+
+NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, "split_offsets": []}
+"""What to lay over a file's JSON to leave out what its manifest entry says of its columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from catalog import (
     rewrites,
     starts,
     topics,
+    trimming,
     uploads,
 )
 from catalog.archive_table import ArchiveTable
@@ -35,6 +36,7 @@ from catalog.registered import RememberedSchemas
 from catalog.restoring import Restored
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
+from catalog.trimming import Trimmed
 from catalog.versions import VersionRecord
 from schema_mapping.descriptors import MessageSchema
 from schema_mapping.field_ids import Assignment
@@ -267,7 +269,7 @@ class Registry:
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
-            yield Standstill(self._postgres, connection, claims(connection, topic, files))
+            yield Standstill(self._postgres, connection, topic, claims(connection, topic, files))
 
     def claims(self, topic: TopicRow, files: Mapping[str, str]) -> Claims:
         """What is known of `files`: paths, with the ULIDs in their names."""
@@ -283,6 +285,11 @@ class Registry:
         """Claim these files no longer."""
         with self._postgres.transaction() as connection:
             uploads.forget(connection, topic, names)
+
+    def trim(self, topic: TopicRow, *, days: float = trimming.KEPT_DAYS) -> Trimmed:
+        """Leave out what ranges that were committed so many days ago need no longer; a batch of the oldest."""
+        with self._postgres.transaction() as connection:
+            return trimming.trim(connection, topic, days=days)
 
     def lost_offsets(self, topic: TopicRow) -> int:
         """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""

@@ -24,6 +24,7 @@ from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
 from archiver.staged.committing import commit_pending
+from archiver.staged.tidying import tidy_by_chance
 from catalog.errors import CatalogUnreachable
 from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
@@ -168,6 +169,7 @@ class TopicRun:
             self._account.commits += 1
             self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
+            tidy_by_chance(self.opened.staged, self._registry)
 
     def finish(self) -> None:
         """Hand over what still waits behind a gap: the registry keeps it as rejected, unless others filled the gap."""

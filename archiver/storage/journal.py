@@ -1,4 +1,4 @@
-"""The journal in the object store: a table's schema versions, its commits, and where its partitions begin.
+"""The journal in the object store: schema versions, commits (old ones together), and where partitions begin.
 
 Names are made from what they hold, so writing one again changes nothing. It lies outside every table's location, where
 orphan removal by others doesn't reach.
@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 from archiver.config import Config
-from archiver.errors import BadSegment, ConfigError
+from archiver.errors import ConfigError
+from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
-from catalog.journal import JournalContents, JournaledCommit, JournaledSchema, JournaledStarts, journaled_schemas
-from catalog.model import TopicRow, TranslatedRange
+from catalog.journal import (
+    JournalContents,
+    JournaledCommit,
+    JournaledSchema,
+    JournaledStarts,
+    current_ranges,
+    journaled_schemas,
+)
+from catalog.model import TopicRow, TranslatedRange, file_name
 from catalog.rewrite import Rewrite
 from catalog.settle import Settled
 
 if TYPE_CHECKING:
     from catalog.registry import Registry
 
-READERS: Final = 16
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
 _STARTS: Final = "starts-"
@@ -125,16 +132,34 @@ class TableJournal:
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
-        """All that is there."""
+        """All that is there, of ranges those that are in the table now."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(each.path for each in self.objects.list(self.folder))
         with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
-            return JournalContents(
-                schemas=tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA))),
-                commits=tuple(pool.map(self._reader(JournaledCommit.from_json), _named(paths, _COMMIT))),
-                starts=tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS))),
-            )
+            schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
+            starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
+        return JournalContents(schemas=schemas, starts=starts, ranges=current_ranges(self._commits.read()))
+
+    def needed(self, files: Collection[str]) -> set[str]:
+        """Those of these files, by name, that commits brought or rewrote into the table, and none took out since."""
+        named: set[str] = set()
+        replaced: set[str] = set()
+        for _, commit in self._commits.read() if self.folder is not None else ():
+            replacements = commit.rewrite.replacements if commit.rewrite else ()
+            brought = [one.file.path for one in commit.ranges if one.file] + [one.file.path for one in replacements]
+            named.update(name for path in brought if (name := file_name(path)) in files)
+            replaced.update(name for one in replacements if (name := file_name(one.path)) in files)
+        return named - replaced
+
+    def tidy(self) -> int:
+        """Put old commits together, where there are many objects; gives how many went."""
+        return 0 if self.folder is None else self._commits.merge()
+
+    @property
+    def _commits(self) -> CommitObjects:
+        assert self.folder is not None
+        return CommitObjects(folder=self.folder, objects=self.objects)
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
         if self.folder is not None:
@@ -143,14 +168,8 @@ class TableJournal:
 
     def _reader(self, parse: Callable[[dict[str, Any]], Record]) -> Callable[[str], Record]:
         def read(path: str) -> Record:
-            try:
+            with readable(path):
                 return parse(json.loads(self.objects.read(path)))
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadSegment(
-                    "an object of the journal can't be read: restore it from a backup, or remove it",
-                    file=path,
-                    cause=repr(error),
-                ) from error
 
         return read
 

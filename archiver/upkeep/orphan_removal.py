@@ -52,6 +52,7 @@ def remove_orphans(
             deletion = _Deletion(ObjectStore.of_table(table.iceberg, attempts=1), still)
             try:
                 left.extendleft(deletion.run([each for each in batch if each not in needed]))
+                still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})
             finally:
                 report.deleted += deletion.deleted
                 report.failures |= deletion.errors

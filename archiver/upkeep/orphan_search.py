@@ -20,7 +20,7 @@ from archiver.upkeep.orphan_report import KeptFor, Orphan, OrphanKind, OrphanObs
 from archiver.upkeep.references import References
 from catalog.archive_table import ArchiveTable
 from catalog.attempt_names import ManifestName, is_ours
-from catalog.claims import Claims, file_name
+from catalog.claims import Claims
 from catalog.model import FileState, TopicRow
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
@@ -147,9 +147,8 @@ class OrphanSearch:
         """Those that the journal doesn't have; it is read only where there are any."""
         if not data:
             return ()
-        ranges = self._connected.journal.of_table(table).read().ranges
-        journaled = {file_name(one.file.path) for one, _ in ranges if one.file}
-        self._report.kept[KeptFor.JOURNAL] += len(data.keys() & journaled)
+        journaled = self._connected.journal.of_table(table).needed(data.keys())
+        self._report.kept[KeptFor.JOURNAL] += len(journaled)
         return [each for name, each in data.items() if name not in journaled]
 
     def _proven(

@@ -20,7 +20,7 @@ from archiver.errors import ObjectMissing
 from archiver.rows.manifests import live_entries, manifests_of
 from archiver.storage.failures import classified
 from catalog.archive_table import ArchiveTable
-from catalog.claims import file_name
+from catalog.model import file_name
 
 READERS: Final = 8
 _LOADS: Final = 3

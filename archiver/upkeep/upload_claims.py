@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from catalog.claims import file_name
 from catalog.errors import RegistryError
-from catalog.model import TopicRow
+from catalog.model import TopicRow, file_name
 from catalog.registry import Registry
 
 RENEW_SECONDS: Final = 600.0

@@ -257,7 +257,7 @@ def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_pa
         orphans = Orphans(
             load_config(config),
             [topic],
-            BarObserver(Console(quiet=True)),
+            BarObserver(Console(quiet=True), is_silent=True),
             deletes=True,
             clock=lambda: time.time() + days,
         )
@@ -284,7 +284,10 @@ def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack,
         with pytest.raises(KeyboardInterrupt):
             reprocess_while(config, topic, die)
     late = Orphans(
-        load_config(config), [topic], BarObserver(Console(quiet=True)), clock=lambda: time.time() + 4 * 86_400.0
+        load_config(config),
+        [topic],
+        BarObserver(Console(quiet=True), is_silent=True),
+        clock=lambda: time.time() + 4 * 86_400.0,
     )
     assert len(late.run().topics[0].orphans) > 0
 

@@ -1,0 +1,242 @@
+"""A journal whose old commits are put together: it reads the same before, after, and wherever that is cut short."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ulid import ULID
+
+from archiver.errors import BadSegment, StorageError
+from archiver.storage import journal_objects
+from archiver.storage.journal import TableJournal
+from archiver.storage.journal_objects import CommitObjects
+from archiver.storage.objects import ObjectStore
+from catalog.errors import RegistryOutdated
+from catalog.journal import JournaledCommit, current_ranges
+from catalog.model import TranslatedRange
+from catalog.rewrite import Replacement, Rewrite
+from tests.catalog.memory import file, span
+
+HOUR = 3_600
+COMMITS = 12
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_objects, "LEAST_MERGED", 4)
+
+
+def commit_name(age_seconds: float) -> str:
+    return str(ULID.from_timestamp(time.time() - age_seconds))
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> TableJournal:
+    """Twelve old commits of two partitions, one without files; one of them is a rewrite of the third's first file."""
+    journal = TableJournal(root=tmp_path.as_uri(), folder=f"{tmp_path.as_uri()}/table")
+    for number in range(COMMITS):
+        name = commit_name(2 * HOUR - number)
+        ranges = [span(each, number * 10, number * 10 + 10, with_file=number != 5) for each in range(2)]
+        journal.keep_commit(name, ranges)
+        if number == 3:
+            third = ranges[0].file
+    assert third is not None
+    journal.keep_rewrite(rewrite(third.path, commit_name(HOUR + 600)))
+    return journal
+
+
+def rewrite(path: str, commit_id: str) -> Rewrite:
+    made = file(f"file:///nowhere/t-reprocessed-{commit_id.lower()}.parquet")
+    return Rewrite(
+        commit_id=commit_id, reason="test", schema_version=2, replacements=(Replacement(path=path, file=made),)
+    )
+
+
+def held(journal: TableJournal) -> list[tuple[Any, ...]]:
+    found = [(one.partition, one.start_offset, one.end_offset, one.file, by) for one, by in journal.read().ranges]
+    assert len({each[:2] for each in found}) == len(found)
+    return found
+
+
+def names(folder: str) -> list[str]:
+    return sorted(each.name for each in ObjectStore().list(folder))
+
+
+class Troubled:
+    """An object store that lets something happen before one of the steps that change it."""
+
+    def __init__(self, befall: Callable[[int], None]) -> None:
+        self._store = ObjectStore()
+        self._befall = befall
+        self.steps = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _step(self) -> None:
+        self._befall(self.steps)
+        self.steps += 1
+
+    def write(self, path: str, data: bytes) -> None:
+        self._step()
+        self._store.write(path, data)
+
+    def delete(self, path: str) -> None:
+        self._step()
+        self._store.delete(path)
+
+
+class Killed(Exception):
+    pass
+
+
+def merge(journal: TableJournal, befall: Callable[[int], None]) -> None:
+    store = cast("ObjectStore", Troubled(befall))
+    with suppress(Killed):
+        CommitObjects(folder=str(journal.folder), objects=store).merge()
+
+
+def test_it_reads_the_same_put_together(journal: TableJournal) -> None:
+    before = held(journal)
+    assert len(before) == 2 * COMMITS
+    assert journal.tidy() == COMMITS + 1
+    assert len(names(str(journal.folder))) == 1
+    assert held(journal) == before
+    assert journal.tidy() == 0
+
+
+def test_cut_short_at_any_step_it_reads_the_same_and_is_taken_up_again(journal: TableJournal) -> None:
+    before = held(journal)
+    for killed_at in range(COMMITS + 2):
+
+        def kill(step: int, at: int = killed_at) -> None:
+            if step >= at:
+                raise Killed
+
+        merge(journal, kill)
+        assert held(journal) == before, f"killed at step {killed_at}"
+    while journal.tidy():
+        assert held(journal) == before
+    assert held(journal) == before
+
+
+def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole merge happens between the reader's list and its first look at an object."""
+    before = held(journal)
+    listed = CommitObjects._listed
+
+    def list_then_merge(commits: CommitObjects) -> Any:
+        found = listed(commits)
+        monkeypatch.setattr(CommitObjects, "_listed", listed)
+        assert journal.tidy() == COMMITS + 1
+        return found
+
+    monkeypatch.setattr(CommitObjects, "_listed", list_then_merge)
+    assert held(journal) == before
+
+
+def test_another_merge_over_the_same_span_takes_nobodys_place(journal: TableJournal) -> None:
+    """Killed after a removal; the first and last are written again by who settles; the next merge has fewer."""
+    before = held(journal)
+    originals = {each.path: ObjectStore().read(each.path) for each in ObjectStore().list(str(journal.folder))}
+    journal.tidy()
+    first, *_, last = sorted(originals)
+    for path in (first, sorted(originals)[1], sorted(originals)[2], last):
+        ObjectStore().write(path, originals[path])
+    assert journal.tidy() == 4
+    assert len(names(str(journal.folder))) == 2
+    assert held(journal) == before
+
+
+def test_few_and_young_ones_stay_alone(tmp_path: Path) -> None:
+    journal = TableJournal(root=tmp_path.as_uri(), folder=f"{tmp_path.as_uri()}/table")
+    for number in range(3):
+        journal.keep_commit(commit_name(2 * HOUR - number), [span(0, number, number + 1)])
+    for number in range(3, 9):
+        journal.keep_commit(commit_name(60 - number), [span(0, number, number + 1)])
+    assert journal.tidy() == 0
+    assert len(names(str(journal.folder))) == 9
+
+
+def test_objects_stay_small(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = held(journal)
+    monkeypatch.setattr(journal_objects, "MOST_BYTES", 4_000)
+    journal.tidy()
+    assert 1 < len(names(str(journal.folder))) < COMMITS
+    assert held(journal) == before
+
+
+def test_an_older_archiver_refuses_what_it_would_miss(journal: TableJournal) -> None:
+    journal.tidy()
+    (merged,) = ObjectStore().list(str(journal.folder))
+    assert merged.name.startswith("commit-"), "what an older archiver reads"
+    with pytest.raises(RegistryOutdated, match="newer archiver"):
+        JournaledCommit.from_json(json.loads(ObjectStore().read(merged.path)))
+
+
+def test_a_damaged_commit_is_named_and_nothing_removed(journal: TableJournal) -> None:
+    damaged = f"{journal.folder}/{names(str(journal.folder))[4]}"
+    ObjectStore().write(damaged, b'{"format": 1}')
+    with pytest.raises(BadSegment) as caught:
+        journal.tidy()
+    assert caught.value.context["file"] == damaged
+    assert len(names(str(journal.folder))) == COMMITS + 1
+
+
+def test_a_store_that_gives_back_other_bytes_loses_nothing(journal: TableJournal) -> None:
+    class Lying(Troubled):
+        def write(self, path: str, data: bytes) -> None:
+            super().write(path, data[:-1])
+
+    commits = CommitObjects(folder=str(journal.folder), objects=cast("ObjectStore", Lying(lambda _: None)))
+    with pytest.raises(StorageError, match="other bytes"):
+        commits.merge()
+    assert len(names(str(journal.folder))) == COMMITS + 2
+
+
+def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
+    ranges = [one.file.path.rpartition("/")[2] for one, _ in journal.read().ranges if one.file]
+    everything = {*ranges, "unknown.parquet", *(_names_of(journal))}
+    assert journal.needed(everything) == set(ranges)
+    journal.tidy()
+    assert journal.needed(everything) == set(ranges)
+    assert journal.needed({ranges[0]}) == {ranges[0]}
+
+
+def _names_of(journal: TableJournal) -> Iterator[str]:
+    """Every file that was ever brought, the one that was rewritten too."""
+    for _, commit in CommitObjects(folder=str(journal.folder), objects=ObjectStore()).read():
+        yield from (one.file.path.rpartition("/")[2] for one in commit.ranges if one.file)
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 3))
+def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> None:
+    """As they do from objects that overlap: the ranges are those of commits in their order."""
+    start = span(0, 0, 10)
+    assert start.file is not None
+    commits: list[tuple[str, JournaledCommit]] = [("a", JournaledCommit(commit_id="a", ranges=(start, span(1, 0, 5))))]
+    path = start.file.path
+    for name in ("b", "c", "d"):
+        change = rewrite(path, commit_name(0))
+        commits.append((name, JournaledCommit(commit_id=name, rewrite=replace(change, commit_id=name))))
+        path = change.replacements[0].file.path
+        commits.append((name * 2, JournaledCommit(commit_id=name * 2, ranges=(span(0, len(commits) * 10, 100),))))
+    wanted = current_ranges(commits)
+    shuffled = commits + commits[:twice]
+    random.shuffle(shuffled)
+    found = current_ranges(shuffled)
+    assert [strip(each) for each in found] == [strip(each) for each in wanted]
+    assert path in {one.file.path for one, _ in found if one.file}
+
+
+def strip(each: tuple[TranslatedRange, str | None]) -> tuple[TranslatedRange, str | None]:
+    return replace(each[0], created_ms=0), each[1]
