@@ -33,6 +33,7 @@ from catalog.attempt_names import new_attempt_id
 from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.light_transaction import LightTransaction
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.offsets import advance, encode_offsets, encode_ranges, encode_spans
 from catalog.partitions import spec_of
@@ -65,7 +66,7 @@ def prepare(
     Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded. From 100
     small manifests on (`commit.manifest.min-count-to-merge`) they are merged; entries keep their snapshot and sequence.
     """
-    transaction = Transaction(table.iceberg, autocommit=False)
+    transaction = LightTransaction(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}

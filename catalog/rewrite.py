@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Self, TypeAlias
 
 from pyiceberg.manifest import DataFile, DataFileContent
-from pyiceberg.table import Transaction
 
 from catalog import properties as keys
 from catalog.append import Attempt, attempt_of, data_file, evolve
@@ -20,6 +19,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.commit import LandedCommit, Load, Patience, Send, Unresolved, commit_once
 from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.light_transaction import LightTransaction
 from catalog.model import DataFileInfo
 from catalog.producers import overwrite
 
@@ -113,7 +113,7 @@ def commit_rewrite(
 
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
     """Write the manifests of a snapshot without the old files and with the new ones; the schema `change` goes along."""
-    transaction = Transaction(table.iceberg, autocommit=False)
+    transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
     old = data_files(table, {one.path for one in rewrite.replacements})
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_digest(rewrite.replacements)}
