@@ -35,6 +35,14 @@ class Leases:
             self._held.update(self._try(wanted))
         return tuple(topic for topic in topics if topic.id not in self._held)
 
+    def are_held(self) -> bool:
+        """Whether what was taken is still held: the connection never broke."""
+        try:
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
     def _try(self, wanted: list[int]) -> list[int]:
         with self._postgres.in_our_words():
             try:

@@ -6,6 +6,7 @@ confirm. Topics don't depend on each other's failures, nor do partitions; nothin
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 
 __all__ = ["ArchiveJob", "JobObserver", "JobReport", "PartitionReport", "SilentObserver", "TopicReport"]
+
+_LOG = logging.getLogger(__name__)
 
 
 class ArchiveJob:
@@ -127,6 +130,12 @@ class ArchiveJob:
                 observer=self._observer,
                 stop=stop,
             ).run()
+            if not held.are_held():
+                _LOG.warning(
+                    "the connection to Postgres that held the leases of %d topics broke in the run: other archivers may"
+                    " have worked on them too. Nothing is lost or there twice by that; the next run takes them again",
+                    len(runs),
+                )
         report = JobReport(
             topics=tuple(sorted([*refused, *(run.report() for run in runs)], key=lambda topic: topic.topic)),
             waves=waves,

@@ -61,10 +61,10 @@ class ObjectStore:
         return cls(tuple(sorted(texts.items())), attempts)
 
     @classmethod
-    def of_table(cls, table: Table, *, attempts: int = 5) -> Self:
+    def of_table(cls, table: Table) -> Self:
         """The store of a loaded table, with the credentials that the catalog gave for it and will give for it."""
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
-        return cls(tuple(sorted(texts.items())), attempts, source=CredentialSource.of(table))
+        return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
 
     @property
     def seconds_left(self) -> float | None:

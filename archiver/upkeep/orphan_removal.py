@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Final
 
 from archiver.errors import StorageError
@@ -49,7 +50,7 @@ def remove_orphans(
             table = search.look()
             needed = [each for each in batch if _is_needed(search, still.claims, each)]
             report.needed_again += needed
-            deletion = _Deletion(ObjectStore.of_table(table.iceberg, attempts=1), still)
+            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still)
             try:
                 left.extendleft(deletion.run([each for each in batch if each not in needed]))
                 still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})

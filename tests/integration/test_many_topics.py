@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -91,3 +92,31 @@ def test_topics_that_others_hold_share_one_deadline(registered: tuple[Path, list
         assert time.monotonic() - started < PATIENCE_SECONDS + 10
     assert {type(topic.error) for topic in report.topics} == {TopicBusy}
     assert len(report.topics) == TOPICS
+
+
+def test_a_run_whose_leases_are_lost_goes_on_and_says_so(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    stack.produce(topic, {"value": b"one"}, {"value": b"two"})
+    settings = load_config(config)
+
+    class Ending(InlineEngine):
+        """Postgres ends every session before the first task: the leases' and the pool's."""
+
+        def run_tasks(self, tasks: Any, run: Any) -> Any:
+            with psycopg.connect(settings.registry.dsn, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            return super().run_tasks(tasks, run)
+
+    report = ArchiveJob(settings, [topic], engine=Ending()).run_once()
+    assert report.succeeded, report
+    assert report.records == 2
+    assert "leases of 1 topics broke" in caplog.text
+    caplog.clear()
+    stack.produce(topic, {"value": b"three"})
+    again = ArchiveJob(settings, [topic], engine=InlineEngine()).run_once()
+    assert (again.succeeded, again.records) == (True, 1)
+    assert "leases of" not in caplog.text
