@@ -34,6 +34,7 @@ from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.light_transaction import LightTransaction
+from catalog.lineage import Head
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.offsets import advance, encode_offsets, encode_ranges, encode_spans
 from catalog.partitions import spec_of
@@ -71,10 +72,17 @@ def prepare(
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
     producer = merge_append(transaction, summary)
+    properties[keys.HEAD] = head_text(table, producer)
     for one in ranges:
         if one.file is not None:
             producer.append_data_file(data_file(table, one.file))
     return attempt_of(table, transaction, producer, properties)
+
+
+def head_text(table: ArchiveTable, producer: Any) -> str:
+    """The property `archiver.head` that goes with the snapshot of `producer`."""
+    sequence = table.iceberg.metadata.next_sequence_number()
+    return Head(snapshot_id=producer.snapshot_id, sequence=sequence).to_text()
 
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:

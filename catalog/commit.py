@@ -20,6 +20,7 @@ from catalog.append import Attempt, prepare
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.errors import TableError
+from catalog.lineage import check_lineage
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.offsets import advance, in_order, spans
 from catalog.rest import UNANSWERED
@@ -122,6 +123,7 @@ def commit(
         raise ValueError("a commit needs at least one range")
 
     def moved(table: ArchiveTable) -> Moved | None:
+        check_lineage(table)
         partitions = _moved(table, wanted)
         return Moved(partitions=partitions) if partitions else None
 

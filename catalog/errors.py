@@ -16,6 +16,8 @@ CatalogError
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
+    ├── RolledBack           the table was set back behind what was committed
+    ├── RowsRemoved          others took archived rows out of the table
     ├── TableMissing         the table a commit belongs to is gone
     └── SchemaConflict       the table's columns were changed so that ours no longer fit
 """
@@ -99,6 +101,14 @@ class NewerFormat(TableError):
 
 class TableMissing(TableError):
     """The table that was there is gone."""
+
+
+class RolledBack(TableError):
+    """Others set the table back behind what was committed; names the offsets that it lost."""
+
+
+class RowsRemoved(TableError):
+    """Others took archived rows out of the table; names their offsets. Archiving goes on."""
 
 
 class SchemaConflict(TableError):

@@ -21,7 +21,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from catalog import properties as keys
+from catalog.lineage import head_of, is_ours, since
 
 SNAPSHOT_BYTES = 400
 """What a snapshot takes in the table's metadata beside its summary, about."""
@@ -57,7 +57,7 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
         stays = place < retention.least or (
             taken <= retention.most_bytes and (place < retention.keep or snapshot.timestamp_ms >= oldest_ms)
         )
-        if not stays and _is_ours(snapshot) and snapshot.snapshot_id not in needed:
+        if not stays and is_ours(snapshot) and snapshot.snapshot_id not in needed:
             going.append(snapshot)
     return tuple(reversed(going))
 
@@ -84,7 +84,7 @@ def is_one_line(metadata: TableMetadata) -> bool:
 
 
 def _needed(metadata: TableMetadata) -> set[int]:
-    needed: set[int] = set()
+    needed = set(_down_to_head(metadata))
     for name, ref in metadata.refs.items():
         needed.add(ref.snapshot_id)
         if name != MAIN_BRANCH:
@@ -92,15 +92,20 @@ def _needed(metadata: TableMetadata) -> set[int]:
     return needed
 
 
+def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
+    """The head, and what others and rewrites put on top of it: without them nobody could say that it is still there."""
+    head = head_of(metadata)
+    if head is not None:
+        yield head.snapshot_id
+        above = since(metadata, head.snapshot_id)
+        yield from (one.snapshot_id for one in above or ())
+
+
 def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
     known = {one.snapshot_id: one for one in metadata.snapshots}
     while snapshot_id in known:
         yield snapshot_id
         snapshot_id = known[snapshot_id].parent_snapshot_id
-
-
-def _is_ours(snapshot: Snapshot) -> bool:
-    return snapshot.summary is not None and keys.COMMIT_ID in snapshot.summary.additional_properties
 
 
 def _size(snapshot: Snapshot) -> int:

@@ -28,7 +28,10 @@ def decode_offsets(text: str) -> dict[int, PartitionOffset]:
             for partition, (next_offset, leader_epoch) in json.loads(text).items()
         }
     except (ValueError, TypeError, AttributeError) as error:
-        msg = "the table property archiver.offsets cannot be read: somebody changed it. Restore it from table history"
+        msg = (
+            "the table property archiver.offsets cannot be read: somebody changed it. Set it again to what an earlier"
+            " metadata file of the table has; don't set the table itself back, which would take records out of it"
+        )
         raise TableError(msg, found=text[:80]) from error
 
 

@@ -12,6 +12,7 @@ from typing import Self
 from uuid import UUID
 
 from catalog import (
+    expected,
     files,
     history,
     journaling,
@@ -28,6 +29,7 @@ from catalog import (
 )
 from catalog.archive_table import ArchiveTable
 from catalog.claims import Claims, Standstill, claims
+from catalog.expected import Acceptance, Checked, ExpectedRange, GoneRows
 from catalog.known_tables import KnownTable
 from catalog.leases import Leases
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
@@ -295,6 +297,51 @@ class Registry:
         """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
         with self._postgres.transaction() as connection:
             return files.lost_offsets(connection, topic)
+
+    def expected(self, topic: TopicRow) -> tuple[ExpectedRange, ...]:
+        """The committed ranges that the table has to have rows of, by partition and offset.
+
+        Ask before loading the table: what is committed in between is then in the table.
+        """
+        with self._postgres.transaction() as connection:
+            return expected.expected(connection, topic)
+
+    def ranges(self, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
+        """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+        with self._postgres.transaction() as connection:
+            return tuple(files.load(connection, topic, each) for each in range_ids)
+
+    def committed_ends(self, topic: TopicRow) -> dict[int, PartitionOffset]:
+        """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
+        with self._postgres.transaction() as connection:
+            return expected.committed_ends(connection, topic)
+
+    def checked(self, topic: TopicRow) -> Checked | None:
+        """What the last look for missing rows found; None where there was none."""
+        with self._postgres.transaction() as connection:
+            return expected.checked(connection, topic)
+
+    def note_checked(self, topic: TopicRow, found: Checked) -> None:
+        """Remember what a look for missing rows found."""
+        with self._postgres.transaction() as connection:
+            expected.note_checked(connection, topic, found)
+
+    def gone_rows(self, topic: TopicRow) -> GoneRows:
+        """How many archived rows the table doesn't have any more, as was accepted."""
+        with self._postgres.transaction() as connection:
+            return expected.gone(connection, topic)
+
+    def record_refill(
+        self,
+        topic: TopicRow,
+        *,
+        replaced: Mapping[str, Sequence[TranslatedRange]],
+        accepted: Sequence[Acceptance],
+        commit_id: str,
+    ) -> None:
+        """Keep what a refill did: ranges (by id) that came back in other files, and rows that stay gone."""
+        with self._postgres.transaction() as connection:
+            expected.record_refill(connection, topic, replaced=replaced, accepted=accepted, commit_id=commit_id)
 
     def restore(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from catalog import files, topics
+from catalog import expected, files, topics
 from catalog.model import DataFileInfo, TopicRow, new_id
 from catalog.postgres import Connection
 from catalog.rewrite import Rewrite
@@ -61,3 +61,4 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, path: st
             new_id(), file, schema_version=rewrite.schema_version
         )
         files.insert_committed(connection, topic, (successor,), commit_id=rewrite.commit_id)
+        expected.inherit(connection, topic, old_id=str(replaced[0]), new_id=successor.id)

@@ -31,6 +31,7 @@ from catalog.known_tables import KnownTable
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitions import PartitionBy
 from catalog.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
+from catalog.refill import Refill, RefillOutcome, commit_refill
 from catalog.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
 from catalog.settle import Settled, settle
@@ -204,10 +205,26 @@ class TableCatalog:
                 patience=self._patience,
             )
 
-    def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
-        """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded."""
+    def refill(self, table: ArchiveTable, refill: Refill, *, change: SchemaChange | None = None) -> RefillOutcome:
+        """Add files with records that the table had lost, in one snapshot, exactly once."""
         with in_our_words(self._uri, table.topic.table):
-            return settle(table, ranges)
+            return commit_refill(
+                load=partial(self._load_again, table),
+                send=self._send,
+                refill=refill,
+                change=change,
+                patience=self._patience,
+            )
+
+    def settle(
+        self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
+    ) -> Settled:
+        """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded.
+
+        RolledBack where others set the table back; with `after_rollback` what was in it counts as landed.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            return settle(table, ranges, after_rollback=after_rollback)
 
     def _load_again(self, known: ArchiveTable) -> ArchiveTable:
         table = self.load(known.topic)

@@ -14,6 +14,7 @@ from archiver.cli.failures import exit_code, print_error
 from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
+from archiver.cli.refill import refill
 from archiver.cli.registry import registry_app
 from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
@@ -32,6 +33,7 @@ app.command()(archive)
 app.command()(replay)
 app.command()(reprocess)
 app.command()(reconcile)
+app.command()(refill)
 app.command()(orphans)
 app.command()(status)
 app.add_typer(schema_app, name="schema")

@@ -43,6 +43,12 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "lag_records": status.lag_records,
         "lag_seconds": _rounded(status.lag_seconds),
         "lost_offsets": status.lost_offsets,
+        "erased_rows": status.gone.erased,
+        "lost_rows": status.gone.lost,
+        "holes": [
+            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for each in status.holes
+        ],
         "files": {str(state): asdict(count) for state, count in status.files.items()},
         "partitions": [
             asdict(replace(each, problem=None))
@@ -66,11 +72,17 @@ def age(seconds: float | None) -> str:
 def _headline(status: TopicStatus) -> str:
     counts = ", ".join(f"{count.ranges:,} {state}" for state, count in status.files.items() if count.ranges)
     lost = f"; {status.lost_offsets:,} offsets recorded as lost" if status.lost_offsets else ""
-    return f"{status.topic} in {status.table}: {status.lag_records:,} behind; files: {counts or 'none'}{lost}"
+    gone = f"; {status.gone.erased:,} rows erased by others" if status.gone.erased else ""
+    gone += f"; {status.gone.lost:,} rows recorded as lost" if status.gone.lost else ""
+    return f"{status.topic} in {status.table}: {status.lag_records:,} behind; files: {counts or 'none'}{lost}{gone}"
 
 
 def _remarks(status: TopicStatus) -> list[Text]:
     remarks = [Text(f"{type(error).__name__}: {error}", style="bold red") for error in status.problems]
+    remarks += [
+        Text(f"partition {each.partition}: {each.rows:,} rows of {each.span} are missing from the table")
+        for each in status.holes
+    ]
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
 
 

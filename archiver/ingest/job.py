@@ -121,7 +121,7 @@ class ArchiveJob:
             self._observer.topics_opened({run.name: run.config.table for run in runs})
             for run in runs:
                 with failing(run):
-                    run.commit()
+                    run.begin()
             waves = Waves(
                 runs,
                 targets=self._target,

@@ -34,6 +34,7 @@ class TopicAccount:
         self._judged: set[int] = set()
         self._error: ContextError | None = None
         self._away: CatalogUnreachable | None = None
+        self._told: ContextError | None = None
         self.metrics = TaskMetrics()
         self.commits = 0
 
@@ -50,6 +51,11 @@ class TopicAccount:
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
         self._error = self._error or error
+        self._observer.failed(self._topic, None, error)
+
+    def tell(self, error: ContextError) -> None:
+        """Note what is wrong with the topic's archive though the run goes on."""
+        self._told = self._told or error
         self._observer.failed(self._topic, None, error)
 
     def catalog_away(self, error: CatalogUnreachable) -> None:
@@ -102,7 +108,7 @@ class TopicAccount:
             partitions=tuple(self._partitions[partition] for partition in sorted(self._partitions)),
             commits=self.commits,
             metrics=self.metrics,
-            error=self._error or self._away,
+            error=self._error or self._told or self._away,
         )
 
     def _of(self, partition: int) -> PartitionReport:

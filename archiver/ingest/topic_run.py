@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from archiver.config.model import TopicConfig
 from archiver.errors import NoProgress, SchemaRegistryError
@@ -23,9 +25,10 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_table import TopicTable
 from archiver.ingest.views import TopicView, look
 from archiver.ingest.waiting import Patience
+from archiver.rows.standing import standing
 from archiver.staged.committing import commit_pending
 from archiver.staged.tidying import tidy_by_chance
-from catalog.errors import CatalogUnreachable
+from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.expiry import Retention
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registered import RememberedSchemas
@@ -89,6 +92,25 @@ class TopicRun:
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
         self._account.fail(error)
+
+    def begin(self) -> None:
+        """Commit what an earlier run left, and look whether the table still has what was archived.
+
+        Raises RolledBack where it was set back: the topic stops. Rows that others removed are told, and it goes on.
+        """
+        with suppress(RolledBack):  # told below, with all that is missing
+            self.commit()
+        error: ContextError | None
+        try:
+            error = standing(self.opened.topic, self._registry, partial(self._catalog.load, self.opened.topic)).error
+        except CatalogUnreachable:
+            return
+        except ContextError as unreadable:
+            error = unreadable
+        if isinstance(error, RolledBack):
+            raise error
+        if error is not None:
+            self._account.tell(error)
 
     def plan(self) -> tuple[Backlog, ...]:
         """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done.

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from archiver.config import TopicConfig
@@ -17,6 +18,8 @@ from archiver.ingest.losses import check_topic_id
 from archiver.ingest.open_transactions import OpenTransaction, open_transactions
 from archiver.ingest.plan import PartitionView, check_continuity, furthest
 from archiver.ingest.views import LogBounds, no_leader
+from archiver.rows.standing import Standing, standing
+from catalog.expected import GoneRows, Hole
 from catalog.missing import first_offsets
 from catalog.model import FileState, PartitionOffset, StateCount, TranslatedRange
 from catalog.registry import Registry
@@ -54,13 +57,18 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole."""
+    """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole.
+
+    `holes` are archived rows that the table doesn't have, `gone` those of which that is accepted.
+    """
 
     topic: str
     table: str
     partitions: tuple[PartitionStatus, ...] = ()
     files: Mapping[FileState, StateCount] = field(default_factory=dict)
     lost_offsets: int = 0
+    holes: tuple[Hole, ...] = ()
+    gone: GoneRows = field(default_factory=GoneRows)
     problem: ContextError | None = None
 
     @property
@@ -100,8 +108,8 @@ class StatusReader:
         row = self._registry.find(cluster_id=self._cluster_id, topic=config.name)
         staged = self._registry.staged_ends(row) if row else {}
         waiting = Counter(one.partition for one in self._registry.pending(row)) if row else Counter[int]()
-        table = self._catalog.load(row) if row else None
-        archived = table.offsets if table else {}
+        found = standing(row, self._registry, partial(self._catalog.load, row)) if row else Standing()
+        archived = found.table.offsets if found.table else {}
         missing = self._registry.missing(row, table_offsets=archived) if row else ()
         described = self._brokers.describe([config.name])[config.name]
         if row is not None:
@@ -113,6 +121,9 @@ class StatusReader:
             partitions=tuple(_with_staged(each, staged, waiting) for each in seen),
             files=self._registry.counts(row) if row else {},
             lost_offsets=self._registry.lost_offsets(row) if row else 0,
+            holes=found.holes,
+            gone=self._registry.gone_rows(row) if row else GoneRows(),
+            problem=found.error,
         )
 
     def _partitions(

@@ -15,6 +15,7 @@ from archiver.ingest.topic_table import TopicTable
 from archiver.staged.presence import missing_files
 from catalog.archive_table import ArchiveTable
 from catalog.errors import CatalogUnreachable, TableMissing
+from catalog.lineage import check_lineage
 from catalog.missing import first_offsets
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
@@ -96,7 +97,10 @@ def look(
     catalog: TableCatalog,
     without: Iterable[int],
 ) -> TopicView:
-    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError."""
+    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError.
+
+    RolledBack where others set the table back: its offsets then don't say what is in it.
+    """
     topic = opened.topic
     staged = registry.staged_ends(topic)  # first: what is committed in between is then in the table
     try:
@@ -106,6 +110,8 @@ def look(
         table, staged = opened.table, registry.accepted_ends(topic)
     if table is None:
         raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
+    if table is not opened.table:
+        check_lineage(table)
     missing = registry.missing(topic, table_offsets=table.offsets)
     table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
     known = furthest(table_offsets, staged)

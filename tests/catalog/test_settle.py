@@ -76,3 +76,12 @@ def test_offsets_decide_where_history_has_expired(catalog: MemoryCatalog):
 
 def test_nothing_to_settle_reads_nothing(catalog: MemoryCatalog):
     assert settle(catalog.load(), ()) == Settled(landed=(), refused=(), waiting=())
+
+
+def test_a_range_ahead_of_a_stale_read_waits(catalog: MemoryCatalog):
+    append(catalog, "A", span(0, 0, 10))
+    stale = catalog.load()
+    append(catalog, "B", span(0, 10, 20))
+    following = (span(0, 20, 30), span(0, 30, 40))
+    assert settle(stale, following).waiting == following
+    assert settle(catalog.load(), following).waiting == following

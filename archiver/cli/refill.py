@@ -1,0 +1,89 @@
+"""`archiver refill`: records that a table lost, brought back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archiver.cli.failures import FAILED, reported
+from archiver.cli.json_lines import wants_json, write_line
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath
+from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from archiver.refill.report import Mended, RefillReport
+
+
+def refill(
+    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    config: ConfigPath = DEFAULT_CONFIG,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    accept_removed: Annotated[
+        bool,
+        typer.Option("--accept-removed", help="Bring nothing back: note what is missing as erased on purpose."),
+    ] = False,
+    accept_lost: Annotated[
+        bool, typer.Option("--accept-lost", help="Note as lost what neither a file nor Kafka has any more.")
+    ] = False,
+    json: AsJsonElsewhere = None,
+) -> None:
+    """Bring back records that others took out of a table: by setting it back, deleting rows or overwriting files.
+
+    From the files that held them, else from Kafka, in one commit. Stop `archiver archive` for the topic meanwhile.
+    """
+    from archiver.config import load_config
+    from archiver.refill.refill import RefillJob
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        if accept_removed and accept_lost:
+            raise ConfigError("Give --accept-removed or --accept-lost, not both")
+        job = RefillJob(
+            load_config(config), topic, dry_run=dry_run, accept_removed=accept_removed, accept_lost=accept_lost
+        )
+        report = job.run()
+    if as_json:
+        _write(report)
+    else:
+        for line in _lines(report):
+            typer.echo(line)
+    if not report.succeeded:
+        raise typer.Exit(FAILED)
+
+
+def _write(report: RefillReport) -> None:
+    write_line(
+        "refilled",
+        topic=report.topic,
+        table=report.table,
+        dry_run=report.dry_run,
+        was_set_back=report.was_back,
+        commit_id=report.commit_id,
+        holes=[
+            {
+                "partition": each.hole.partition,
+                "start_offset": each.hole.start_offset,
+                "end_offset": each.hole.end_offset,
+                "rows": each.rows,
+                "fate": str(each.fate),
+                "reason": each.reason,
+            }
+            for each in report.mended
+        ],
+    )
+
+
+def _lines(report: RefillReport) -> list[str]:
+    lines = [_line(each) for each in report.mended]
+    if not lines:
+        lines.append("no row is missing")
+    if report.was_back:
+        lines.append("the table had been set back" if report.commit_id else "the table is set back")
+    changed = "nothing was changed" if report.commit_id is None else f"commit {report.commit_id}"
+    return [f"{report.topic} in {report.table}:", *lines, changed]
+
+
+def _line(each: Mended) -> str:
+    place = f"  partition {each.hole.partition} {each.hole.span}: {each.rows:,} rows"
+    return f"{place} {str(each.fate).replace('_', ' ')}{f': {each.reason}' if each.reason else ''}"

@@ -1,0 +1,122 @@
+"""Files for the holes of a table: those that exist as they are, or copies of the rows that the table doesn't have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from archiver.refill.copying import RowCopier
+from archiver.rows.missing_rows import TableRows
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import RowRange, SegmentFormat
+from catalog.archive_table import ArchiveTable
+from catalog.digests import add_digests
+from catalog.expected import ExpectedRange, Hole
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange
+from catalog.registry import Registry
+from schema_mapping.row import RowMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mending:
+    """Files that bring `rows` of a hole back; `replaced_by` are ranges that take the whole range's place.
+
+    `reason` says why rows are left.
+    """
+
+    hole: Hole
+    rows: int = 0
+    files: tuple[DataFileInfo, ...] = ()
+    replaced_by: tuple[TranslatedRange, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mender:
+    """Makes files for the holes of one snapshot of a table."""
+
+    live: TableRows
+    expected: Mapping[str, ExpectedRange]
+    copier: RowCopier
+
+    @classmethod
+    def of(
+        cls,
+        table: ArchiveTable,
+        expected: Mapping[str, ExpectedRange],
+        *,
+        registry: Registry,
+        spool: Path,
+        format_: SegmentFormat,
+    ) -> Self:
+        """For the holes of this table."""
+        copier = RowCopier(
+            topic=table.topic.topic,
+            objects=ObjectStore.of_table(table.iceberg),
+            format=format_,
+            spool=spool,
+            mappings=_Known(registry, table.topic),
+            table_properties=table.properties,
+        )
+        return cls(live=TableRows(table), expected=expected, copier=copier)
+
+    def from_file(self, hole: Hole, file: DataFileInfo) -> Mending:
+        """The range's own file, or a copy of those of its rows that the table doesn't have."""
+        whole = self._whole(hole)
+        there = self.live.offsets(whole)
+        if not len(there):
+            return Mending(hole=hole, rows=file.rows, files=(file,))
+        copied = self.copier.copy(file, whole, without=there)
+        return _made(hole, (copied.file,))
+
+    def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
+        """What was archived once more of the range, if it is the records of before.
+
+        The log may have lost some: then nothing is taken, or with `takes_part` what there is.
+        """
+        one, whole = self.expected[hole.range_id], self._whole(hole)
+        files = tuple(each.file for each in ranges if each.file is not None)
+        if not files:
+            return Mending(hole=hole)
+        there = self.live.offsets(whole)
+        is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
+        if is_whole and not len(there) and _covers(ranges, one):
+            return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges))
+        copies = [self.copier.copy(file, whole, without=there) for file in files]
+        count = sum(each.rows for each in copies)
+        if count == one.rows and not _is_known(one, (each.digest for each in copies)):
+            return Mending(hole=hole, reason="the log has other records there now than were archived")
+        if count != one.rows and not (takes_part and count < one.rows):
+            return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {one.rows} rows")
+        return _made(hole, tuple(each.file for each in copies))
+
+    def _whole(self, hole: Hole) -> RowRange:
+        one = self.expected[hole.range_id]
+        return RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The registry's mappings of one topic, as a MappingSource."""
+
+    registry: Registry
+    topic: TopicRow
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        return self.registry.row_mapping(self.topic, version)
+
+
+def _made(hole: Hole, files: Sequence[DataFileInfo | None]) -> Mending:
+    there = tuple(file for file in files if file is not None)
+    return Mending(hole=hole, rows=sum(file.rows for file in there), files=there)
+
+
+def _is_known(one: ExpectedRange, digests: Iterable[str | None]) -> bool:
+    return one.digest is None or add_digests(digests) in (None, one.digest)
+
+
+def _covers(ranges: Sequence[TranslatedRange], one: ExpectedRange) -> bool:
+    """Whether ranges are the whole range, each row of theirs in it: no batch reaches out of it."""
+    return ranges[0].start_offset == one.start_offset and ranges[-1].end_offset == one.end_offset

@@ -1,0 +1,53 @@
+"""Files that the table lost and the object store still has, checked against what the registry says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final
+
+from archiver.errors import ObjectMissing
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat
+from catalog.model import DataFileInfo, TranslatedRange
+
+LOOKS_AT_ONCE: Final = 16
+
+
+def originals(
+    ranges: Iterable[TranslatedRange], objects: ObjectStore, format_: SegmentFormat, table_properties: dict[str, str]
+) -> dict[str, DataFileInfo]:
+    """The files that are there as described, by the id of their range: size, rows and digest of the footer agree.
+
+    Raises the leaves of StorageError but ObjectMissing: a store that doesn't answer says nothing of a file.
+    """
+    wanted = [(one.id, one.file) for one in ranges if one.file is not None]
+
+    def look(file: DataFileInfo) -> DataFileInfo | None:
+        try:
+            return _as_described(file, objects, format_, table_properties)
+        except ObjectMissing:
+            return None
+
+    with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="originals") as pool:
+        found = pool.map(look, [file for _, file in wanted])
+    return {range_id: file for (range_id, _), file in zip(wanted, found, strict=True) if file is not None}
+
+
+def _as_described(
+    file: DataFileInfo, objects: ObjectStore, format_: SegmentFormat, table_properties: dict[str, str]
+) -> DataFileInfo | None:
+    if objects.size(file.path) != file.size_bytes:
+        return None
+    with format_.open(objects, file.path) as reader:
+        about = reader.metadata
+    if about.rows != file.rows or (None not in (about.digest, file.digest) and about.digest != file.digest):
+        return None
+    if file.lower_bounds:
+        return file
+    # a registry that was rebuilt doesn't know what manifests say of columns
+    known = format_.describe(
+        objects, file.path, partition_value=file.partition_value, table_properties=table_properties
+    )
+    return replace(known, raw_values=file.raw_values, digest=file.digest or about.digest)

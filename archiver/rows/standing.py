@@ -1,0 +1,57 @@
+"""Whether a topic's table has what was archived: told apart are a table set back and rows that others removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from archiver.rows.missing_rows import find_holes, named
+from catalog.archive_table import ArchiveTable
+from catalog.errors import RolledBack, RowsRemoved, TableError
+from catalog.expected import Hole
+from catalog.lineage import check_lineage, head_of, rolled_back
+from catalog.model import TopicRow
+from catalog.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a look at a table found: the rows that it lacks, and the error that says why; both empty where it is whole.
+
+    `table` is None where there is none yet.
+    """
+
+    table: ArchiveTable | None = None
+    holes: tuple[Hole, ...] = ()
+    error: TableError | None = None
+
+
+def standing(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> Standing:
+    """Look at the table. Raises the leaves of StorageError, RegistryError and TableError, and ReplayError."""
+    ends = registry.committed_ends(topic)  # before the table, which then is no less far
+    table = load()
+    if table is None:
+        return Standing()
+    offsets = table.offsets
+    is_back = any(
+        partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()
+    )
+    try:
+        check_lineage(table)
+    except RolledBack:
+        is_back = True
+    holes = find_holes(topic, table, registry, load, is_back=is_back)
+    if is_back:
+        head = head_of(table.iceberg.metadata)
+        return Standing(table=table, holes=holes, error=rolled_back(table, missing=named(holes), head=head))
+    return Standing(table=table, holes=holes, error=_removed(table, holes) if holes else None)
+
+
+def _removed(table: ArchiveTable, holes: tuple[Hole, ...]) -> RowsRemoved:
+    return RowsRemoved(
+        "others took archived rows out of the table (a DELETE, an overwrite, a compaction that lost some); archiving"
+        " goes on: `archiver refill TOPIC` brings them back, with --accept-removed they are noted as erased on purpose",
+        topic=table.topic.topic,
+        table=table.topic.table,
+        missing=named(holes),
+    )

@@ -1,0 +1,200 @@
+"""What a table has to hold by the registry's word, what was found missing of it, and what is accepted to be gone.
+
+Columns of `files`, and a row of `metadata` under the key `checked` that remembers the last look. Functions take a
+connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from psycopg.types.json import Jsonb
+
+from catalog import files, topics
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.postgres import Connection
+
+_KEY = "checked"
+_NAME = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRange:
+    """A committed range with a file: `rows` of it have to be in the table; `file_rows` are in the file."""
+
+    id: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    path: str
+    rows: int
+    file_rows: int
+    digest: str | None
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the file has just the rows that have to be there: none of them was erased or lost before."""
+        return self.rows == self.file_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """So many rows of a committed range that the table doesn't have, somewhere in these offsets (half open)."""
+
+    range_id: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    rows: int
+
+    @property
+    def span(self) -> str:
+        """The offsets as people write them: `[start, end)`."""
+        return f"[{self.start_offset}, {self.end_offset})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The holes of a table as of one snapshot; none: it was whole."""
+
+    snapshot_id: int | None
+    holes: tuple[Hole, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        return cls(snapshot_id=value["snapshot_id"], holes=tuple(Hole(**each) for each in value["holes"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Rows of a range that stay gone, `erased` by others on purpose or `lost`; `left` have to be there."""
+
+    range_id: str
+    left: int
+    erased: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneRows:
+    """How many archived rows a topic's table doesn't have any more, as was accepted."""
+
+    erased: int = 0
+    lost: int = 0
+
+
+def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
+    """The committed ranges that rows have to be there of, by partition and offset."""
+    found = connection.execute(
+        "SELECT id, partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows, digest FROM files"
+        " WHERE topic_id = %s AND state = 'committed' AND path IS NOT NULL AND coalesce(expected_rows, rows) > 0"
+        " ORDER BY partition, start_offset",
+        (topic.id,),
+    )
+    return tuple(
+        ExpectedRange(
+            id=range_id,
+            partition=partition,
+            start_offset=start,
+            end_offset=end,
+            path=path,
+            rows=rows,
+            file_rows=file_rows,
+            digest=digest,
+        )
+        for range_id, partition, start, end, path, rows, file_rows, digest in found
+    )
+
+
+def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far committed ranges reach, by partition."""
+    found = connection.execute(
+        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
+        " WHERE topic_id = %s AND state = 'committed' ORDER BY partition, start_offset DESC",
+        (topic.id,),
+    )
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+
+
+def gone(connection: Connection, topic: TopicRow) -> GoneRows:
+    """What is accepted to be gone."""
+    found = connection.execute(
+        "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint FROM files"
+        " WHERE topic_id = %s AND state = 'committed'",
+        (topic.id,),
+    ).fetchone()
+    return GoneRows(erased=found[0], lost=found[1]) if found else GoneRows()
+
+
+def checked(connection: Connection, topic: TopicRow) -> Checked | None:
+    """What the last look found; None where there was none."""
+    found = connection.execute(
+        "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
+        (topic.id, _KEY, _NAME),
+    ).fetchone()
+    return None if found is None else Checked.from_json(found[0])
+
+
+def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> None:
+    """Remember what a look found."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE"
+        " SET value = excluded.value, deleted = false, updated = now()",
+        (topic.id, _KEY, _NAME, Jsonb(found.to_json())),
+    )
+
+
+def inherit(connection: Connection, topic: TopicRow, *, old_id: str, new_id: str) -> None:
+    """Have a range that takes another's place expect the rows that one expected: a rewrite excuses nothing."""
+    connection.execute(
+        "UPDATE files AS made SET expected_rows = nullif(coalesce(old.expected_rows, old.rows), made.rows),"
+        " erased_rows = old.erased_rows, lost_rows = old.lost_rows FROM files AS old"
+        " WHERE made.topic_id = %s AND made.id = %s AND old.topic_id = %s AND old.id = %s",
+        (topic.id, new_id, topic.id, old_id),
+    )
+
+
+def record_refill(
+    connection: Connection,
+    topic: TopicRow,
+    *,
+    replaced: Mapping[str, Sequence[TranslatedRange]],
+    accepted: Sequence[Acceptance],
+    commit_id: str,
+) -> None:
+    """Keep what a refill did: ranges (by id) that came back in other files, and rows that stay gone.
+
+    What was looked at before is forgotten.
+    """
+    topics.lock(connection, topic)
+    for range_id, ranges in replaced.items():
+        done = connection.execute(
+            "UPDATE files SET state = 'replaced', reason = %s WHERE topic_id = %s AND id = %s AND state = 'committed'",
+            (f"refill: commit {commit_id}", topic.id, range_id),
+        )
+        if done.rowcount:
+            files.insert_committed(connection, topic, ranges, commit_id=commit_id)
+    for each in accepted:
+        connection.execute(
+            "UPDATE files SET expected_rows = %s, erased_rows = erased_rows + %s, lost_rows = lost_rows + %s"
+            " WHERE topic_id = %s AND id = %s AND state = 'committed' AND coalesce(expected_rows, rows) = %s",
+            (
+                each.left,
+                each.erased,
+                each.lost,
+                topic.id,
+                each.range_id,
+                each.left + each.erased + each.lost,
+            ),
+        )
+    connection.execute(
+        "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
+    )

@@ -1,0 +1,205 @@
+"""A table that others set back: the topic stops and names what is missing, and a refill brings every record back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.config import load_config
+from archiver.errors import InjectedFault
+from archiver.ingest.job import ArchiveJob
+from archiver.refill.refill import RefillJob
+from archiver.refill.report import Fate, RefillReport
+from tests.inline_engine import InlineEngine
+from tests.integration.archiving import archive_once
+from tests.integration.readers import from_archive, from_kafka
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+
+
+def produce(stack: Stack, topic: str, count: int = 10) -> None:
+    stack.produce(
+        topic, *({"key": b"k", "value": b"%d" % n, "partition": n % PARTITIONS} for n in range(count * PARTITIONS))
+    )
+
+
+def table_of(stack: Stack, config: Path, topic: str) -> Any:
+    return stack.catalog().load_table(load_config(config).topic(topic).table)
+
+
+def set_main(stack: Stack, config: Path, topic: str, snapshot_id: int) -> None:
+    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
+    table = table_of(stack, config, topic)
+    update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
+    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+
+
+@pytest.fixture
+def archived(stack: Stack) -> tuple[Path, str, list[int]]:
+    """A topic archived in three commits; its configuration, its name and the snapshots."""
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    for _ in range(3):
+        produce(stack, topic)
+        archive_once(config, topic, engine=InlineEngine())
+    return config, topic, [each.snapshot_id for each in table_of(stack, config, topic).metadata.snapshots]
+
+
+def failure(config: Path, topic: str) -> Any:
+    """The one failure of a run of the job."""
+    report = ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once()
+    ((partition, error),) = report.topics[0].failures
+    assert partition is None
+    return error
+
+
+def status(config: Path, topic: str, *, exit_code: int) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
+    assert done.exit_code == exit_code, done.output
+    (found,) = json.loads(done.stdout)["topics"]
+    return found
+
+
+def test_a_table_set_back_stops_its_topic(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    produce(stack, topic)
+    for _ in range(2):
+        error = failure(config, topic)
+        assert type(error).__name__ == "RolledBack", error
+        assert error.context["missing"] == "partition 0 [10, 30) 20 rows; partition 1 [10, 30) 20 rows"
+        assert "archiver refill" in error.message
+    assert table_of(stack, config, topic).metadata.current_snapshot_id == snapshots[0]
+
+
+def test_a_table_set_forward_again_is_whole(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[1])
+    assert type(failure(config, topic)).__name__ == "RolledBack"
+    set_main(stack, config, topic, snapshots[2])
+    produce(stack, topic)
+    archive_once(config, topic, engine=InlineEngine())
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+
+
+def refill(config: Path, topic: str, **options: Any) -> RefillReport:
+    return RefillJob(load_config(config), topic, engine=InlineEngine(), **options).run()
+
+
+def whole_again(stack: Stack, config: Path, topic: str) -> None:
+    """Status has nothing to say, archiving goes on from the right offset, and each record is there once."""
+    found = status(config, topic, exit_code=0)
+    assert (found["holes"], found["problem"]) == ([], None)
+    assert refill(config, topic).mended == ()
+    produce(stack, topic, 3)
+    archive_once(config, topic, engine=InlineEngine())
+    assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
+
+
+def test_files_that_exist_come_back(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    found = status(config, topic, exit_code=1)
+    assert found["problem"]["kind"] == "RolledBack"
+    assert [(each["partition"], each["start_offset"], each["end_offset"], each["rows"]) for each in found["holes"]] == [
+        (partition, start, start + 10, 10) for partition in range(PARTITIONS) for start in (10, 20)
+    ]
+    shown = refill(config, topic, dry_run=True)
+    assert (shown.rows(Fate.FROM_FILE), shown.commit_id) == (40, None)
+    assert type(failure(config, topic)).__name__ == "RolledBack"
+    done = refill(config, topic)
+    assert (done.succeeded, done.was_back, done.rows(Fate.FROM_FILE)) == (True, True, 40)
+    whole_again(stack, config, topic)
+
+
+def test_files_that_are_gone_come_back_from_kafka(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    files_of = table_of(stack, config, topic).inspect.data_files()["file_path"].to_pylist()
+    set_main(stack, config, topic, snapshots[0])
+    kept = table_of(stack, config, topic)
+    for path in set(files_of) - set(kept.inspect.data_files()["file_path"].to_pylist()):
+        kept.io.delete(path)
+    done = refill(config, topic)
+    assert (done.succeeded, done.rows(Fate.FROM_KAFKA)) == (True, 40)
+    whole_again(stack, config, topic)
+
+
+def test_rows_that_others_delete_are_told_and_archiving_goes_on(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset >= 13 and kafka.offset < 22")
+    produce(stack, topic)
+    error = failure(config, topic)
+    assert type(error).__name__ == "RowsRemoved"
+    assert error.context["missing"] == "partition 1 [13, 22) 9 rows"
+    found = status(config, topic, exit_code=1)
+    assert [each["archived_to"] for each in found["partitions"]] == [40, 40]
+    assert [(each["partition"], each["start_offset"], each["end_offset"], each["rows"]) for each in found["holes"]] == [
+        (1, 13, 20, 7),
+        (1, 20, 22, 2),
+    ]
+    done = refill(config, topic)
+    assert (done.succeeded, done.was_back, done.rows(Fate.FROM_FILE)) == (True, False, 9)
+    whole_again(stack, config, topic)
+
+
+def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset >= 13 and kafka.offset < 22")
+    assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 9
+    found = status(config, topic, exit_code=0)
+    assert (found["erased_rows"], found["holes"], found["problem"]) == (9, [], None)
+    produce(stack, topic)
+    archive_once(config, topic, engine=InlineEngine())
+    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset = 12")
+    assert failure(config, topic).context["missing"].endswith("1 rows")
+
+
+def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    files_of = table_of(stack, config, topic).inspect.data_files()["file_path"].to_pylist()
+    set_main(stack, config, topic, snapshots[0])
+    kept = table_of(stack, config, topic)
+    for path in set(files_of) - set(kept.inspect.data_files()["file_path"].to_pylist()):
+        kept.io.delete(path)
+    cut = TopicPartition(topic, 1, 15)
+    stack.admin.delete_records([cut])[cut].result(30)
+    first = refill(config, topic)
+    assert [(each.hole.partition, each.rows) for each in first.of(Fate.LEFT)] == [(1, 10)]
+    assert first.rows(Fate.FROM_KAFKA) == 30
+    assert type(failure(config, topic)).__name__ == "RolledBack"
+    second = refill(config, topic, accept_lost=True)
+    assert (second.rows(Fate.FROM_KAFKA), second.rows(Fate.LOST)) == (5, 5)
+    found = status(config, topic, exit_code=0)
+    assert (found["lost_rows"], found["holes"]) == (5, [])
+    archive_once(config, topic, engine=InlineEngine())
+    offsets = [seen.offset for seen in from_archive(config, topic, PARTITIONS) if seen.partition == 1]
+    assert offsets == [*range(10), *range(15, 30)]
+
+
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+def test_a_refill_that_was_killed_is_run_again(
+    stack: Stack, archived: tuple[Path, str, list[int]], monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    table_of(stack, config, topic).delete("kafka.partition = 0 and kafka.offset >= 7 and kafka.offset < 9")
+    monkeypatch.setenv("ARCHIVER_FAULT", f"{point}:raise")
+    with pytest.raises(InjectedFault):
+        refill(config, topic)
+    monkeypatch.delenv("ARCHIVER_FAULT")
+    assert refill(config, topic).rows(Fate.FROM_FILE) == (42 if point == "before_commit" else 0)
+    whole_again(stack, config, topic)
