@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -19,6 +19,9 @@ from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
 from catalog.errors import RolledBack, TableError
 from catalog.offsets import decode_ranges
+
+ADDED_DELETES: Final = "added-delete-files"
+"""What a snapshot's summary has where it took rows out without touching their files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +124,12 @@ def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | N
 
 def only_adds(snapshot: Snapshot) -> bool:
     """Whether a snapshot took no row out of the table: an append by anybody, or a commit of ours."""
-    return is_ours(snapshot) or (snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND)
+    return is_ours(snapshot) or (_is(snapshot, Operation.APPEND) and ADDED_DELETES not in summary_of(snapshot))
 
 
 def keeps_rows(snapshot: Snapshot) -> bool:
     """Whether a snapshot says that it took no row out of the table: a compaction says so too."""
-    return only_adds(snapshot) or (snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE)
+    return only_adds(snapshot) or (_is(snapshot, Operation.REPLACE) and ADDED_DELETES not in summary_of(snapshot))
 
 
 def is_ours(snapshot: Snapshot) -> bool:
@@ -137,6 +140,10 @@ def is_ours(snapshot: Snapshot) -> bool:
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
     """What a snapshot's summary says besides its operation."""
     return snapshot.summary.additional_properties if snapshot.summary else {}
+
+
+def _is(snapshot: Snapshot, operation: Operation) -> bool:
+    return snapshot.summary is not None and snapshot.summary.operation is operation
 
 
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:

@@ -12,6 +12,7 @@ from archiver.cli.status_view import age, status_json, status_view
 from archiver.errors import DataLoss
 from archiver.ingest.open_transactions import OpenTransaction
 from archiver.ingest.topic_status import PartitionStatus, TopicStatus, batch_time
+from catalog.expected import GoneRows, Hole
 from catalog.model import FileState, StateCount
 from tests.record_batches import Record, build
 
@@ -36,6 +37,8 @@ STATUS = TopicStatus(
     ),
     files={FileState.COMMITTED: StateCount(ranges=3, rows=9, size_bytes=27)},
     lost_offsets=4,
+    holes=(Hole(range_id="A", partition=1, start_offset=10, end_offset=20, rows=3),),
+    gone=GoneRows(erased=5, lost=6),
 )
 
 
@@ -47,16 +50,22 @@ def shown(status: TopicStatus) -> str:
 
 def test_people_see_offsets_lag_and_who_is_in_the_way() -> None:
     text = shown(STATUS)
-    assert "orders in kafka.orders: 11,000 behind; files: 3 committed; 4 offsets recorded as lost" in text
+    assert (
+        "orders in kafka.orders: 11,000 behind; files: 3 committed; 4 offsets recorded as lost; 5 rows erased by others"
+        in text
+    )
     for part in ("1,000", "1,500 (2 files)", "12,000", "12,500", "2.0 h"):
         assert part in text
     assert "open transaction from 120 on, of producer 7 epoch 2 (pay)" in text
     assert "DataLoss: gone" in text
+    assert "partition 1: 3 rows of [10, 20) are missing from the table" in text
 
 
 def test_machines_get_plain_values() -> None:
     found = json.loads(json.dumps(status_json(STATUS)))
     assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
+    assert (found["erased_rows"], found["lost_rows"]) == (5, 6)
+    assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
     assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
     assert found["partitions"][0]["problem"] is None

@@ -1,0 +1,100 @@
+"""What the registry has of rows that a table has to hold, on a real Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from catalog.expected import Acceptance, Checked, GoneRows, Hole
+from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
+from catalog.registry import Registry
+from catalog.rewrite import Replacement, Rewrite
+from tests.catalog.memory import file, span
+from tests.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def registry(stack: Stack) -> Iterator[Registry]:
+    with Registry(stack.database()) as registry:
+        yield registry
+
+
+@pytest.fixture
+def orders(registry: Registry) -> TopicRow:
+    return registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+
+
+@pytest.fixture
+def committed(registry: Registry, orders: TopicRow) -> tuple[TranslatedRange, ...]:
+    ranges = (span(0, 0, 10), span(0, 10, 20), span(0, 20, 30, with_file=False))
+    registry.stage(orders, ranges, table_offsets={})
+    registry.confirm(orders, [one.id for one in ranges], commit_id="A")
+    return ranges
+
+
+def rows(registry: Registry, orders: TopicRow) -> list[tuple[int, int, int]]:
+    return [(each.start_offset, each.rows, each.file_rows) for each in registry.expected(orders)]
+
+
+def test_committed_files_are_expected_with_all_their_rows(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    registry.stage(orders, (span(0, 30, 40),), table_offsets={})
+    assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
+    assert registry.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
+
+
+def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    accepted = (
+        Acceptance(range_id=committed[0].id, left=7, erased=3),
+        Acceptance(range_id=committed[1].id, left=0, lost=10),
+    )
+    for _ in range(2):
+        registry.record_refill(orders, replaced={}, accepted=accepted, commit_id="B")
+        assert rows(registry, orders) == [(0, 7, 10)]
+        assert registry.gone_rows(orders) == GoneRows(erased=3, lost=10)
+
+
+def test_ranges_that_came_back_in_other_files_take_their_place(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    again = (span(0, 10, 14), span(0, 14, 20))
+    for _ in range(2):
+        registry.record_refill(orders, replaced={committed[1].id: again}, accepted=(), commit_id="B")
+        assert rows(registry, orders) == [(0, 10, 10), (10, 4, 4), (14, 6, 6)]
+    assert registry.counts(orders)[FileState.REPLACED].ranges == 1
+
+
+def test_a_rewrite_of_a_file_with_missing_rows_excuses_nothing(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    old = committed[0].file
+    assert old is not None
+    made = Replacement(path=old.path, file=file("file:///made.parquet", rows=8))
+    rewrite = Rewrite(commit_id="R", reason="reprocess", schema_version=1, replacements=(made,))
+    registry.begin_rewrite(orders, rewrite)
+    registry.finish_rewrite(orders, rewrite)
+    assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
+    whole = replace(rewrite, commit_id="S", replacements=(replace(made, path="file:///made.parquet", file=old),))
+    registry.begin_rewrite(orders, whole)
+    registry.finish_rewrite(orders, whole)
+    assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
+
+
+def test_what_a_look_found_is_remembered_until_a_refill(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    assert registry.checked(orders) is None
+    hole = Hole(range_id=committed[0].id, partition=0, start_offset=3, end_offset=9, rows=2)
+    for found in (Checked(snapshot_id=7), Checked(snapshot_id=None), Checked(snapshot_id=8, holes=(hole,))):
+        registry.note_checked(orders, found)
+        assert registry.checked(orders) == found
+    registry.record_refill(orders, replaced={}, accepted=(), commit_id="B")
+    assert registry.checked(orders) is None
