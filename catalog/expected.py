@@ -6,7 +6,7 @@ connection inside a transaction; calling one again is safe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -113,14 +113,26 @@ def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ..
     )
 
 
-def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far committed ranges reach, by partition."""
+def committed_ends(connection: Connection, topic: TopicRow, partitions: Collection[int]) -> dict[int, PartitionOffset]:
+    """How far committed ranges of these partitions reach; those that have none are left out."""
     found = connection.execute(
-        "SELECT DISTINCT ON (partition) partition, end_offset, leader_epoch FROM files"
-        " WHERE topic_id = %s AND state = 'committed' ORDER BY partition, start_offset DESC",
-        (topic.id,),
+        "SELECT wanted, last.end_offset, last.leader_epoch FROM unnest(%s::integer[]) AS wanted, LATERAL ("
+        "  SELECT end_offset, leader_epoch FROM files WHERE topic_id = %s AND partition = wanted"
+        "  AND state IN ('uploaded', 'committed') AND state = 'committed'"  # the index is over both
+        "  ORDER BY start_offset DESC LIMIT 1) AS last",
+        (sorted(partitions), topic.id),
     )
     return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+
+
+def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
+    """The offsets that committed ranges of a partition cover, with or without a file, from `start` on."""
+    found = connection.execute(
+        "SELECT start_offset, end_offset FROM files WHERE topic_id = %s AND partition = %s"
+        " AND state IN ('uploaded', 'committed') AND end_offset > %s ORDER BY start_offset",
+        (topic.id, partition, start),
+    )
+    return tuple(found.fetchall())
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:

@@ -146,6 +146,23 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
     return snapshot.summary is not None and snapshot.summary.operation is operation
 
 
+def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
+    """The offsets that a table lost when it was set back, by partition, as far as its snapshots tell.
+
+    Those of retained snapshots that are no ancestors, and all that lies after what the ancestors brought.
+    """
+    metadata = table.iceberg.metadata
+    found = _unreached(metadata)
+    reached: dict[int, int] = {}
+    for snapshot in history(metadata):
+        for partition, (_, end) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():
+            reached[partition] = max(end, reached.get(partition, 0))
+    for partition, end in reached.items():
+        if (following := table.offsets[partition].next_offset if partition in table.offsets else end) > end:
+            found.setdefault(partition, []).append((end, following))
+    return {partition: joined(spans) for partition, spans in found.items()}
+
+
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:
     """The offsets of retained snapshots that are not in the main branch's history, by partition."""
     reached = {each.snapshot_id for each in history(metadata)}
@@ -163,6 +180,23 @@ def _listed(spans: Mapping[int, Iterable[tuple[int, int]]]) -> str:
         f"partition {partition} " + ", ".join(f"[{start}, {end})" for start, end in joined(those))
         for partition, those in sorted(spans.items())
     )
+
+
+def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of the spans no span of `cover` has."""
+    found: list[tuple[int, int]] = []
+    covered = joined(cover)
+    for start, end in joined(spans):
+        at = start
+        for low, high in covered:
+            if low >= end or high <= at:
+                continue
+            if low > at:
+                found.append((at, low))
+            at = high
+        if at < end:
+            found.append((at, end))
+    return found
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -311,10 +311,18 @@ class Registry:
         with self._postgres.transaction() as connection:
             return tuple(files.load(connection, topic, each) for each in range_ids)
 
-    def committed_ends(self, topic: TopicRow) -> dict[int, PartitionOffset]:
-        """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
+    def committed_ends(self, topic: TopicRow, partitions: Collection[int]) -> dict[int, PartitionOffset]:
+        """How far committed ranges of these partitions reach; a table loaded after this call is no less far."""
         with self._postgres.transaction() as connection:
-            return expected.committed_ends(connection, topic)
+            return expected.committed_ends(connection, topic, partitions)
+
+    def committed_spans(self, topic: TopicRow, starts: Mapping[int, int]) -> dict[int, tuple[tuple[int, int], ...]]:
+        """The offsets that committed or waiting ranges cover, by partition, from these starts on."""
+        with self._postgres.transaction() as connection:
+            return {
+                partition: expected.committed_spans(connection, topic, partition, start)
+                for partition, start in starts.items()
+            }
 
     def checked(self, topic: TopicRow) -> Checked | None:
         """What the last look for missing rows found; None where there was none."""

@@ -37,7 +37,7 @@ from catalog.columns import SchemaChange
 from catalog.commit import Unresolved
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.expected import Acceptance, ExpectedRange, Hole
-from catalog.lineage import check_lineage
+from catalog.lineage import check_lineage, set_back, uncovered
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.refill import PlannedAnew, Refill, Refilled
 from catalog.registry import Registry
@@ -57,6 +57,8 @@ class _Found:
     expected: dict[str, ExpectedRange]
     offsets: dict[int, PartitionOffset]
     is_back: bool
+    unknown: tuple[Hole, ...]
+    """What the table lost and the registry knows nothing of."""
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
         return [self.ranges[each.range_id] for each in holes]
@@ -113,6 +115,7 @@ class RefillJob:
                 raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=self._name)
             work = _Work(
                 topic=archived.topic,
+                table=archived.table,
                 config=self._config,
                 registry=registry,
                 catalog=catalog,
@@ -122,7 +125,7 @@ class RefillJob:
             )
             if not self._dry_run:
                 clean_spool(self._config.archive.spool)
-                work.settle(archived.table)
+                work.settle()
             for _ in range(ROUNDS):
                 done = self._round(work)
                 if done is not None:
@@ -162,6 +165,16 @@ class RefillJob:
 
     def _made(self, work: _Work, found: _Found) -> _Made:
         made = _Made()
+        for hole in found.unknown:
+            if self._accept_removed or self._accept_lost:
+                fate = Fate.ERASED if self._accept_removed else Fate.LOST
+                made.mended.append(Mended(hole=hole, fate=fate, rows=hole.rows))
+                continue
+            reason = (
+                "the registry has no range of these offsets: set the table forward again, or run `archiver registry"
+                " rebuild` with the journal"
+            )
+            made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
         if self._accept_removed:
             for hole in found.holes:
                 made.mended.append(Mended(hole=hole, fate=Fate.ERASED, rows=hole.rows))
@@ -228,6 +241,7 @@ class _Work:
     """A topic's refill under way: what it is connected to, and its steps."""
 
     topic: TopicRow
+    table: ArchiveTable
     config: Config
     registry: Registry
     catalog: TableCatalog
@@ -241,9 +255,9 @@ class _Work:
 
         return self.engine_given or self.closing.enter_context(SparkEngine.start(self.config.spark, preloaded=MODULES))
 
-    def settle(self, table: ArchiveTable) -> None:
+    def settle(self) -> None:
         """Record the fate of what earlier runs left, as the table was before it was set back."""
-        journal = self._journal(table)
+        journal = self._journal(self.table)
         settle_rewrites(self.topic, self.registry, self.catalog, ManifestReader(), journal)
         pending = self.registry.pending(self.topic)
         if pending:
@@ -254,8 +268,9 @@ class _Work:
     def look(self) -> _Found:
         """What is missing of the table as it is now."""
         registry, topic = self.registry, self.topic
-        ends = registry.committed_ends(topic)
         expected = registry.expected(topic)
+        partitions = {*self.table.offsets, *(each.partition for each in expected)}
+        ends = registry.committed_ends(topic, partitions)
         table = self.catalog.require(topic)
         offsets = furthest(table.offsets, ends)
         is_back = offsets != table.offsets
@@ -272,6 +287,17 @@ class _Work:
             expected={each.id: each for each in expected},
             offsets=offsets,
             is_back=is_back,
+            unknown=self._unknown(table) if is_back else (),
+        )
+
+    def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
+        """Offsets that a table lost when it was set back, and that the registry has no range of."""
+        lost = set_back(table)
+        known = self.registry.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
+        return tuple(
+            Hole(range_id="", partition=partition, start_offset=start, end_offset=end, rows=end - start)
+            for partition, spans in sorted(lost.items())
+            for start, end in uncovered(spans, known[partition])
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:

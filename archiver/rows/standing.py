@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from archiver.rows.missing_rows import find_holes, named
@@ -10,7 +10,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.errors import RolledBack, RowsRemoved, TableError
 from catalog.expected import Hole
 from catalog.lineage import check_lineage, head_of, rolled_back
-from catalog.model import TopicRow
+from catalog.model import PartitionOffset, TopicRow
 from catalog.registry import Registry
 
 
@@ -28,23 +28,29 @@ class Standing:
 
 def standing(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> Standing:
     """Look at the table. Raises the leaves of StorageError, RegistryError and TableError, and ReplayError."""
-    ends = registry.committed_ends(topic)  # before the table, which then is no less far
     table = load()
     if table is None:
         return Standing()
-    offsets = table.offsets
-    is_back = any(
-        partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()
-    )
+    ends = registry.committed_ends(topic, table.offsets)
+    if _is_less(table, ends):
+        table = load() or table  # it may have moved on since it was loaded
+    is_back = _is_less(table, ends)
+    told = ""
     try:
         check_lineage(table)
-    except RolledBack:
-        is_back = True
+    except RolledBack as error:
+        is_back, told = True, str(error.context["missing"])
     holes = find_holes(topic, table, registry, load, is_back=is_back)
     if is_back:
         head = head_of(table.iceberg.metadata)
-        return Standing(table=table, holes=holes, error=rolled_back(table, missing=named(holes), head=head))
+        return Standing(table=table, holes=holes, error=rolled_back(table, missing=named(holes) or told, head=head))
     return Standing(table=table, holes=holes, error=_removed(table, holes) if holes else None)
+
+
+def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
+    """Whether a table's offsets are less than what was committed to it: its whole metadata was set back."""
+    offsets = table.offsets
+    return any(offsets[partition].next_offset < end.next_offset for partition, end in ends.items())
 
 
 def _removed(table: ArchiveTable, holes: tuple[Hole, ...]) -> RowsRemoved:

@@ -18,7 +18,7 @@ from catalog.append import prepare
 from catalog.commit import Committed, Patience, commit
 from catalog.errors import RolledBack, TableError
 from catalog.expiry import Retention, expirable
-from catalog.lineage import Descent, Head, check_lineage, descent, head_of
+from catalog.lineage import Descent, Head, check_lineage, descent, head_of, set_back, uncovered
 from catalog.model import TranslatedRange, new_id
 from catalog.refill import PlannedAnew, Refill, Refilled, commit_refill
 from catalog.settle import Landed, settle
@@ -210,3 +210,24 @@ def test_a_refill_that_leaves_something_missing_leaves_the_table_set_back(catalo
     part = Refill(commit_id=new_id(), parent=catalog.metadata.current_snapshot_id, heals=False)
     assert isinstance(sent(catalog, part), Refilled)
     assert seen(catalog) is Descent.ROLLED_BACK
+
+
+def test_what_a_table_lost_is_what_follows_its_ancestors(catalog: MemoryCatalog) -> None:
+    assert set_back(catalog.load()) == {}
+    set_main(catalog, 0)
+    assert set_back(catalog.load()) == {0: [(10, 30)]}
+    expire(catalog, 1, 2)
+    assert set_back(catalog.load()) == {0: [(10, 30)]}
+
+
+@pytest.mark.parametrize(
+    ("cover", "left"),
+    [
+        ((), [(0, 10), (20, 30)]),
+        (((0, 30),), []),
+        (((2, 4), (4, 6), (25, 40)), [(0, 2), (6, 10), (20, 25)]),
+        (((0, 10), (12, 18)), [(20, 30)]),
+    ],
+)
+def test_what_no_span_covers_is_left(cover: tuple[tuple[int, int], ...], left: list[tuple[int, int]]) -> None:
+    assert uncovered(((0, 10), (20, 30)), cover) == left

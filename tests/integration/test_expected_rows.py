@@ -46,7 +46,7 @@ def test_committed_files_are_expected_with_all_their_rows(
 ) -> None:
     registry.stage(orders, (span(0, 30, 40),), table_offsets={})
     assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
-    assert registry.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
+    assert registry.committed_ends(orders, (0, 1)) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
 
 
 def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
@@ -17,9 +17,12 @@ from archiver.errors import InjectedFault
 from archiver.ingest.job import ArchiveJob
 from archiver.refill.refill import RefillJob
 from archiver.refill.report import Fate, RefillReport
+from archiver.upkeep.rebuild import Rebuild
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
+from tests.integration.foreign_writes import compact, delete_rows, set_main, table_of
 from tests.integration.readers import from_archive, from_kafka
+from tests.integration.test_rebuild import without_registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -31,17 +34,6 @@ def produce(stack: Stack, topic: str, count: int = 10) -> None:
     stack.produce(
         topic, *({"key": b"k", "value": b"%d" % n, "partition": n % PARTITIONS} for n in range(count * PARTITIONS))
     )
-
-
-def table_of(stack: Stack, config: Path, topic: str) -> Any:
-    return stack.catalog().load_table(load_config(config).topic(topic).table)
-
-
-def set_main(stack: Stack, config: Path, topic: str, snapshot_id: int) -> None:
-    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
-    table = table_of(stack, config, topic)
-    update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
-    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
 
 @pytest.fixture
@@ -138,7 +130,7 @@ def test_rows_that_others_delete_are_told_and_archiving_goes_on(
     stack: Stack, archived: tuple[Path, str, list[int]]
 ) -> None:
     config, topic, _ = archived
-    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset >= 13 and kafka.offset < 22")
+    delete_rows(stack, config, topic, 1, range(13, 22))
     produce(stack, topic)
     error = failure(config, topic)
     assert type(error).__name__ == "RowsRemoved"
@@ -158,13 +150,13 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     stack: Stack, archived: tuple[Path, str, list[int]]
 ) -> None:
     config, topic, _ = archived
-    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset >= 13 and kafka.offset < 22")
+    delete_rows(stack, config, topic, 1, range(13, 22))
     assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 9
     found = status(config, topic, exit_code=0)
     assert (found["erased_rows"], found["holes"], found["problem"]) == (9, [], None)
     produce(stack, topic)
     archive_once(config, topic, engine=InlineEngine())
-    table_of(stack, config, topic).delete("kafka.partition = 1 and kafka.offset = 12")
+    delete_rows(stack, config, topic, 1, [12])
     assert failure(config, topic).context["missing"].endswith("1 rows")
 
 
@@ -196,10 +188,51 @@ def test_a_refill_that_was_killed_is_run_again(
 ) -> None:
     config, topic, snapshots = archived
     set_main(stack, config, topic, snapshots[0])
-    table_of(stack, config, topic).delete("kafka.partition = 0 and kafka.offset >= 7 and kafka.offset < 9")
+    delete_rows(stack, config, topic, 0, [7, 8])
     monkeypatch.setenv("ARCHIVER_FAULT", f"{point}:raise")
     with pytest.raises(InjectedFault):
         refill(config, topic)
     monkeypatch.delenv("ARCHIVER_FAULT")
     assert refill(config, topic).rows(Fate.FROM_FILE) == (42 if point == "before_commit" else 0)
     whole_again(stack, config, topic)
+
+
+def test_a_table_whose_whole_metadata_was_restored(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    old = {"archiver.offsets": '{"0":[10,0],"1":[10,0]}', "archiver.head": f"[{snapshots[0]},1]"}
+    with table_of(stack, config, topic).transaction() as transaction:
+        transaction.set_properties(old)
+    table = table_of(stack, config, topic)
+    expired = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": snapshots[1:]})
+    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (expired,))
+    assert type(failure(config, topic)).__name__ == "RolledBack"
+    assert refill(config, topic).rows(Fate.FROM_FILE) == 40
+    assert table_of(stack, config, topic).properties["archiver.offsets"] == '{"0":[30,0],"1":[30,0]}'
+    whole_again(stack, config, topic)
+
+
+def test_what_a_registry_made_again_does_not_know_is_not_called_whole(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    fresh = without_registry(stack, config, with_journal=False)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert failure(fresh, topic).context["missing"] == "partition 0 [10, 30); partition 1 [10, 30)"
+    done = refill(fresh, topic)
+    assert (done.succeeded, done.commit_id, done.rows(Fate.LEFT)) == (False, None, 40)
+    assert type(failure(fresh, topic)).__name__ == "RolledBack"
+    set_main(stack, config, topic, snapshots[2])
+    whole_again(stack, fresh, topic)
+
+
+def test_a_registry_made_again_tells_of_nothing_that_is_not_missing(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    compact(stack, config, topic)
+    assert status(config, topic, exit_code=0)["holes"] == []
+    fresh = without_registry(stack, config, with_journal=False)
+    Rebuild(load_config(fresh), [topic]).run()
+    whole_again(stack, fresh, topic)
