@@ -111,6 +111,11 @@ class ArchiveTable:
         return "flat" if self.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
 
     @property
+    def is_recalled(self) -> bool:
+        """Whether it comes from the registry's memory, without history, because the catalog was away."""
+        return not self.iceberg.metadata_location
+
+    @property
     def io(self) -> FileIO:
         """Storage with the credentials the catalog gave for this table, for this process."""
         return self.iceberg.io

@@ -81,6 +81,10 @@ class Acceptance:
     erased: int = 0
     lost: int = 0
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneRows:

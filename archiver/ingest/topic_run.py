@@ -102,7 +102,12 @@ class TopicRun:
             self.commit()
         error: ContextError | None
         try:
-            error = standing(self.opened.topic, self._registry, partial(self._catalog.load, self.opened.topic)).error
+            error = standing(
+                self.opened.topic,
+                self._registry,
+                partial(self._catalog.load, self.opened.topic),
+                known=None if self.opened.table.is_recalled else self.opened.table,
+            ).error
         except CatalogUnreachable:
             return
         except ContextError as unreadable:

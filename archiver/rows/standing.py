@@ -26,9 +26,18 @@ class Standing:
     error: TableError | None = None
 
 
-def standing(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> Standing:
-    """Look at the table. Raises the leaves of StorageError, RegistryError and TableError, and ReplayError."""
-    table = load()
+def standing(
+    topic: TopicRow,
+    registry: Registry,
+    load: Callable[[], ArchiveTable | None],
+    *,
+    known: ArchiveTable | None = None,
+) -> Standing:
+    """Look at the table; `known` is it as loaded not long ago, with its history.
+
+    Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
+    """
+    table = known or load()
     if table is None:
         return Standing()
     ends = registry.committed_ends(topic, table.offsets)

@@ -19,7 +19,9 @@ from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
+from catalog.expected import Acceptance
 from catalog.journal import (
+    FORMAT,
     JournalContents,
     JournaledCommit,
     JournaledSchema,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
 _STARTS: Final = "starts-"
+_ACCEPTED: Final = "accepted-"
 
 Record = TypeVar("Record")
 
@@ -112,6 +115,18 @@ class TableJournal:
         commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
         self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
 
+    def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
+        """Write which rows stay gone by a refill; to be called before the registry records it."""
+        value = {"format": FORMAT, "commit_id": commit_id, "accepted": [each.to_json() for each in accepted]}
+        self._write(f"{_ACCEPTED}{commit_id}", value)
+
+    def accepted(self) -> tuple[tuple[str, tuple[Acceptance, ...]], ...]:
+        """What refills wrote, in their order: commits, and the rows that stay gone."""
+        if self.folder is None:
+            return ()
+        paths = _named(sorted(each.path for each in self.objects.list(self.folder)), _ACCEPTED)
+        return tuple(map(self._reader(_accepted), paths))
+
     def keep_settled(self, settled: Settled) -> None:
         """Write commits whose fate was found out later; those whose snapshot has expired under their first range."""
         found: dict[str | None, list[TranslatedRange]] = {}
@@ -172,6 +187,10 @@ class TableJournal:
                 return parse(json.loads(self.objects.read(path)))
 
         return read
+
+
+def _accepted(value: dict[str, Any]) -> tuple[str, tuple[Acceptance, ...]]:
+    return value["commit_id"], tuple(Acceptance(**each) for each in value["accepted"])
 
 
 def _named(paths: Sequence[str], prefix: str) -> list[str]:

@@ -117,6 +117,8 @@ class Rebuild:
             records=[each.record for each in journal.schemas],
             ranges=_ranges(table, journal, files, footers),
         )
+        for commit_id, accepted in self._journal.of_table(table).accepted():
+            registry.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(each.version for each in registry.ledger(topic).versions)
         ends = self._ends(table, registry, journal)
         found = continuing_ranges(table, objects, self._format, versions=versions, ends=ends)

@@ -1,4 +1,4 @@
-"""What other writers do to a table: set it back, delete rows, put files together; their files have no footer of ours."""
+"""What other writers do to a table: set it back, delete rows, put files together; without our footers."""
 
 from __future__ import annotations
 

@@ -158,6 +158,11 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     archive_once(config, topic, engine=InlineEngine())
     delete_rows(stack, config, topic, 1, [12])
     assert failure(config, topic).context["missing"].endswith("1 rows")
+    assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 1
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    found = status(fresh, topic, exit_code=0)
+    assert (found["erased_rows"], found["holes"], found["problem"]) == (10, [], None)
 
 
 def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
@@ -236,3 +241,18 @@ def test_a_registry_made_again_tells_of_nothing_that_is_not_missing(
     fresh = without_registry(stack, config, with_journal=False)
     Rebuild(load_config(fresh), [topic]).run()
     whole_again(stack, fresh, topic)
+
+
+def test_what_was_committed_and_set_back_before_it_was_confirmed(
+    stack: Stack, archived: tuple[Path, str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic, snapshots = archived
+    produce(stack, topic)
+    monkeypatch.setenv("ARCHIVER_FAULT", "after_commit:raise")
+    assert not ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once().succeeded
+    monkeypatch.delenv("ARCHIVER_FAULT")
+    set_main(stack, config, topic, snapshots[2])
+    assert type(failure(config, topic)).__name__ == "RolledBack"
+    assert status(config, topic, exit_code=1)["files"]["uploaded"]["ranges"] == PARTITIONS
+    assert refill(config, topic).rows(Fate.FROM_FILE) == 20
+    whole_again(stack, config, topic)

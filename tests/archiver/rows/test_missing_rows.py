@@ -1,4 +1,4 @@
-"""Which rows a table lacks, whatever others made of its files: none after a compaction, just those that are gone else."""
+"""Which rows a table lacks, whatever others made of its files: after a compaction none, else what is gone."""
 
 from __future__ import annotations
 
