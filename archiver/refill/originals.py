@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from archiver.errors import ObjectMissing
+from archiver.errors import BadSegment, ObjectMissing
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat
 from catalog.model import DataFileInfo, TranslatedRange
@@ -20,14 +20,14 @@ def originals(
 ) -> dict[str, DataFileInfo]:
     """The files that are there as described, by the id of their range: size, rows and digest of the footer agree.
 
-    Raises the leaves of StorageError but ObjectMissing: a store that doesn't answer says nothing of a file.
+    A damaged file counts as gone. Raises the other leaves of StorageError: a store that doesn't answer says nothing.
     """
     wanted = [(one.id, one.file) for one in ranges if one.file is not None]
 
     def look(file: DataFileInfo) -> DataFileInfo | None:
         try:
             return _as_described(file, objects, format_, table_properties)
-        except ObjectMissing:
+        except (ObjectMissing, BadSegment):
             return None
 
     with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="originals") as pool:

@@ -13,7 +13,7 @@ from typing import Final
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
-from archiver.errors import TopicBusy
+from archiver.errors import SourceError, TopicBusy
 from archiver.refill.from_kafka import Fetched
 from archiver.refill.mending import Mender, Mending
 from archiver.refill.originals import originals
@@ -160,7 +160,11 @@ class RefillJob:
             reason = "its file is gone: Kafka is asked for it, if the log still has it"
             made.mended += [Mended(hole=each, fate=Fate.FROM_KAFKA, rows=each.rows, reason=reason) for each in holes]
             return
-        log = work.fetch(found.missing(holes))
+        try:
+            log = work.fetch(found.missing(holes))
+        except SourceError as error:  # what exists as a file comes back all the same
+            made.mended += [Mended(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
+            return
         made.change = log.change if log else None
         for hole in holes:
             fetched = log.fetched[hole.range_id] if log else Fetched()
