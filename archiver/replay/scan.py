@@ -136,7 +136,7 @@ class PartitionScan:
             place = int(offsets[int(np.argmax(steps <= 0))])
             raise ReplayError(
                 "two rows of the table claim the same offset: somebody added rows that the archiver didn't write; "
-                "remove them",
+                "remove them. Don't set the table back: that takes out what was archived since",
                 partition=self._wanted.partition,
                 offset=place,
             )

@@ -82,7 +82,7 @@ def _whole(io: FileIO, manifest: ManifestFile) -> InputFile:
 def _cut_short(manifest: ManifestFile, **found: int) -> StorageError:
     return StorageError(
         "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore it "
-        "from a backup or from the store's versions",
+        "from a backup or the store's versions; setting the table back to a snapshot without it takes records away",
         file=manifest.manifest_path,
         **found,
     )
