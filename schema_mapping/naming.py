@@ -50,7 +50,7 @@ def _name_fields(fields: Iterable[Node]) -> None:
 
 def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
     mark = f"_deleted_{node.field_id}"
-    if superseded and not node.name.endswith(mark):
+    if superseded and mark not in node.name:
         _take(node, f"{node.name}{mark}", taken)
     elif node.name.lower() in taken:
         _take(node, _with_number(node, node.name), taken)

@@ -233,6 +233,15 @@ def test_any_other_change_makes_a_new_generation_and_going_back_reuses_the_first
     assert columns(fourth.iceberg_schema)["a"] == new
 
 
+def test_a_deleted_column_is_named_once_even_where_its_field_had_such_a_name() -> None:
+    table = Table()
+    first = table.to("double a_deleted_101 = 5;")
+    assert columns(first.iceberg_schema) == {"a_deleted_101": (101, "double")}
+    second = table.to("string a = 5; double a_deleted_101 = 6;")
+    assert set(columns(second.iceberg_schema)) == {"a", "a_deleted_101", "a_deleted_101_5"}
+    assert table.to("optional string a = 5; double a_deleted_101 = 6;").changes == ()
+
+
 @pytest.mark.parametrize(("narrow", "wide"), [("int32", "int64"), ("float", "double")])
 def test_the_order_of_types_decides_whether_they_share_a_column(narrow: str, wide: str) -> None:
     widened, kept = Table(), Table()
