@@ -22,6 +22,7 @@ from archiver.storage.data_names import DataName
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
+from archiver.wire.columns import LeaderEpochs
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 
@@ -62,6 +63,7 @@ class RangeWriter:
         self._digest = RecordDigest()
         self._start = task.planned.start_offset
         self._leader_epoch = task.planned.leader_epoch
+        self._epochs: list[tuple[int, int]] = []
         self._holds_rows = False
         self.written_until = self._start
         self.ended_by: dict[EndReason, int] = dict.fromkeys(EndReason, 0)
@@ -71,6 +73,15 @@ class RangeWriter:
     def begin_at(self, offset: int) -> None:
         """Move the range's start, before anything was written: the offsets before belong to another range's batch."""
         self._start = self.written_until = offset
+
+    def note_epochs(self, epochs: LeaderEpochs) -> None:
+        """Note the leader epochs of batches that were read, before their groups are written.
+
+        A range's epoch is the last of all batches that it covers: of markers and aborted batches too.
+        """
+        begins = zip(epochs.base_offset.tolist(), epochs.epoch.tolist(), strict=True)
+        highest = self._epochs[-1][1] if self._epochs else self._leader_epoch
+        self._epochs += [(offset, epoch) for offset, epoch in begins if epoch > highest]
 
     def write(self, group: BatchGroup) -> None:
         """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError.
@@ -117,7 +128,6 @@ class RangeWriter:
                 self._write_run(part.part(0, readable), shorter)
             raise
         self.written_until = int(part.last_offset[-1]) + 1
-        self._leader_epoch = part.records.column("leader_epoch")[-1].as_py()
 
     def _append(self, part: BatchGroup, run: Run) -> None:
         started = time.perf_counter()
@@ -182,6 +192,8 @@ class RangeWriter:
         self._hand_over(file.id, end_offset, info, file.local)
 
     def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: SpoolFile | None) -> None:
+        while self._epochs and self._epochs[0][0] < end_offset:
+            _, self._leader_epoch = self._epochs.pop(0)
         finished = TranslatedRange(
             id=range_id,
             topic=self._target.topic,

@@ -80,6 +80,7 @@ def _translate(task: TranslateTask, reader: _Reader, writer: RangeWriter) -> Non
     for number, piece in enumerate(reader.pieces()):
         if number == 0:
             writer.begin_at(piece.start_offset)
+        writer.note_epochs(piece.epochs)
         for group in grouper.push(piece):
             writer.write(group)
     for group in grouper.finish():

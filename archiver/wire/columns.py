@@ -94,6 +94,17 @@ class BatchIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderEpochs:
+    """Where leader epochs begin among batches, whether these gave records or not; epochs and offsets rise.
+
+    An element for each batch whose epoch is above those of all batches before it; batches without an epoch have none.
+    """
+
+    base_offset: Int64Array
+    epoch: Int64Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
     """What one piece of a partition's log decoded to; it accounts for exactly the offsets [start_offset, next_offset).
 
@@ -103,6 +114,7 @@ class DecodedBatches:
     a batch was seen that belongs to the next one.
     `consumed` bytes of the input were used; where `DecodeLimits.chunk` stopped the work before the end of the input,
     decode the rest of it with `open_transactions` as its aborted list.
+    `epochs` are those of all batches read, control batches and others without rows among them.
     """
 
     records: pa.RecordBatch
@@ -112,3 +124,4 @@ class DecodedBatches:
     complete: bool
     consumed: int
     open_transactions: tuple[AbortedTransaction, ...]
+    epochs: LeaderEpochs

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
-from archiver.wire.columns import AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits
+from archiver.wire.columns import AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits, LeaderEpochs
 from archiver.wire.inflate import Inflater
 from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
@@ -60,7 +60,15 @@ def decode_batches(
         complete=complete,
         consumed=reader.consumed,
         open_transactions=transactions.remaining(),
+        epochs=leader_epochs(found.headers[: reader.done]),
     )
+
+
+def leader_epochs(headers: npt.NDArray[Any]) -> LeaderEpochs:
+    """Where leader epochs begin among batches, by their headers."""
+    epochs = headers["leader_epoch"].astype(np.int64)
+    begins = np.flatnonzero(np.diff(np.maximum.accumulate(epochs), prepend=-1) > 0)
+    return LeaderEpochs(base_offset=headers["base_offset"][begins], epoch=epochs[begins])
 
 
 def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:

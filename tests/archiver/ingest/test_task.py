@@ -12,6 +12,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archiver.errors import BrokerUnavailable, CredentialsExpired, ParseHalted, StorageDenied, StorageError
 from archiver.ingest.task import translate_range
@@ -23,7 +25,7 @@ from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from tests.archiver.ingest.logs import DAY, Bench, LogInMemory, batch, rows_of
-from tests.record_batches import Record, marker
+from tests.record_batches import Record, marker, patched, raw_batch
 from tests.record_digest import SeenRecord, digest
 
 
@@ -249,3 +251,44 @@ def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: 
         assert result.ranges == ()
         kept = Path(result.error.context["spooled"])
         assert made.spooled() == ["kept/orders-4-00000000000000000000.parquet"] == [f"kept/{kept.name}"]
+
+
+def epoch_marker(base: int, epoch: int) -> bytes:
+    return patched(marker(base_offset=base, producer_id=1, commit=True), leader_epoch=epoch)
+
+
+def test_a_marker_of_a_later_leader_counts_for_the_epoch_of_its_range(tmp_path: Path):
+    log = [*days(0, 1), epoch_marker(2, 6), *days(3, 1), epoch_marker(5, 7)]
+    made = bench(tmp_path, log)
+    assert [(each.end_offset, each.leader_epoch) for each in translate_range(made.task(0, 6)).ranges] == [(6, 7)]
+    full = replace(made, target_file_size=1)
+    assert [(each.end_offset, each.leader_epoch) for each in translate_range(full.task(0, 6)).ranges] == [
+        (5, 6),
+        (6, 7),
+    ]
+
+
+@given(data=st.data())
+def test_a_range_has_the_last_epoch_of_what_it_covers(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject):
+    """Whatever batches are kept, however fetches cut the log, wherever files end."""
+    log, covered, offset, epoch = [], [], 0, 0
+    for step in data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=12)):
+        epoch += step
+        kind = data.draw(st.sampled_from(["records", "marker", "emptied"]))
+        if kind == "records":
+            log.append(batch(offset, Record(timestamp=data.draw(st.integers(0, 2)) * DAY), leader_epoch=epoch))
+        elif kind == "marker":
+            log.append(epoch_marker(offset, epoch))
+        else:
+            log.append(raw_batch([], base_offset=offset, leader_epoch=epoch, last_delta=0))
+        covered.append((offset, epoch))
+        offset += data.draw(st.integers(1, 3))
+    cuts = data.draw(st.lists(st.integers(1, len(log)), max_size=3))
+    size = data.draw(st.sampled_from([1, 1 << 20]))
+    source = LogInMemory(log=log, cuts=cuts)
+    result = translate_range(
+        Bench(folder=tmp_path_factory.mktemp("epochs"), source=source, target_file_size=size).task(0, offset)
+    )
+    assert result.error is None
+    expected = [max([2, *(at for base, at in covered if base < each.end_offset)]) for each in result.ranges]
+    assert [each.leader_epoch for each in result.ranges] == expected
