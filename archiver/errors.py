@@ -7,6 +7,7 @@ ArchiverError
 │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
 │   ├── UnknownTopic         no such topic or partition
 │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
+│   ├── LogTruncated         (retryable) the log was cut back while it was read; the next look says what that means
 │   └── DataLoss             the log no longer holds, or contradicts, what comes next
 ├── SchemaRegistryError      the schema registry
 │   ├── SchemaRegistryUnavailable (retryable) it doesn't answer, or asks to slow down
@@ -71,6 +72,12 @@ class UnknownTopic(SourceError):
 
 class AccessDenied(SourceError):
     """The principal lacks a right, or its credentials are wrong; names the resource."""
+
+
+class LogTruncated(SourceError):
+    """The log was cut back while it was read; the next look compares it with what is archived."""
+
+    retryable: ClassVar[bool] = True
 
 
 class DataLoss(SourceError):

@@ -149,10 +149,27 @@ class Registry:
         with self._postgres.transaction() as connection:
             registered.remember(connection, topic, registry, news)
 
-    def starts(self, topic: TopicRow, decided: Mapping[int, int] | None = None) -> dict[int, int]:
-        """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet."""
+    def starts(
+        self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
+    ) -> dict[int, int]:
+        """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet.
+
+        `pending` are partitions without a leader to ask, with the leader epoch that had ended by then; kept together.
+        """
         with self._postgres.transaction() as connection:
-            return starts.remember(connection, topic, decided or {})
+            if pending:
+                starts.remember(connection, topic, pending, key="start_pending")
+            return starts.remember(connection, topic, decided or {}, key="start")
+
+    def pending_starts(self, topic: TopicRow) -> dict[int, int]:
+        """The leader epochs, by partition, that had ended when a start was to be decided and nobody could be asked."""
+        with self._postgres.transaction() as connection:
+            return starts.remember(connection, topic, {}, key="start_pending")
+
+    def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
+        """Where logs began when they were first looked at; `seen` is kept for the partitions that have none yet."""
+        with self._postgres.transaction() as connection:
+            return starts.remember(connection, topic, seen or {}, key="first_log_start")
 
     def stage(
         self, topic: TopicRow, ranges: Sequence[TranslatedRange], *, table_offsets: Mapping[int, PartitionOffset]

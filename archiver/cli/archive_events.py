@@ -39,9 +39,9 @@ class JsonObserver:
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Write `looked`, with the partitions that have something to archive."""
         behind = [
-            {"partition": each.partition, "next_offset": start, "last_stable": each.last_stable}
+            {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
             for each in partitions
-            if (start := each.log_start if each.known is None else each.known.next_offset) < each.last_stable
+            if each.next_offset < each.last_stable
         ]
         self._write("looked", topic=topic, partitions=len(partitions), behind=behind)
 

@@ -35,9 +35,7 @@ class PeopleObserver(Bars):
     def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
         """Have the bar count what the run finds to archive."""
         for each in partitions:
-            start = (each.start or 0) if each.known is None else each.known.next_offset
-            left = each.last_stable - max(start, each.log_start)
-            self._ahead.setdefault((topic, each.partition), max(0, left))
+            self._ahead.setdefault((topic, each.partition), each.lag)
         if self._wave is not None:
             self.show(self._wave, total=sum(self._ahead.values()))
 

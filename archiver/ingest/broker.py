@@ -24,7 +24,6 @@ __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescr
 At = Literal["earliest", "latest_stable", "high_watermark"]
 
 _CONSUMER: Final = -1
-_ANY_EPOCH: Final = -1
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 _NOWHERE: Final = -1
@@ -34,9 +33,9 @@ _READ_COMMITTED: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEnd:
-    """The latest epoch that the leader knows up to the one asked for, and the offset behind its last record.
+    """The latest epoch that the leader knows up to the one asked for, and the offset after its last record.
 
-    A log archived beyond `end_offset` has diverged from the leader's.
+    A log archived beyond `end_offset`, or in a later epoch than this, may have diverged from the leader's.
     """
 
     leader_epoch: int
@@ -108,7 +107,10 @@ class BrokerClient:
         part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
         def request(asked: list[int]) -> Any:
-            named = [part(partition_index=each, current_leader_epoch=_ANY_EPOCH, timestamp=timestamp) for each in asked]
+            named = [
+                part(partition_index=each, current_leader_epoch=self._epoch(topic, each), timestamp=timestamp)
+                for each in asked
+            ]
             about = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=named)
             return ListOffsetsRequest(
                 replica_id=_CONSUMER,
@@ -128,7 +130,10 @@ class BrokerClient:
         part = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
 
         def request(asked: list[int]) -> Any:
-            named = [part(partition=each, current_leader_epoch=_ANY_EPOCH, leader_epoch=epochs[each]) for each in asked]
+            named = [
+                part(partition=each, current_leader_epoch=self._epoch(topic, each), leader_epoch=epochs[each])
+                for each in asked
+            ]
             about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=named)
             return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[about])
 
@@ -138,6 +143,22 @@ class BrokerClient:
             for partition, each in found.items()
             if each.end_offset != _NOWHERE
         }
+
+    def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
+        """The epoch, `since` or a later one, in which the leader has what lies right before `offset`.
+
+        None where its log ends before the offset, or it doesn't say in which epoch it leads.
+        """
+        low, high = since, self._epoch(topic, partition)
+        found: EpochEnd | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            answer = self.end_of_epoch(topic, {partition: middle}).get(partition)
+            if answer is not None and answer.end_offset >= offset:
+                found, high = answer, middle - 1
+            else:
+                low = middle + 1
+        return found
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Bytes of the partitions' logs on their leaders' disks, for an estimate.
@@ -184,6 +205,10 @@ class BrokerClient:
 
         patiently(self.options, attempt, topic=topic, partitions=tuple(sorted(left)))
         return found
+
+    def _epoch(self, topic: str, partition: int) -> int:
+        """The epoch in which the leader is believed to lead: one that no longer does then refuses to answer."""
+        return self.leaders.leader(topic, partition)[1]
 
     def ask_every_broker(self, request: Any) -> list[Any]:
         """The answers of all brokers that give one, each asked once."""

@@ -7,17 +7,22 @@ once; what lies ahead waits here, its files uploaded, until the gap before it is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from catalog.model import TranslatedRange
 
 
 class Chain:
-    """A partition's ranges in one run of the job. `next` is the offset that comes next."""
+    """A partition's ranges in one run of the job. `next` is the offset that comes next.
 
-    __slots__ = ("_ahead", "next")
+    Leader epochs never fall along the chain: a range that saw none has that of the one before, not the plan's.
+    """
+
+    __slots__ = ("_ahead", "_epoch", "next")
 
     def __init__(self, start: int) -> None:
         self.next = start
+        self._epoch = -1
         self._ahead: list[TranslatedRange] = []
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
@@ -28,6 +33,8 @@ class Chain:
             one = self._ahead.pop(0)
             if one.start_offset == self.next:
                 self.next = one.end_offset
+                self._epoch = max(self._epoch, one.leader_epoch)
+                one = replace(one, leader_epoch=self._epoch)
             ready.append(one)
         return tuple(ready)
 

@@ -19,13 +19,16 @@ LEAST_BYTES_PER_OFFSET: Final = 1.0
 class Backlog:
     """What a partition has to archive: half-open spans of offsets, in order, that no task has covered yet.
 
-    Usually one span; several where tasks behind one that failed or ran out of time have done their part.
+    Usually one span; several where tasks behind one that failed or ran out of time have done their part. `last_epoch`
+    is the one in which the leader has what lies right before `follows`, -1 where that isn't known.
     """
 
     partition: int
     spans: tuple[tuple[int, int], ...]
     leader_epoch: int
     bytes_per_offset: float
+    last_epoch: int = -1
+    follows: int = -1
 
     @property
     def offsets(self) -> int:
@@ -68,4 +71,5 @@ def _range(backlog: Backlog, start: int, end: int) -> PlannedRange:
         end_offset=end,
         leader_epoch=backlog.leader_epoch,
         owns_head=start == backlog.spans[0][0],
+        last_epoch=backlog.last_epoch if start == backlog.follows else -1,
     )

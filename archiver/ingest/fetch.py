@@ -6,7 +6,7 @@ comes with every piece. Leaders are followed as they move; what the log has lost
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -28,6 +28,17 @@ _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 _LAST_VERSION_BY_NAME: Final = 12
 _NO_TOPIC_ID: Final = UUID(int=0)
+
+
+def log_reader(
+    brokers: BrokerClient, topic: str, topic_id: UUID | None
+) -> Callable[[int, int, int], Iterator[DecodedBatches]]:
+    """Reads ranges of a topic's partitions by `brokers`, the records of a batch that straddles the start too."""
+
+    def read(partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
+        return PartitionFetcher(brokers, topic, topic_id, partition).batches(start_offset, end_offset, cut_head=True)
+
+    return read
 
 
 class PartitionFetcher:
@@ -56,16 +67,20 @@ class PartitionFetcher:
         """Close all connections."""
         self._broker.close()
 
-    def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched:
+    def fetch(
+        self, offset: int, *, max_bytes: int | None = None, committed: bool = True, last_epoch: int = _UNKNOWN
+    ) -> Fetched:
         """The batches from the one that holds `offset` on: whole ones, and perhaps a part of the next.
 
         About `max_bytes` (default `fetch.max.bytes`), but at least one batch. Empty where nothing came in
-        `fetch.wait.max.ms`. Without `committed`, records of open transactions come too.
+        `fetch.wait.max.ms`. Without `committed`, records of open transactions come too. With the `last_epoch` before
+        the offset, a leader whose log has another past says so and gives nothing.
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
+        isolation = _READ_COMMITTED if committed else _READ_UNCOMMITTED
         return patiently(
             self._options,
-            lambda: self._fetch(offset, size, _READ_COMMITTED if committed else _READ_UNCOMMITTED),
+            lambda: self._fetch(offset, size, isolation, last_epoch),
             topic=self._topic,
             partition=self._partition,
             offset=offset,
@@ -79,8 +94,12 @@ class PartitionFetcher:
         cut_head: bool = False,
         max_bytes: int | None = None,
         limits: DecodeLimits | None = None,
+        last_epoch: int = _UNKNOWN,
     ) -> Iterator[DecodedBatches]:
         """The records that [start_offset, end_offset) owns, in pieces that follow one another without a gap.
+
+        Each fetch is told the epoch of what was read before it, the first one `last_epoch`: `LogTruncated` where the
+        leader's log isn't the one that was read so far.
 
         There is at least one piece, though it may hold no records. The first one's `start_offset` is where this range
         really starts, the last one's `next_offset` where it ends; the last one is `complete`. While a piece is decoded
@@ -88,27 +107,34 @@ class PartitionFetcher:
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         return read_range(
-            lambda offset, *, peek: self.fetch(offset, max_bytes=1 if peek else size, committed=not peek),
+            lambda offset, *, peek, last_epoch: self.fetch(
+                offset, max_bytes=1 if peek else size, committed=not peek, last_epoch=last_epoch
+            ),
             start_offset=start_offset,
             end_offset=end_offset,
             cut_head=cut_head,
             limits=limits or DecodeLimits(),
             patience=self._options.request_timeout / 1000,
             where={"topic": self._topic, "partition": self._partition},
+            last_epoch=last_epoch,
         )
 
-    def _fetch(self, offset: int, max_bytes: int, isolation_level: int) -> Fetched:
+    def _fetch(self, offset: int, max_bytes: int, isolation_level: int, last_epoch: int) -> Fetched:
         leaders = self._broker.leaders
         node, epoch = leaders.leader(self._topic, self._partition)
         losses.check_topic_id(self._topic, archived=self._topic_id, found=leaders.topic(self._topic).topic_id)
-        response = leaders.ask(node, self._topic, self._request(offset, max_bytes, isolation_level, epoch))
+        response = leaders.ask(node, self._topic, self._request(offset, max_bytes, isolation_level, epoch, last_epoch))
         leaders.check(self._topic, response.error_code)
         if not response.responses:
             raise kafka.UnknownError
         answer = response.responses[0].partitions[0]
         if answer.error_code == kafka.OffsetOutOfRangeError.errno:
             self._name_loss(offset)
+            if last_epoch != _UNKNOWN and not self._broker.end_of_epoch(self._topic, {self._partition: last_epoch}):
+                return self._fetch(offset, max_bytes, isolation_level, _UNKNOWN)  # a leader without a history
+            raise kafka.OffsetNotAvailableError
         leaders.check(self._topic, answer.error_code)
+        diverging = answer.diverging_epoch
         return Fetched(
             data=answer.records or b"",
             aborted=tuple(
@@ -118,10 +144,11 @@ class PartitionFetcher:
             high_watermark=answer.high_watermark,
             last_stable_offset=answer.last_stable_offset,
             log_start_offset=answer.log_start_offset,
+            epoch_end=diverging.end_offset if diverging is not None and diverging.end_offset != _UNKNOWN else None,
         )
 
     def _name_loss(self, offset: int) -> None:
-        """Say which range the log no longer holds; raise a transient error where a new leader is catching up."""
+        """Say which range the log no longer holds; it may hold it still, where a new leader is catching up."""
         ask = (self._topic, (self._partition,))
         log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
         if offset < log_start:
@@ -129,15 +156,14 @@ class PartitionFetcher:
         log_end = self._broker.list_offsets(*ask, "high_watermark")[self._partition]
         if offset > log_end:
             raise losses.too_short(self._topic, self._partition, log_end=log_end, offset=offset)
-        raise kafka.OffsetNotAvailableError
 
-    def _request(self, offset: int, max_bytes: int, isolation_level: int, epoch: int) -> Any:
+    def _request(self, offset: int, max_bytes: int, isolation_level: int, epoch: int, last_epoch: int) -> Any:
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(
             partition=self._partition,
             current_leader_epoch=epoch,
             fetch_offset=offset,
-            last_fetched_epoch=_UNKNOWN,
+            last_fetched_epoch=last_epoch,
             log_start_offset=_UNKNOWN,
             partition_max_bytes=max_bytes,
         )

@@ -22,4 +22,6 @@ class KafkaSource:
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
         """Decoded pieces of the range, the next one fetched while one is worked on."""
         with PartitionFetcher(self.options, self.topic, self.topic_id, planned.partition) as fetcher:
-            yield from fetcher.batches(planned.start_offset, planned.end_offset, cut_head=planned.owns_head)
+            yield from fetcher.batches(
+                planned.start_offset, planned.end_offset, cut_head=planned.owns_head, last_epoch=planned.last_epoch
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +31,17 @@ class TopicDescription:
     topic_id: UUID | None
     partitions: Mapping[int, PartitionDescription]
 
+    def beside(self, before: TopicDescription | None) -> TopicDescription:
+        """The newer of two descriptions of each partition: a broker that was cut off describes leaders of the past."""
+        if before is None or self.topic_id is None or before.topic_id != self.topic_id:
+            return self
+        newer = {
+            number: each
+            for number, each in before.partitions.items()
+            if number in self.partitions and -1 < self.partitions[number].leader_epoch < each.leader_epoch
+        }
+        return replace(self, partitions={**self.partitions, **newer}) if newer else self
+
 
 class Leaders:
     """Topics as last described, and questions to their partitions' leaders. Raises the protocol library's errors."""
@@ -38,11 +49,15 @@ class Leaders:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[str, TopicDescription | kafka.KafkaError] = {}
+        self._newest: dict[str, TopicDescription] = {}
 
     def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker how things are now."""
         for topic in self._cluster.metadata(tuple(topics)).topics:
-            self._known[topic.name] = _describe(topic)
+            found = _describe(topic)
+            if isinstance(found, TopicDescription):
+                found = self._newest[topic.name] = found.beside(self._newest.get(topic.name))
+            self._known[topic.name] = found
 
     def forget(self, topic: str) -> None:
         """Have the next question about the topic refresh it first."""

@@ -40,16 +40,19 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
     )
 
 
-def diverged(topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int) -> DataLoss:
+def diverged(
+    topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int, differs: str | None
+) -> DataLoss:
     """The loss of what was archived between `epoch_end` and `offset`: the log has other records there now."""
     return DataLoss(
-        "The log was cut back and written anew after it was archived (an unclean leader election): the archive holds "
-        "records that the topic no longer has, and the partition stays stopped. To go on, archive the topic to "
+        "The log was cut back and written anew after it was archived (an unclean leader election): archive and topic "
+        "don't hold the same records any more, and the partition stays stopped. To go on, archive the topic to "
         "another table, with a registry of its own",
         topic=topic,
         partition=partition,
         leader_epoch=leader_epoch,
         diverging=f"[{epoch_end}, {offset})",
+        **({"differs": differs} if differs else {}),
     )
 
 

@@ -37,8 +37,7 @@ class MeteringObserver:
         self._health.progressed()
         for each in partitions:
             self._ends[topic, each.partition] = each.last_stable
-            start = each.log_start if each.start is None else max(each.start, each.log_start)
-            self._place(topic, each.partition, start if each.known is None else each.known.next_offset)
+            self._place(topic, each.partition, each.next_offset)
 
     def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
         """Count the wave."""

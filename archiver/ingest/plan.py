@@ -7,7 +7,7 @@ diverged, deleted before it was archived) is a DataLoss of that partition alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from archiver.errors import DataLoss
 from archiver.ingest import losses
@@ -20,9 +20,10 @@ class PartitionView:
     """What is known of a partition when a wave is planned.
 
     `known` is how far it is archived or staged, None where it never was. `log_start` and `last_stable` are the
-    broker's. `epoch_end` is where the leader says that `known.leader_epoch` ended, None where it knows no such epoch
-    or wasn't asked. `start` is where the configuration lets a partition begin that never was archived. `missing` names
-    files with what comes next that were staged and are gone from the object store.
+    broker's. `start` is where a partition begins that never was archived, as was decided once. `missing` names files
+    with what comes next that were staged and are gone from the object store.
+    `epoch_end` is from where on the log isn't the one that was archived, if that is before `known.next_offset`; in
+    what they differ, `differs` says. `last_epoch` is the epoch in which the leader has what lies right before that.
     """
 
     partition: int
@@ -30,14 +31,34 @@ class PartitionView:
     last_stable: int
     known: PartitionOffset | None = None
     epoch_end: int | None = None
+    differs: str | None = None
+    last_epoch: int = -1
     start: int | None = None
     missing: tuple[str, ...] = ()
+
+    @property
+    def next_offset(self) -> int:
+        """The offset to archive next; the log may begin after it."""
+        if self.known is not None:
+            return self.known.next_offset
+        return self.log_start if self.start is None else self.start
+
+    @property
+    def gap(self) -> tuple[int, int] | None:
+        """The offsets, half open, that were to be archived next, and that the log no longer has."""
+        return (self.next_offset, self.log_start) if self.next_offset < self.log_start else None
+
+    @property
+    def lag(self) -> int:
+        """How many offsets wait to be archived."""
+        return max(0, self.last_stable - max(self.next_offset, self.log_start))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
     """Offsets of one partition for one task; `leader_epoch` is the last one seen before them (-1: none).
 
+    `last_epoch` is the one in which the leader has what lies right before them, -1 where that isn't known.
     `owns_head` says that no range ends where this one starts: its task keeps the records from `start_offset` on of a
     batch that straddles it, as a log start inside a batch does.
     """
@@ -47,6 +68,7 @@ class PlannedRange:
     end_offset: int
     leader_epoch: int
     owns_head: bool
+    last_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,62 +86,61 @@ class TopicPlan:
 def plan_topic(topic: str, views: Iterable[PartitionView], *, accept_gaps: bool = False) -> TopicPlan:
     """The wave of a topic: one range for each partition that has anything new.
 
-    With `accept_gaps` a log that begins behind what is archived is gone on with where it begins.
+    With `accept_gaps` a log that begins after what was to come next is gone on with where it begins.
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
     lost: dict[int, tuple[int, int]] = {}
     for view in views:
-        gap = _gap(view) if accept_gaps else None
         try:
-            planned = plan_partition(topic, view, skip_to=gap[1] if gap else None)
+            planned = plan_partition(topic, view, accept_gap=accept_gaps)
         except DataLoss as error:
             failed[view.partition] = error
             continue
-        if gap is not None:
-            lost[view.partition] = gap
+        if view.gap is not None:
+            lost[view.partition] = view.gap
         if planned is not None:
             ranges.append(planned)
     return TopicPlan(ranges=tuple(ranges), failed=failed, lost=lost)
 
 
-def _gap(view: PartitionView) -> tuple[int, int] | None:
-    if view.known is None or view.known.next_offset >= view.log_start:
-        return None
-    return view.known.next_offset, view.log_start
-
-
-def plan_partition(topic: str, view: PartitionView, *, skip_to: int | None = None) -> PlannedRange | None:
+def plan_partition(topic: str, view: PartitionView, *, accept_gap: bool = False) -> PlannedRange | None:
     """The range a partition has to archive, None where there is nothing new. Raises DataLoss.
 
-    `skip_to` is where to go on though offsets before it were lost.
+    With `accept_gap` it begins where the log does, though offsets before that were lost.
     """
-    if view.known is None:
-        start = view.log_start if view.start is None else max(view.start, view.log_start)
-        epoch = -1
-    else:
-        known = view.known if skip_to is None else replace(view.known, next_offset=skip_to)
-        check_continuity(topic, view, known)
-        start, epoch = known.next_offset, known.leader_epoch
+    check_continuity(topic, view, accept_gap=accept_gap)
+    start = max(view.next_offset, view.log_start)
     if start >= view.last_stable:
         return None
     return PlannedRange(
         partition=view.partition,
         start_offset=start,
         end_offset=view.last_stable,
-        leader_epoch=epoch,
+        leader_epoch=-1 if view.known is None else view.known.leader_epoch,
         owns_head=True,
+        last_epoch=view.last_epoch if view.gap is None else -1,
     )
 
 
-def check_continuity(topic: str, view: PartitionView, known: PartitionOffset) -> None:
-    """Raise DataLoss unless the log still holds what follows `known`, and still is the log that was archived."""
-    offset = known.next_offset
-    if offset < view.log_start:
+def check_continuity(topic: str, view: PartitionView, *, accept_gap: bool = False) -> None:
+    """Raise DataLoss unless the log still holds what is to come next, and still is the log that was archived.
+
+    With `accept_gap` it may begin after that.
+    """
+    offset, known = view.next_offset, view.known
+    if view.gap is not None and not accept_gap:
         raise losses.deleted(topic, view.partition, offset=offset, log_start=view.log_start, missing=view.missing)
+    if known is None:
+        return
     if view.epoch_end is not None and view.epoch_end < offset:
         raise losses.diverged(
-            topic, view.partition, leader_epoch=known.leader_epoch, epoch_end=view.epoch_end, offset=offset
+            topic,
+            view.partition,
+            leader_epoch=known.leader_epoch,
+            epoch_end=view.epoch_end,
+            offset=offset,
+            differs=view.differs,
         )
     if view.last_stable < offset:
         raise losses.too_short(topic, view.partition, log_end=view.last_stable, offset=offset)

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, LogTruncated
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
 from archiver.wire.inflate import Inflater
 from archiver.wire.scan import Scan, scan
@@ -26,20 +26,27 @@ _FAR: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a leader answered: raw batches, and the state of its log then. Offsets behind the last of their kind."""
+    """What a leader answered: raw batches, and the state of its log then. Offsets after the last of their kind.
+
+    `epoch_end` is set, and there is no data, where the epoch that came before ended before the offset asked for.
+    """
 
     data: bytes
     aborted: tuple[AbortedTransaction, ...]
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
+    epoch_end: int | None = None
 
 
 class Source(Protocol):
     """Gives what the log holds from an offset on; for a peek only the first batch, of open transactions too."""
 
-    def __call__(self, offset: int, *, peek: bool) -> Fetched:
-        """Fetch; empty where the log holds nothing more for now."""
+    def __call__(self, offset: int, *, peek: bool, last_epoch: int) -> Fetched:
+        """Fetch; empty where the log holds nothing more for now.
+
+        `last_epoch` is the leader epoch of what comes right before the offset, -1 where that isn't known.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +68,18 @@ def read_range(
     limits: DecodeLimits,
     patience: float,
     where: Mapping[str, Any],
+    last_epoch: int = -1,
 ) -> Iterator[DecodedBatches]:
     """Decode what [start_offset, end_offset) owns; see `PartitionFetcher.batches`.
 
     `patience` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`;
-    `DataLoss` where the log ends before the range does, `LeaderUnavailable` where it stays silent.
+    `DataLoss` where the log ends before the range does, `LogTruncated` where it no longer is the log that was read so
+    far, `LeaderUnavailable` where it stays silent.
     """
     if start_offset >= end_offset:
         yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
         return
-    fetching = _Fetching(source, end_offset, patience, where, limits=limits)
+    fetching = _Fetching(source, end_offset, patience, where, limits=limits, last_epoch=last_epoch)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
             pending = pool.submit(fetching.piece, start_offset)
@@ -107,20 +116,28 @@ class _Fetching:
     """Fetches piece after piece of a range, in whatever thread calls."""
 
     def __init__(
-        self, source: Source, end_offset: int, patience: float, where: Mapping[str, Any], *, limits: DecodeLimits
+        self,
+        source: Source,
+        end_offset: int,
+        patience: float,
+        where: Mapping[str, Any],
+        *,
+        limits: DecodeLimits,
+        last_epoch: int,
     ) -> None:
         self._source = source
         self._inflater = Inflater(limit=limits.batch)
         self._end_offset = end_offset
         self._patience = patience
         self._where = where
+        self._last_epoch = last_epoch
         self.stop = threading.Event()
 
     def piece(self, offset: int) -> _Piece:
         """The next bytes that hold a whole batch of the range, or show that none is left."""
         deadline = monotonic() + self._patience
         while not self.stop.is_set():
-            fetched = self._source(offset, peek=False)
+            fetched = self._ask(offset, peek=False)
             if fetched.data:
                 return self._measured(fetched, offset)
             if fetched.last_stable_offset >= self._end_offset and self._range_is_over(offset):
@@ -129,6 +146,18 @@ class _Fetching:
                 raise self._silence(fetched, offset)
             self.stop.wait(_EMPTY_PAUSE)
         raise CancelledError
+
+    def _ask(self, offset: int, *, peek: bool) -> Fetched:
+        fetched = self._source(offset, peek=peek, last_epoch=self._last_epoch)
+        if fetched.epoch_end is not None:
+            raise LogTruncated(
+                "The log was cut back while it was read (an unclean leader election). The next look compares what it "
+                "has now with what is archived",
+                **self._where,
+                leader_epoch=self._last_epoch,
+                diverging=f"[{fetched.epoch_end}, {offset})",
+            )
+        return fetched
 
     def _measured(self, fetched: Fetched, offset: int) -> _Piece:
         found = self._scan(fetched.data)
@@ -143,6 +172,7 @@ class _Fetching:
                 offset=offset,
                 bytes=len(fetched.data),
             )
+        self._last_epoch = max(self._last_epoch, int(found.headers["leader_epoch"].max()))
         next_offset = int(found.headers["last_offset"][-1]) + 1
         if next_offset <= offset:
             raise CorruptBatch("The broker answers with batches before the offset", **self._where, offset=offset)
@@ -152,7 +182,7 @@ class _Fetching:
 
     def _range_is_over(self, offset: int) -> bool:
         """Whether the first batch in the log from `offset` on, of open transactions too, is of the next range."""
-        seen = self._source(offset, peek=True)
+        seen = self._ask(offset, peek=True)
         found = self._scan(seen.data)
         return found.next_range_seen and not len(found.headers)
 

@@ -62,6 +62,8 @@ class TopicRun:
         self._density = memory.density
         self._waiting = memory.waiting
         self._unanswered = memory.unanswered
+        self._proven = memory.proven
+        self._begun = memory.begun
         self._look_every = look_every
         self._accept_gaps = accept_gaps
         self._table = opened.table
@@ -129,21 +131,24 @@ class TopicRun:
             registry=self._registry,
             catalog=self._catalog,
             without=self._account.given_up,
+            proven=self._proven,
         )
         self._table = view.table
         self.opened = replace(self.opened, table=self.opened.table.with_storage_of(view.table))
         self._observer.looked(self.name, view.partitions)
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
-        for partition, error in {**view.leaderless, **plan.failed}.items():
+        for partition, error in {**view.unknown, **plan.failed}.items():
             self._account.give_up(partition, error)
         for each in view.partitions:
             self._until.setdefault(each.partition, each.last_stable)
-            if each.known is not None:
-                self._waiting.look(each.partition, archived=each.known.next_offset, end=each.last_stable)
-        begun = {each.partition: each.start_offset for each in plan.ranges if each.partition not in view.known}
-        self.opened.journal.keep_starts(begun)
-        # A first range may start anywhere, but not behind a failed task's.
-        self._fence = view.table_offsets | {at: PartitionOffset(next_offset=start) for at, start in begun.items()}
+            self._waiting.look(each.partition, archived=each.next_offset, end=each.last_stable)
+        self._keep_starts({each.partition: each.next_offset for each in view.partitions if each.known is None})
+        self._fence = view.table_offsets | {
+            each.partition: PartitionOffset(next_offset=each.start_offset)
+            for each in plan.ranges
+            if each.partition not in view.known  # a first range may start anywhere, but not after a failed task's
+        }
+        self._fence |= {each: PartitionOffset(next_offset=start) for each, (start, _) in plan.lost.items()}
         self._account.begin_wave()
         self._record_loss(view, plan.lost)
         self._estimate(view, plan.ranges)
@@ -218,6 +223,8 @@ class TopicRun:
             spans=spans,
             leader_epoch=planned.leader_epoch,
             bytes_per_offset=self._density.of(partition),
+            last_epoch=planned.last_epoch,
+            follows=planned.start_offset,
         )
         if not self._is_ripe(backlog):
             self._is_waiting = True
@@ -234,6 +241,12 @@ class TopicRun:
             look_every=self._look_every,
         )
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, patience=patience)
+
+    def _keep_starts(self, starts: Mapping[int, int]) -> None:
+        """Have the journal know where partitions begin, before anything of them is staged."""
+        if not starts.items() <= self._begun.items():
+            self.opened.journal.keep_starts(starts)
+            self._begun.update(starts)
 
     def _record_loss(self, view: TopicView, lost: Mapping[int, tuple[int, int]]) -> None:
         """Record what the logs lost, in a commit of its own."""

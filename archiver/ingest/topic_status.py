@@ -11,17 +11,20 @@ from functools import partial
 from typing import Final
 
 from archiver.config import TopicConfig
-from archiver.errors import ArchiverError, SourceError
+from archiver.errors import NotArchived, SourceError
+from archiver.ingest.archived_records import ArchivedRecords
 from archiver.ingest.broker import BrokerClient, TopicDescription
-from archiver.ingest.fetch import PartitionFetcher
+from archiver.ingest.continuity import Continuity
+from archiver.ingest.fetch import PartitionFetcher, log_reader
 from archiver.ingest.losses import check_topic_id
 from archiver.ingest.open_transactions import OpenTransaction, open_transactions
 from archiver.ingest.plan import PartitionView, check_continuity, furthest
-from archiver.ingest.views import LogBounds, no_leader
+from archiver.ingest.starts import Starts
+from archiver.ingest.views import LogBounds, no_leaders
 from archiver.rows.standing import Standing, standing
 from catalog.expected import GoneRows, Hole
 from catalog.missing import first_offsets
-from catalog.model import FileState, PartitionOffset, StateCount, TranslatedRange
+from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -114,7 +117,7 @@ class StatusReader:
         described = self._brokers.describe([config.name])[config.name]
         if row is not None:
             check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
-        seen = self._partitions(config.name, described, archived=archived, staged=staged, missing=missing)
+        seen = self._partitions(config, row, described, archived=archived, staged=staged, missing=missing)
         return TopicStatus(
             topic=config.name,
             table=config.table,
@@ -128,27 +131,49 @@ class StatusReader:
 
     def _partitions(
         self,
-        topic: str,
+        config: TopicConfig,
+        row: TopicRow | None,
         described: TopicDescription,
         *,
         archived: Mapping[int, PartitionOffset],
         staged: Mapping[int, PartitionOffset],
         missing: Sequence[TranslatedRange],
     ) -> list[PartitionStatus]:
-        led = sorted(number for number, each in described.partitions.items() if each.leader is not None)
+        topic = config.name
         known = furthest({**archived, **first_offsets(missing, archived, staged)}, staged)
+        away = no_leaders(topic, described.partitions, known)
+        led = sorted(described.partitions.keys() - away.keys())
         bounds = LogBounds.ask(topic, led, known, self._brokers)
+        starts = Starts(
+            topic=row,
+            name=topic,
+            start_from=config.start_from,
+            brokers=self._brokers,
+            registry=self._registry,
+            keeps=False,
+        ).of(bounds.new(known, described.partitions), is_first=not known)
+        continuity = Continuity(
+            topic,
+            epochs=self._brokers,
+            log=log_reader(self._brokers, topic, described.topic_id),
+            archived=lambda: self._archived(row),
+            starts=lambda: self._registry.starts(row) if row else {},
+            proven={},
+        )
         ends = self._brokers.list_offsets(topic, led, "high_watermark")
         held_back = [each for each in led if bounds.ends[each] < ends[each]]
         transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
         found: list[PartitionStatus] = []
         for partition in sorted(described.partitions):
             place = archived[partition].next_offset if partition in archived else None
-            if partition not in ends:
-                away = no_leader(topic, partition)
-                found.append(PartitionStatus(partition=partition, archived_to=place, problem=away))
+            if partition in away:
+                found.append(PartitionStatus(partition=partition, archived_to=place, problem=away[partition]))
                 continue
-            view = bounds.view(partition, known.get(partition), missing=missing)
+            view, problem = bounds.view(partition, known.get(partition), starts.get(partition), missing=missing), None
+            try:
+                check_continuity(topic, continuity.judged(view, bounds.epoch_ends.get(partition)))
+            except ContextError as error:
+                problem = error
             lag, seconds = self._lag(topic, view, place)
             found.append(
                 PartitionStatus(
@@ -160,14 +185,19 @@ class StatusReader:
                     lag_records=lag,
                     lag_seconds=seconds,
                     open_transactions=transactions.get(partition, ()),
-                    problem=_problem(topic, view),
+                    problem=problem,
                 )
             )
         return found
 
+    def _archived(self, row: TopicRow | None) -> ArchivedRecords:
+        if row is None:
+            raise NotArchived("The topic is not archived yet")
+        return ArchivedRecords.of(row, self._registry, self._catalog)
+
     def _lag(self, topic: str, view: PartitionView, archived_to: int | None) -> tuple[int, float | None]:
         """How many offsets wait, and the age of the oldest."""
-        oldest = view.log_start if archived_to is None else max(archived_to, view.log_start)
+        oldest = max(view.next_offset if archived_to is None else archived_to, view.log_start)
         lag = max(0, view.last_stable - oldest)
         return lag, self._age(topic, view.partition, oldest) if lag else None
 
@@ -189,16 +219,6 @@ def batch_time(data: bytes) -> int | None:
     first, last = _TIMES.unpack_from(data, _TIMES_AT)
     found = last if attributes & _LOG_APPEND else first
     return None if found < 0 else int(found)
-
-
-def _problem(topic: str, view: PartitionView) -> ArchiverError | None:
-    if view.known is None:
-        return None
-    try:
-        check_continuity(topic, view, view.known)
-    except ArchiverError as error:
-        return error
-    return None
 
 
 def _with_staged(

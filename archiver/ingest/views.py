@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Self
+from typing import Self
 
 from archiver.errors import LeaderUnavailable
+from archiver.ingest.archived_records import ArchivedRecords
 from archiver.ingest.broker import BrokerClient, EpochEnd, PartitionDescription
+from archiver.ingest.continuity import Continuity
+from archiver.ingest.fetch import log_reader
 from archiver.ingest.plan import PartitionView, furthest
+from archiver.ingest.starts import NewPartitions, StartFrom, Starts
 from archiver.ingest.topic_table import TopicTable
 from archiver.staged.presence import missing_files
 from catalog.archive_table import ArchiveTable
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.lineage import check_lineage
 from catalog.missing import first_offsets
-from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -25,19 +28,18 @@ from schema_mapping.errors import ContextError
 _ELECTION_TRIES = 5
 _ELECTION_PAUSE_SECONDS = 1.0
 
-StartFrom = Literal["earliest", "latest"] | datetime
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
-    """A look at a topic: what is known of its partitions, those without a leader, and the table with its offsets.
+    """A look at a topic: what is known of its partitions, the table with its offsets.
 
     A partition whose first files are missing has their start in `table_offsets`, where the table has nothing of it.
+    `unknown` are the partitions of which nothing can be said now, each with its reason: most have no leader.
     """
 
     table: ArchiveTable
     partitions: tuple[PartitionView, ...]
-    leaderless: Mapping[int, ContextError]
+    unknown: Mapping[int, ContextError]
     table_offsets: dict[int, PartitionOffset]
 
     @property
@@ -72,19 +74,26 @@ class LogBounds:
         self,
         partition: int,
         known: PartitionOffset | None,
+        start: int | None,
         *,
-        start: int | None = None,
         missing: Sequence[TranslatedRange] = (),
     ) -> PartitionView:
-        """What is known of one of the partitions."""
+        """What is known of one of the partitions, its past not judged yet."""
         return PartitionView(
             partition=partition,
             log_start=self.starts[partition],
             last_stable=self.ends[partition],
             known=known,
-            epoch_end=self.epoch_ends[partition].end_offset if partition in self.epoch_ends else None,
             start=start,
             missing=missing_files(missing, partition),
+        )
+
+    def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
+        """Of the partitions `described`, those that never were archived."""
+        return NewPartitions(
+            log_starts={each: offset for each, offset in self.starts.items() if each not in known},
+            log_ends={each: offset for each, offset in self.ends.items() if each not in known},
+            leaderless={each: found for each, found in described.items() if each not in {*known, *self.starts}},
         )
 
 
@@ -96,10 +105,12 @@ def look(
     registry: Registry,
     catalog: TableCatalog,
     without: Iterable[int],
+    proven: MutableMapping[int, PartitionOffset],
 ) -> TopicView:
     """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError.
 
-    RolledBack where others set the table back: its offsets then don't say what is in it.
+    RolledBack where others set the table back: its offsets then don't say what is in it. `proven` is what `Continuity`
+    remembers from one look to the next.
     """
     topic = opened.topic
     staged = registry.staged_ends(topic)  # first: what is committed in between is then in the table
@@ -115,49 +126,67 @@ def look(
     missing = registry.missing(topic, table_offsets=table.offsets)
     table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
     known = furthest(table_offsets, staged)
-    described = _described(topic.topic, brokers)
-    wanted = sorted(set(described) - set(without))
-    away = {each: no_leader(topic.topic, each) for each in wanted if described[each].leader is None}
-    partitions = [partition for partition in wanted if partition not in away]
-    bounds = LogBounds.ask(topic.topic, partitions, known, brokers)
-    starts: dict[int, int] = {}
-    if start_from != "earliest" and any(partition not in known for partition in partitions):
-        starts = registry.starts(topic)
-        if not known and not starts:
-            decided = _decide_starts(topic, start_from, bounds.ends, brokers)
-            opened.journal.keep_starts(decided)
-            starts = registry.starts(topic, decided)
-    views = tuple(bounds.view(each, known.get(each), start=starts.get(each), missing=missing) for each in partitions)
-    return TopicView(table=table, partitions=views, leaderless=away, table_offsets=table_offsets)
-
-
-def no_leader(topic: str, partition: int) -> LeaderUnavailable:
-    """The error of a partition that nobody leads."""
-    return LeaderUnavailable(
-        "The partition has no leader now: its brokers are down, or an election is under way",
-        topic=topic,
-        partition=partition,
+    described = _described(topic.topic, brokers, known)
+    unknown: dict[int, ContextError] = dict(no_leaders(topic.topic, described, known))
+    wanted = {each: found for each, found in described.items() if each not in set(without)}
+    bounds = LogBounds.ask(topic.topic, sorted(wanted.keys() - unknown.keys()), known, brokers)
+    starts = Starts(topic=topic, name=topic.topic, start_from=start_from, brokers=brokers, registry=registry).of(
+        bounds.new(known, wanted), is_first=not known
+    )
+    continuity = Continuity(
+        topic.topic,
+        epochs=brokers,
+        log=log_reader(brokers, topic.topic, topic.topic_id),
+        archived=lambda: ArchivedRecords.of(topic, registry, catalog),
+        starts=lambda: registry.starts(topic),
+        proven=proven,
+    )
+    views: list[PartitionView] = []
+    for each in bounds.starts:
+        try:
+            view = bounds.view(each, known.get(each), starts.get(each), missing=missing)
+            views.append(continuity.judged(view, bounds.epoch_ends.get(each)))
+        except ContextError as error:
+            unknown[each] = error
+    return TopicView(
+        table=table,
+        partitions=tuple(views),
+        unknown={each: error for each, error in unknown.items() if each in wanted},
+        table_offsets=table_offsets,
     )
 
 
-def _described(topic: str, brokers: BrokerClient) -> Mapping[int, PartitionDescription]:
+def no_leaders(
+    topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
+) -> dict[int, LeaderUnavailable]:
+    """The errors of partitions that nobody leads, or whose leader was deposed before what is archived was written."""
+    errors: dict[int, LeaderUnavailable] = {}
+    for partition, found in sorted(described.items()):
+        archived_in = known[partition].leader_epoch if partition in known else -1
+        if found.leader is None:
+            errors[partition] = LeaderUnavailable(
+                "The partition has no leader now: its brokers are down, or an election is under way",
+                topic=topic,
+                partition=partition,
+            )
+        elif -1 < found.leader_epoch < archived_in:
+            errors[partition] = LeaderUnavailable(
+                "The broker that was asked names a leader of the past: it is cut off from its cluster, or lags behind",
+                topic=topic,
+                partition=partition,
+                leader_epoch=found.leader_epoch,
+                archived_leader_epoch=archived_in,
+            )
+    return errors
+
+
+def _described(
+    topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset]
+) -> Mapping[int, PartitionDescription]:
     """The topic's partitions, given a moment to elect the leaders that are missing."""
     for _ in range(_ELECTION_TRIES):
         described = brokers.describe([topic])[topic].partitions
-        if all(partition.leader is not None for partition in described.values()):
+        if not no_leaders(topic, described, known):
             break
         time.sleep(_ELECTION_PAUSE_SECONDS)
     return described
-
-
-def _decide_starts(
-    topic: TopicRow, start_from: Literal["latest"] | datetime, log_ends: Mapping[int, int], brokers: BrokerClient
-) -> dict[int, int]:
-    """Where the partitions begin of a topic that never was archived.
-
-    Partitions that are added later aren't asked about here: no record of theirs is older, so they begin with their log.
-    """
-    if start_from == "latest":
-        return dict(log_ends)
-    found = brokers.list_offsets(topic.topic, log_ends, int(start_from.timestamp() * 1000))
-    return {partition: min(offset, log_ends[partition]) for partition, offset in found.items()}

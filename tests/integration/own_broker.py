@@ -1,4 +1,4 @@
-"""A broker of a test's own beside the shared stack, to be restarted, and its logs cut, without disturbing anybody."""
+"""A broker of a test's own beside the shared stack, to be restarted, and its logs cut, undisturbed by others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from archiver.local import kafka, ports, process
 from archiver.local.part import Seat
 from archiver.local.process import ProcessMark
 from archiver.local.state import draw
-from tests.fault.soak.log_cut import cut_log
 from tests.stack import Stack
 
 _READY_WITHIN = 90.0
@@ -50,10 +49,9 @@ class OwnBroker:
         meanwhile()
         self.start()
 
-    def cut(self, topic: str, before: int) -> None:
-        """Lose partition 0 from an offset on, as an unclean election would."""
-        folder = self._seat.folder / "data" / f"{topic}-0"
-        self.restart(lambda: cut_log(folder, before))
+    def log_folder(self, topic: str, partition: int = 0) -> Path:
+        """Where it keeps a partition."""
+        return self._seat.folder / "data" / f"{topic}-{partition}"
 
 
 @contextmanager

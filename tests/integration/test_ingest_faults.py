@@ -82,6 +82,26 @@ def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 23))]
 
 
+@pytest.mark.parametrize("start_from", ["earliest", "latest"])
+def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, start_from: str) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {"start_from": start_from}})
+    assert run_well(config).records == 0
+    stack.produce(topic, *numbered(range(20)))
+    delete_before(stack, topic, 0, 15)
+    for _ in range(2):
+        ((_, error),) = run(config).topics[0].failures
+        assert isinstance(error, DataLoss)
+        assert error.context["lost"] == "[0, 15)"
+    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    assert report.succeeded, report
+    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
+        (0, 20, 15)
+    ]
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(15, 20)]
+    assert run_well(config).records == 0
+
+
 def delete_before(stack: Stack, topic: str, partition: int, offset: int) -> None:
     stack.admin.delete_records([TopicPartition(topic, partition, offset)])[TopicPartition(topic, partition)].result(30)
 

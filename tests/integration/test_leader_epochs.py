@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner
 
+from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.ingest.job import ArchiveJob
+from archiver.errors import ArchiverError, DataLoss, LogTruncated
+from archiver.ingest.fetch import PartitionFetcher
+from archiver.ingest.job import ArchiveJob, JobReport
+from tests.fault.soak.log_cut import cut_log
 from tests.inline_engine import InlineEngine
 from tests.integration.ingesting import numbered, places, read, run, run_well
 from tests.integration.own_broker import OwnBroker, own_broker
@@ -17,10 +27,46 @@ from tests.stack import Stack, unique
 pytestmark = pytest.mark.integration
 
 
+@dataclass(frozen=True)
+class Elected:
+    """Topics and their configurations, some archived, before a new leader was elected."""
+
+    broker: OwnBroker
+    topics: dict[str, str]
+    configs: dict[str, Path]
+
+    @property
+    def stack(self) -> Stack:
+        return self.broker.stack
+
+    def topic(self, story: str) -> tuple[Path, str]:
+        return self.configs[story], self.topics[story]
+
+
 @pytest.fixture(scope="module")
-def broker(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
-    with own_broker(stack, tmp_path_factory.mktemp("own-broker")) as running:
-        yield running
+def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elected]:
+    """One restart for all: what is in the logs before it, archived or not, and what the new leader lacks of it."""
+    with own_broker(stack, tmp_path_factory.mktemp("own-broker")) as broker:
+        own = broker.stack
+        topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter")}
+        configs = {story: own.config({topic: {}}) for story, topic in topics.items()}
+        writer = begun(own, topics["outlives"], range(10))
+        for story in ("regrown", "shorter"):
+            own.produce(topics[story], *({"value": b"%d" % number} for number in range(20)), batch_size=100)
+        own.produce(topics["covered"], *numbered(range(10)))
+        begun(own, topics["covered"], range(10, 15)).abort_transaction(60)
+        for story in ("regrown", "covered", "shorter"):
+            run_well(configs[story])
+
+        def cut() -> None:
+            for story, before in (("regrown", 12), ("covered", 10), ("shorter", 12)):
+                cut_log(broker.log_folder(topics[story]), before)
+
+        broker.restart(cut)
+        writer.commit_transaction(60)
+        own.produce(topics["regrown"], *({"value": b"other %d" % number} for number in range(30)))
+        own.produce(topics["covered"], *({"value": b"real %d" % number} for number in range(10)))
+        yield Elected(broker, topics, configs)
 
 
 def begun(stack: Stack, topic: str, numbers: range) -> Any:
@@ -34,16 +80,100 @@ def begun(stack: Stack, topic: str, numbers: range) -> Any:
     return producer
 
 
-def test_a_transaction_that_outlives_its_leader(broker: OwnBroker) -> None:
-    stack, topic = broker.stack, broker.stack.topic()
-    config = stack.config({topic: {}})
-    producer = begun(stack, topic, range(10))
-    broker.restart()
-    producer.commit_transaction(60)
+def offsets_of(stack: Stack, config: Path, topic: str) -> str:
+    return str(stack.catalog().load_table(load_config(config).topic(topic).table).properties["archiver.offsets"])
+
+
+def set_back(stack: Stack, config: Path, topic: str, *, offsets: str, epoch: int) -> None:
+    """Have table and registry say of the epochs what they said when only kept records counted."""
+    table = stack.catalog().load_table(load_config(config).topic(topic).table)
+    with table.transaction() as transaction:
+        transaction.set_properties({"archiver.offsets": offsets})
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("UPDATE files SET leader_epoch = %s", (epoch,))
+
+
+def accepting(config: Path) -> JobReport:
+    return ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+
+
+def error_of(report: JobReport) -> ArchiverError:
+    ((partition, error),) = report.topics[0].failures
+    assert partition == 0
+    assert isinstance(error, ArchiverError)
+    return error
+
+
+def problem_of(config: Path) -> dict[str, Any] | None:
+    done = CliRunner().invoke(app, ["status", "--json", "--config", str(config)])
+    (found,) = json.loads(done.stdout)["topics"]
+    problem: dict[str, Any] | None = found["partitions"][0]["problem"]
+    return problem
+
+
+def test_a_transaction_that_outlives_its_leader(elected: Elected) -> None:
+    stack, (config, topic) = elected.stack, elected.topic("outlives")
     assert run_well(config).records == 10
+    assert offsets_of(stack, config, topic) == '{"0":[11,2]}', "the marker's epoch counts"
     assert run_well(config).records == 0
+
+    set_back(stack, config, topic, offsets='{"0":[11,0]}', epoch=0)
+    assert problem_of(config) is None
     stack.produce(topic, *numbered(range(3)))
     assert run_well(config).records == 3
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(11, 14))]
-    offsets = stack.catalog().load_table(load_config(config).topic(topic).table).properties["archiver.offsets"]
-    assert offsets == '{"0":[14,2]}'
+    assert offsets_of(stack, config, topic) == '{"0":[14,2]}', "a table with an epoch too small heals"
+
+    set_back(stack, config, topic, offsets='{"0":[14,0]}', epoch=0)
+    stack.produce(topic, *numbered(range(5)))
+    place = TopicPartition(topic, 0, 17)
+    stack.admin.delete_records([place])[place].result(30)
+    error = error_of(run(config))
+    assert isinstance(error, DataLoss)
+    assert error.context["lost"] == "[14, 17)"
+    assert accepting(config).succeeded, "a gap is accepted, whatever the epochs said"
+    assert places(read(stack, config, topic))[-3:] == [(0, 13), (0, 17), (0, 18)]
+
+
+@pytest.mark.parametrize("how", [run, accepting])
+def test_a_log_written_anew_is_named_offset_by_offset(elected: Elected, how: Callable[[Path], JobReport]) -> None:
+    config, topic = elected.topic("regrown")
+    before = places(read(elected.stack, config, topic))
+    error = error_of(how(config))
+    assert isinstance(error, DataLoss)
+    assert error.context["differs"] == "other records than archived: [12, 20)"
+    assert error.context["diverging"] == "[12, 20)"
+    assert places(read(elected.stack, config, topic)) == before
+    found = problem_of(config)
+    assert found is not None
+    assert found["context"]["differs"] == error.context["differs"]
+
+
+@pytest.mark.parametrize("how", [run, accepting])
+def test_records_where_only_aborted_ones_were_covered_are_told(
+    elected: Elected, how: Callable[[Path], JobReport]
+) -> None:
+    error = error_of(how(elected.topic("covered")[0]))
+    assert isinstance(error, DataLoss)
+    assert error.context["differs"] == "in the log and not archived: [10, 16)"
+
+
+def test_a_log_that_is_shorter_now(elected: Elected) -> None:
+    error = error_of(run(elected.topic("shorter")[0]))
+    assert isinstance(error, DataLoss)
+    assert error.context["differs"] == "gone from the log: [12, 20)"
+
+
+def test_a_leader_tells_a_fetch_that_its_log_has_another_past(elected: Elected) -> None:
+    _, topic = elected.topic("regrown")
+    options = {"bootstrap.servers": elected.stack.bootstrap_servers}
+    with PartitionFetcher(options, topic, None, 0) as fetcher:
+        diverged = fetcher.fetch(20, last_epoch=0)
+        assert (diverged.epoch_end, diverged.data) == (12, b"")
+        same = fetcher.fetch(12, last_epoch=0)
+        assert same.epoch_end is None
+        assert same.data
+        with pytest.raises(LogTruncated, match=r"\[12, 20\)") as caught:
+            list(fetcher.batches(20, 30, last_epoch=0))
+        assert caught.value.retryable
+        assert sum(piece.records.num_rows for piece in fetcher.batches(0, 30, max_bytes=100, last_epoch=-1)) == 42

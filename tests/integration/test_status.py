@@ -99,6 +99,17 @@ def test_what_never_was_archived_is_all_behind(stack: Stack) -> None:
     assert stack.catalog().table_exists(f"kafka.{topic}") is False
 
 
+def test_what_latest_leaves_out_is_not_behind(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {"start_from": "latest"}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(30)))
+    assert as_json(config)[topic]["lag_records"] == 0, "nothing is decided yet, and nothing of it would be archived"
+    archive_once(config, topic, engine=InlineEngine())
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    partitions = as_json(config)[topic]["partitions"]
+    assert [(each["archived_to"], each["lag_records"]) for each in partitions] == [(None, 3), (None, 0)]
+
+
 def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})

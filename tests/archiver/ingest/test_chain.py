@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -40,6 +41,16 @@ def test_what_never_found_its_place_is_left_over() -> None:
     assert bounds(chain.leftover()) == [(10, 20)]
     assert chain.leftover() == ()
     assert chain.spans(20) == ((0, 20),)
+
+
+def test_epochs_never_fall_along_the_chain() -> None:
+    chain = Chain(0)
+    first, second, third = (
+        replace(span(0, start, start + 10), leader_epoch=epoch) for start, epoch in ((0, 5), (10, 2), (20, 7))
+    )
+    out = chain.push([second, third]) + chain.push([first])
+    assert [each.leader_epoch for each in out] == [5, 5, 7]
+    assert [each.leader_epoch for each in chain.push([replace(first, start_offset=30, end_offset=40)])] == [7]
 
 
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers())

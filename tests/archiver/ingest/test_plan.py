@@ -26,9 +26,43 @@ def test_a_partition_goes_on_where_it_stopped():
     )
 
 
-@pytest.mark.parametrize(("start", "expected"), [(None, (5, 90)), (30, (30, 90)), (2, (5, 90)), (90, None), (95, None)])
+@pytest.mark.parametrize(("start", "expected"), [(None, (5, 90)), (30, (30, 90)), (90, None), (95, None)])
 def test_a_new_partition_begins_where_the_configuration_says(start: int | None, expected: tuple[int, int] | None):
     assert span(PartitionView(partition=0, log_start=5, last_stable=90, start=start)) == expected
+
+
+def test_what_is_lost_before_a_first_record_is_archived_is_a_loss_too():
+    late = PartitionView(partition=0, log_start=5, last_stable=90, start=2)
+    with pytest.raises(DataLoss, match=r"deleted.*lost='\[2, 5\)'"):
+        plan_partition("orders", late)
+    plan = plan_topic("orders", [late], accept_gaps=True)
+    assert (plan.lost, plan.failed) == ({0: (2, 5)}, {})
+    assert [(each.start_offset, each.end_offset) for each in plan.ranges] == [(5, 90)]
+
+
+@pytest.mark.parametrize(
+    ("view", "lag"),
+    [
+        (PartitionView(partition=0, log_start=10, last_stable=90), 80),
+        (PartitionView(partition=0, log_start=10, last_stable=90, start=85), 5),
+        (PartitionView(partition=0, log_start=10, last_stable=90, start=5), 80),
+        (PartitionView(partition=0, log_start=10, last_stable=90, start=95), 0),
+        (PartitionView(partition=0, log_start=10, last_stable=90, start=20, known=known(88)), 2),
+        (PartitionView(partition=0, log_start=10, last_stable=90, known=known(5)), 80),
+    ],
+)
+def test_what_waits_is_what_will_be_archived(view: PartitionView, lag: int):
+    assert view.lag == lag
+
+
+def test_a_fetch_is_told_the_epoch_before_it_but_not_after_a_gap():
+    goes_on = PartitionView(partition=0, log_start=0, last_stable=90, known=known(40), last_epoch=4)
+    gone = PartitionView(partition=0, log_start=50, last_stable=90, known=known(40), last_epoch=4)
+    planned, skipped = (plan_partition("orders", each, accept_gap=True) for each in (goes_on, gone))
+    assert planned is not None
+    assert skipped is not None
+    assert (planned.leader_epoch, planned.last_epoch) == (3, 4)
+    assert (skipped.leader_epoch, skipped.last_epoch) == (3, -1)
 
 
 def test_nothing_new_is_no_task():

@@ -23,7 +23,7 @@ def state(data: bytes = b"", *, stable: int = 100, high: int = 100, aborted: tup
 
 
 def read(script: Script, start: int, end: int, *, patience: float = 0.2, **how: Any) -> list[DecodedBatches]:
-    def source(offset: int, *, peek: bool) -> Fetched:
+    def source(offset: int, *, peek: bool, last_epoch: int) -> Fetched:
         answer = script(offset, peek)
         return state(answer) if isinstance(answer, bytes) else answer
 
@@ -142,7 +142,7 @@ def test_corruption_names_the_place_and_comes_behind_what_is_whole() -> None:
     bad = bytearray(batch(5, 5))
     bad[-1] ^= 1
     pieces = read_range(
-        lambda offset, *, peek: state(batch(0, 5) if offset == 0 else bytes(bad)),
+        lambda offset, *, peek, last_epoch: state(batch(0, 5) if offset == 0 else bytes(bad)),
         start_offset=0,
         end_offset=10,
         cut_head=False,
@@ -183,7 +183,7 @@ def test_the_limits_split_a_piece_and_keep_its_transactions() -> None:
 def test_the_next_piece_is_fetched_while_this_one_is_used() -> None:
     second = threading.Event()
 
-    def source(offset: int, *, peek: bool) -> Fetched:
+    def source(offset: int, *, peek: bool, last_epoch: int) -> Fetched:
         if offset == 5:
             second.set()
         return state(batch(offset, 5))
@@ -198,7 +198,7 @@ def test_the_next_piece_is_fetched_while_this_one_is_used() -> None:
 
 def test_leaving_a_range_early_ends_its_thread() -> None:
     pieces = read_range(
-        lambda offset, *, peek: state(batch(0, 5) if offset == 0 else b""),
+        lambda offset, *, peek, last_epoch: state(batch(0, 5) if offset == 0 else b""),
         start_offset=0,
         end_offset=15,
         cut_head=False,

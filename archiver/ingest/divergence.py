@@ -1,0 +1,111 @@
+"""In what a log and the archive of it differ, over offsets that a leader says were written in another epoch.
+
+The end of an epoch alone proves nothing: markers and emptied batches carry epochs too, and compaction removes them.
+What counts is whether the same offsets hold the same records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.wire.columns import DecodedBatches, Int64Array
+from archiver.wire.record_digest import RecordDigest
+
+_NAMED: Final = 5
+
+
+class ArchivedRange(Protocol):
+    """Gives what is archived of a partition, in the columns of a replay and in the order of offsets."""
+
+    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        """The records from `start_offset` up to and without `end_offset`."""
+
+
+@dataclass(slots=True)
+class Differences:
+    """Offsets of records that only the archive holds, that only the log holds, and that differ."""
+
+    only_archived: list[int] = field(default_factory=list)
+    only_in_log: list[int] = field(default_factory=list)
+    other: list[int] = field(default_factory=list)
+
+    @property
+    def first(self) -> int | None:
+        """The least of them; None where there is no difference."""
+        return min((each[0] for each in (self.only_archived, self.only_in_log, self.other) if each), default=None)
+
+    @property
+    def text(self) -> str:
+        """All of them, in words."""
+        kinds = (
+            ("gone from the log", self.only_archived),
+            ("in the log and not archived", self.only_in_log),
+            ("other records than archived", self.other),
+        )
+        return "; ".join(f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets)
+
+
+def differences(
+    log: Iterable[DecodedBatches], archived: ArchivedRange, *, partition: int, start_offset: int, end_offset: int
+) -> Differences:
+    """Compare the log's pieces with what is archived, from `start_offset` up to and without `end_offset`."""
+    found = Differences()
+    at = start_offset
+    for piece in log:
+        until = min(piece.next_offset, end_offset)
+        if until > at:
+            _compare(piece.records, archived(at, until), found, partition=partition, start=at, end=until)
+            at = until
+    if at < end_offset:
+        found.only_archived += _offsets(archived(at, end_offset)).tolist()
+    return found
+
+
+def spans(offsets: list[int]) -> str:
+    """Ascending offsets as half-open spans, the first few of them."""
+    places = np.unique(np.asarray(offsets, np.int64))
+    breaks = np.flatnonzero(np.diff(places) > 1) + 1
+    parts = np.split(places, breaks)
+    named = ", ".join(f"[{part[0]}, {part[-1] + 1})" for part in parts[:_NAMED])
+    return named if len(parts) <= _NAMED else f"{named} and {len(parts) - _NAMED} more"
+
+
+def _compare(
+    log: pa.RecordBatch, archived: pa.RecordBatch, found: Differences, *, partition: int, start: int, end: int
+) -> None:
+    offsets = _offsets(log)
+    log = log.slice(*_part(offsets, start, end))
+    here, there = _offsets(log), _offsets(archived)
+    found.only_in_log += here[~np.isin(here, there)].tolist()
+    found.only_archived += there[~np.isin(there, here)].tolist()
+    both_here, both_there = np.flatnonzero(np.isin(here, there)), np.flatnonzero(np.isin(there, here))
+    if len(both_here) != len(both_there):  # an offset that is archived twice
+        found.other += there[both_there].tolist()
+        return
+    found.other += _differing(log.take(pa.array(both_here)), archived.take(pa.array(both_there)), partition)
+
+
+def _differing(log: pa.RecordBatch, archived: pa.RecordBatch, partition: int) -> list[int]:
+    """The offsets of records that aren't the same, of rows with the same offsets."""
+    if RecordDigest.of_fetched(log, partition=partition) == RecordDigest.of_seen(archived):
+        return []
+    if log.num_rows == 1:
+        return [log.column("offset")[0].as_py()]
+    middle = log.num_rows // 2
+    first = _differing(log.slice(0, middle), archived.slice(0, middle), partition)
+    return first + _differing(log.slice(middle), archived.slice(middle), partition)
+
+
+def _offsets(records: pa.RecordBatch) -> Int64Array:
+    offsets: Int64Array = records.column("offset").to_numpy(zero_copy_only=False)
+    return offsets
+
+
+def _part(offsets: Int64Array, start: int, end: int) -> tuple[int, int]:
+    first, last = np.searchsorted(offsets, (start, end))
+    return int(first), int(last - first)
