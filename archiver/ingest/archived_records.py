@@ -44,9 +44,10 @@ class ArchivedRecords:
         """All that is archived of the topic now. Raises CatalogUnreachable while only the registry can be asked."""
         staged = registry.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.require(topic)
+        objects = ObjectStore.of_table(table.iceberg)
         storage = TopicStorage(
-            deletes=DeleteFiles(table.io),
-            objects=ObjectStore.of(table.io.properties),
+            deletes=DeleteFiles(objects),
+            objects=objects,
             formats={ParquetFormat.extension: ParquetFormat()},
             mappings=KnownMappings(topic.topic, _RegistryMappings(registry, topic)),
         )
