@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pytest
 
+from catalog.leases import Leases
 from catalog.model import TopicRow
-from catalog.registry import Registry
 
 
 @pytest.fixture
 def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every archiver is granted every topic."""
 
-    @contextmanager
-    def lease(registry: Registry, topic: TopicRow) -> Iterator[bool]:
-        yield True
+    def take(leases: Leases, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
+        return ()
 
-    monkeypatch.setattr(Registry, "lease", lease)
+    monkeypatch.setattr(Leases, "take", take)

@@ -7,8 +7,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from archiver.ingest.stopping import stop_on_signals
 from archiver.upkeep.orphans import Orphans
 from archiver.upkeep.rebuild import Rebuild
 from archiver.upkeep.reconcile import reconcile
+from catalog.leases import Leases
 from catalog.model import TopicRow
-from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 from tests.fault.soak.jobs import Failure, Job, Verb
@@ -144,8 +144,7 @@ def _be_impatient() -> None:
 
 
 def _ignore_leases() -> None:
-    @contextmanager
-    def lease(registry: Registry, topic: TopicRow) -> Iterator[bool]:
-        yield True
+    def take(leases: Leases, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
+        return ()
 
-    Registry.lease = lease  # type: ignore[method-assign,assignment]
+    Leases.take = take  # type: ignore[method-assign]
