@@ -29,7 +29,7 @@ from catalog import (
 )
 from catalog.archive_table import ArchiveTable
 from catalog.claims import Claims, Standstill, claims
-from catalog.expected import Acceptance, Checked, ExpectedRange, GoneRows
+from catalog.holes import Acceptance, Checked, ExpectedRange, GoneRows
 from catalog.known_tables import KnownTable
 from catalog.leases import Leases
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange

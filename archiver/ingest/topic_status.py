@@ -22,7 +22,7 @@ from archiver.ingest.plan import PartitionView, check_continuity, furthest
 from archiver.ingest.starts import Starts
 from archiver.ingest.views import LogBounds, no_leaders
 from archiver.rows.standing import Standing, standing
-from catalog.expected import GoneRows, Hole
+from catalog.holes import GoneRows, Hole
 from catalog.missing import first_offsets
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.registry import Registry

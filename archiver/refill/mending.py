@@ -13,7 +13,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange, SegmentFormat
 from catalog.archive_table import ArchiveTable
 from catalog.digests import add_digests
-from catalog.expected import ExpectedRange, Hole
+from catalog.holes import ExpectedRange, Hole
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from schema_mapping.row import RowMapping

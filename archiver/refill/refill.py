@@ -24,7 +24,7 @@ from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived import find_archived
 from catalog.errors import CatalogUnreachable
-from catalog.expected import Acceptance, Hole
+from catalog.holes import Acceptance, Hole
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 

@@ -26,7 +26,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
 from catalog.commit import Unresolved
 from catalog.errors import CatalogUnreachable, RolledBack
-from catalog.expected import Acceptance, ExpectedRange, Hole
+from catalog.holes import Acceptance, ExpectedRange, Hole
 from catalog.lineage import check_lineage, set_back, uncovered
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.refill import PlannedAnew, Refill, Refilled

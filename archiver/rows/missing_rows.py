@@ -26,7 +26,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange
 from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
-from catalog.expected import Checked, ExpectedRange, Hole
+from catalog.holes import Checked, ExpectedRange, Hole
 from catalog.lineage import history, is_ours, joined, keeps_rows, only_adds, since, summary_of
 from catalog.model import TopicRow, file_name
 from catalog.offsets import decode_ranges

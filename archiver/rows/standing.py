@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from archiver.rows.missing_rows import find_holes, named
 from catalog.archive_table import ArchiveTable
 from catalog.errors import RolledBack, RowsRemoved, TableError
-from catalog.expected import Hole
+from catalog.holes import Hole
 from catalog.lineage import check_lineage, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
 from catalog.registry import Registry

@@ -19,7 +19,7 @@ from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
-from catalog.expected import Acceptance
+from catalog.holes import Acceptance
 from catalog.journal import (
     FORMAT,
     JournalContents,

@@ -21,7 +21,7 @@ def of_one_making(attempt: Any) -> Any:
     def clean(value: Any) -> Any:
         match value:
             case dict():
-                varying = ("snapshot-id", "timestamp-ms", "manifest-list", "last-updated-ms")
+                varying = ("snapshot-id", "timestamp-ms", "manifest-list", "last-updated-ms", "archiver.head")
                 return {key: clean(each) for key, each in value.items() if key not in varying}
             case list():
                 return [clean(each) for each in value]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from catalog.expected import Acceptance, Checked, GoneRows, Hole
+from catalog.holes import Acceptance, Checked, GoneRows, Hole
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.rewrite import Replacement, Rewrite

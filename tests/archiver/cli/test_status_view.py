@@ -12,7 +12,7 @@ from archiver.cli.status_view import age, status_json, status_view
 from archiver.errors import DataLoss
 from archiver.ingest.open_transactions import OpenTransaction
 from archiver.ingest.topic_status import PartitionStatus, TopicStatus, batch_time
-from catalog.expected import GoneRows, Hole
+from catalog.holes import GoneRows, Hole
 from catalog.model import FileState, StateCount
 from tests.record_batches import Record, build
 

@@ -13,7 +13,7 @@ import pytest
 from archiver.rows import missing_rows
 from archiver.rows.missing_rows import named, search
 from catalog.archive_table import ArchiveTable
-from catalog.expected import ExpectedRange
+from catalog.holes import ExpectedRange
 from tests.archiver.replay.lake import TOPIC, Lake
 
 RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))
