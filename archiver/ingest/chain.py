@@ -8,21 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
-from catalog.model import TranslatedRange
+from catalog.model import PartitionOffset, TranslatedRange
+
+
+class GoesOn(Protocol):
+    """Whether a leader has one epoch right before a place, and a later one as well; see `continuity.goes_on`."""
+
+    def __call__(self, place: PartitionOffset, later: int, /) -> bool:
+        """Whether both are of one log."""
 
 
 class Chain:
     """A partition's ranges in one run of the job. `next` is the offset that comes next.
 
-    Leader epochs never fall along the chain: a range that saw none has that of the one before, not the plan's.
+    Tasks read one after the other, and an unclean election in between gives the later one another log than the earlier
+    one had. So where the epoch changes from range to range, `goes_on` is asked; an epoch that falls may not go on. What
+    doesn't go on is forgotten with all that lies ahead, to be read anew, and `torn` is set until the next restart.
     """
 
-    __slots__ = ("_ahead", "_epoch", "next")
+    __slots__ = ("_ahead", "_epoch", "_goes_on", "_head", "next", "torn")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, goes_on: GoesOn) -> None:
         self.next = start
+        self.torn = False
+        self._goes_on = goes_on
         self._epoch = -1
+        self._head: int | None = start
         self._ahead: list[TranslatedRange] = []
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
@@ -32,16 +45,25 @@ class Chain:
         while self._ahead and self._ahead[0].start_offset <= self.next:
             one = self._ahead.pop(0)
             if one.start_offset == self.next:
+                if not self._continues(one):
+                    self._ahead, self.torn = [], True
+                    break
                 self.next = one.end_offset
                 self._epoch = max(self._epoch, one.leader_epoch)
                 one = replace(one, leader_epoch=self._epoch)
             ready.append(one)
         return tuple(ready)
 
-    def restart(self, start: int) -> tuple[TranslatedRange, ...]:
-        """Go on at `start`, where table and staged files end; gives what `push` would."""
-        self.next = start
-        return self.push(())
+    def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
+        """Go on at `start`, where table and staged files end, in this epoch; gives what `push` would.
+
+        What is read from there on is known to go on: the plan looked at it, and so does the first fetch.
+        """
+        self.next, self._epoch = start, max(self._epoch, epoch)
+        self._head, self.torn = None, False
+        ready = self.push(())
+        self._head, self.torn = start, False
+        return ready
 
     def spans(self, end: int) -> tuple[tuple[int, int], ...]:
         """What is missing up to `end`, as half-open spans in order."""
@@ -59,3 +81,13 @@ class Chain:
         """What still waits for a gap to be archived; it is forgotten here."""
         left, self._ahead = tuple(self._ahead), []
         return left
+
+    def _continues(self, one: TranslatedRange) -> bool:
+        """Whether the range was read from the log that has what comes before it.
+
+        Who has one record of an epoch has all before it; so in one epoch there is nothing to ask.
+        """
+        if one.start_offset == self._head or self._epoch in (-1, one.leader_epoch):
+            return True
+        place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)
+        return one.leader_epoch > self._epoch and self._goes_on(place, one.leader_epoch)

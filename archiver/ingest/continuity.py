@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.errors import SourceError
 from archiver.ingest.broker import EpochEnd
 from archiver.ingest.divergence import differences
 from archiver.ingest.plan import PartitionView
@@ -139,6 +140,19 @@ class Continuity:
     @cached_property
     def _archived(self) -> Archived:
         return self._open()
+
+
+def goes_on(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
+    """Whether the leader has what lies right before the place, in its epoch, and knows of the `later` epoch, too.
+
+    A leader of the past knows of none later than its own. False also where none answers now.
+    """
+    try:
+        ends = [epochs.end_of_epoch(topic, {partition: each}).get(partition) for each in (place.leader_epoch, later)]
+    except SourceError:
+        return False
+    before, after = ends
+    return before is not None and _agrees(before, place) and after is not None and after.leader_epoch >= later
 
 
 def _agrees(answer: EpochEnd, place: PartitionOffset) -> bool:

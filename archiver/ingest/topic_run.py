@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from archiver.config.model import TopicConfig
-from archiver.errors import NoProgress, SchemaRegistryError
+from archiver.errors import LogTruncated, NoProgress, SchemaRegistryError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.broker import BrokerClient
 from archiver.ingest.chain import Chain
+from archiver.ingest.continuity import goes_on
 from archiver.ingest.cutting import Backlog
 from archiver.ingest.density import LEAST_OFFSETS
 from archiver.ingest.lost_ranges import lost_ranges
@@ -168,6 +169,17 @@ class TopicRun:
             self._stage(chain.push(result.ranges))
             if chain.next > before:
                 self._account.moved(planned.partition)
+            if chain.torn:
+                self._account.judge(
+                    planned.partition,
+                    LogTruncated(
+                        "What was read after this offset can't be shown to be of the log that was read before it "
+                        "(an unclean leader election, or nobody answers). It is read again",
+                        topic=self.name,
+                        partition=planned.partition,
+                        offset=chain.next,
+                    ),
+                )
         if isinstance(result.error, SchemaRegistryError):
             self._unanswered.add(planned.partition)
         elif is_head:
@@ -213,8 +225,11 @@ class TopicRun:
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
         partition = planned.partition
-        chain = self._chains.setdefault(partition, Chain(planned.start_offset))
-        self._stage(chain.restart(planned.start_offset))
+        chain = self._chains.get(partition)
+        if chain is None:
+            chain = Chain(planned.start_offset, partial(goes_on, self._brokers, self.name, partition))
+            self._chains[partition] = chain
+        self._stage(chain.restart(planned.start_offset, epoch=planned.leader_epoch))
         spans = chain.spans(min(planned.end_offset, self._until[partition]))
         if not spans:
             return None
