@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from archiver.errors import SourceError
 from archiver.ingest.broker import EpochEnd
-from archiver.ingest.divergence import differences
+from archiver.ingest.divergence import AT_ONCE, differences
 from archiver.ingest.plan import PartitionView
 from archiver.wire.columns import DecodedBatches
 from catalog.model import PartitionOffset
@@ -129,7 +129,7 @@ class Continuity:
         step, at = _FIRST_STEP, end
         while at > start:
             until, at = at, max(start, at - step)
-            step *= 8
+            step = min(step * 8, AT_ONCE)
             found = self._archived.read(partition, at, until)
             found = found.filter(pc.less_equal(found.column("leader_epoch"), epoch))
             if found.num_rows:

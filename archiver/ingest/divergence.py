@@ -6,7 +6,7 @@ What counts is whether the same offsets hold the same records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -16,6 +16,10 @@ import pyarrow as pa
 from archiver.wire.columns import DecodedBatches, Int64Array
 from archiver.wire.record_digest import RecordDigest
 
+AT_ONCE: Final = 1 << 16
+"""So many offsets of an archive are read at a time: where a leader lost whole epochs, all of it may be in doubt."""
+ENOUGH: Final = 100_000
+"""Differences that are looked for: the partition stops in any case."""
 _NAMED: Final = 5
 
 
@@ -28,11 +32,19 @@ class ArchivedRange(Protocol):
 
 @dataclass(slots=True)
 class Differences:
-    """Offsets of records that only the archive holds, that only the log holds, and that differ."""
+    """Offsets of records that only the archive holds, that only the log holds, and that differ.
+
+    `until` is set where so many were found that the offsets from there on weren't compared.
+    """
 
     only_archived: list[int] = field(default_factory=list)
     only_in_log: list[int] = field(default_factory=list)
     other: list[int] = field(default_factory=list)
+    until: int | None = None
+
+    def is_enough(self) -> bool:
+        """Whether more needn't be found."""
+        return len(self.only_archived) + len(self.only_in_log) + len(self.other) >= ENOUGH
 
     @property
     def first(self) -> int | None:
@@ -47,7 +59,8 @@ class Differences:
             ("in the log and not archived", self.only_in_log),
             ("other records than archived", self.other),
         )
-        return "; ".join(f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets)
+        found = [f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets]
+        return "; ".join(found if self.until is None else [*found, f"not compared from {self.until} on"])
 
 
 def differences(
@@ -57,12 +70,18 @@ def differences(
     found = Differences()
     at = start_offset
     for piece in log:
-        until = min(piece.next_offset, end_offset)
-        if until > at:
-            _compare(piece.records, archived(at, until), found, partition=partition, start=at, end=until)
-            at = until
-    if at < end_offset:
-        found.only_archived += _offsets(archived(at, end_offset)).tolist()
+        for start, end in _parts(at, min(piece.next_offset, end_offset)):
+            _compare(piece.records, archived(start, end), found, partition=partition, start=start, end=end)
+            at = end
+            if found.is_enough():
+                break
+        if found.is_enough():
+            break
+    for start, end in _parts(at, end_offset):
+        if found.is_enough():
+            found.until = start
+            break
+        found.only_archived += _offsets(archived(start, end)).tolist()
     return found
 
 
@@ -73,6 +92,10 @@ def spans(offsets: list[int]) -> str:
     parts = np.split(places, breaks)
     named = ", ".join(f"[{part[0]}, {part[-1] + 1})" for part in parts[:_NAMED])
     return named if len(parts) <= _NAMED else f"{named} and {len(parts) - _NAMED} more"
+
+
+def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
+    return ((at, min(at + AT_ONCE, end)) for at in range(start, end, AT_ONCE))
 
 
 def _compare(

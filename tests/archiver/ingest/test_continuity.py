@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from archiver.errors import DataLoss
+from archiver.ingest import divergence
+from archiver.ingest.broker import EpochEnd
 from archiver.ingest.continuity import Continuity
-from archiver.ingest.divergence import spans
+from archiver.ingest.divergence import AT_ONCE, spans
 from archiver.ingest.plan import PartitionView, check_continuity
 from catalog.model import PartitionOffset
 from tests.archiver.ingest.histories import ArchivedLog, History
@@ -29,6 +33,7 @@ def judge(
     proven: dict[int, PartitionOffset] | None = None,
     *,
     first: int = 0,
+    answer: EpochEnd | None = None,
 ) -> PartitionView:
     continuity = Continuity(
         "orders",
@@ -39,7 +44,9 @@ def judge(
         proven={} if proven is None else proven,
     )
     view = PartitionView(partition=0, log_start=0, last_stable=log.end, known=known)
-    return continuity.judged(view, log.end_of(known.leader_epoch) if known.leader_epoch >= 0 else None)
+    if answer is None and known.leader_epoch >= 0:
+        answer = log.end_of(known.leader_epoch)
+    return continuity.judged(view, answer)
 
 
 def loss(view: PartitionView) -> str | None:
@@ -208,3 +215,38 @@ def test_only_records_decide(before: list[tuple[str, int]], after: list[tuple[st
             answer = log.end_of(view.last_epoch)
             assert answer is not None
             assert (answer.leader_epoch, answer.end_offset >= known.next_offset) == (view.last_epoch, True)
+
+
+@dataclass
+class MeasuredLog(ArchivedLog):
+    """An archive that notes how many offsets are asked for at once."""
+
+    widest: int = 0
+
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        self.widest = max(self.widest, end_offset - start_offset)
+        return super().read(partition, start_offset, end_offset)
+
+
+def test_memory_does_not_grow_with_what_is_in_doubt() -> None:
+    log = History()
+    log.append(records=1)
+    far = 20 * AT_ONCE
+    archived = MeasuredLog(log.records() | {far - 1: (1, 5)})
+    view = judge(
+        log, archived, PartitionOffset(next_offset=far, leader_epoch=5), answer=EpochEnd(leader_epoch=0, end_offset=1)
+    )
+    assert archived.widest <= AT_ONCE
+    assert loss(view) == f"gone from the log: [{far - 1}, {far})"
+
+
+def test_a_log_that_lost_nearly_all_is_told_without_naming_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "AT_ONCE", 4)
+    monkeypatch.setattr(divergence, "ENOUGH", 6)
+    log = History()
+    log.append(records=1)
+    archived = ArchivedLog(log.records() | {offset: (offset, 5) for offset in range(1, 100)})
+    view = judge(
+        log, archived, PartitionOffset(next_offset=100, leader_epoch=5), answer=EpochEnd(leader_epoch=0, end_offset=1)
+    )
+    assert loss(view) == "gone from the log: [1, 9); not compared from 9 on"
