@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import cast
 
 from pyiceberg.avro.file import AvroFile
+from pyiceberg.exceptions import ResolveError
 from pyiceberg.io import FileIO, InputFile
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -24,7 +25,8 @@ from pyiceberg.manifest import (
 from archiver.errors import StorageError
 from archiver.storage.failures import classified
 
-_UNREADABLE = (OSError, ValueError, EOFError, zlib.error)
+_UNREADABLE = (OSError, ValueError, EOFError, zlib.error, LookupError, TypeError, SystemError, ResolveError)
+"""What reading raises; the last four where pyiceberg's decoder meets damaged bytes."""
 
 
 def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:

@@ -10,6 +10,7 @@ from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from archiver.errors import StorageError
+from archiver.rows.manifests import live_entries
 from archiver.rows.table_files import ManifestReader
 from archiver.upkeep.references import References
 from tests.archiver.rows.listed_table import ListedTable, data_file
@@ -88,6 +89,23 @@ def cut_short(listed: ListedTable, request: pytest.FixtureRequest) -> Path:
 def test_a_manifest_that_was_cut_short_is_an_error(listed: ListedTable, cut_short: Path) -> None:
     with pytest.raises(StorageError, match=cut_short.name):
         ManifestReader().files(listed.table())
+
+
+def test_a_damaged_manifest_is_an_error_of_its_table_alone(tmp_path: Path) -> None:
+    """Whatever else escaped would end the run of all topics."""
+    listed = ListedTable(tmp_path)
+    manifest = listed.add([data_file("file:///data/1", [1])])
+    whole, told, unknown = manifest.read_bytes(), 0, list[str]()
+    for place in range(0, len(whole), 31):
+        manifest.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            list(live_entries(listed.io, listed.manifests[0]))
+        except StorageError:
+            told += 1
+        except Exception as error:  # noqa: BLE001 - none may come
+            unknown.append(repr(error))
+    assert told
+    assert not unknown
 
 
 def test_what_a_manifest_that_was_cut_short_refers_to_is_unknown(listed: ListedTable, cut_short: Path) -> None:
