@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import cast
 
@@ -21,6 +21,7 @@ from pyiceberg.manifest import (
     ManifestFile,
     read_manifest_list,
 )
+from pyiceberg.table.snapshots import Snapshot
 
 from archiver.errors import StorageError
 from archiver.storage.failures import classified
@@ -29,12 +30,28 @@ _UNREADABLE = (OSError, ValueError, EOFError, zlib.error, LookupError, TypeError
 """What reading raises; the last four where pyiceberg's decoder meets damaged bytes."""
 
 
+_SYNC = 16
+
+
 def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
-    """Read a snapshot's list of manifests; raises the leaves of StorageError."""
+    """Read a snapshot's list of manifests; raises the leaves of StorageError, also where the list was cut short."""
     try:
-        return list(read_manifest_list(io.new_input(path)))
+        with io.new_input(path).open() as stream:
+            content = stream.read()
+        found = list(read_manifest_list(cast("InputFile", _Held(content))))
     except _UNREADABLE as error:
         raise classified(error, verb="read", path=path) from error
+    # Each block of an Avro file, and its header, ends with the same 16 bytes; the decoder takes any end for the last.
+    if found and content.find(content[-_SYNC:]) == len(content) - _SYNC:
+        raise _list_cut_short(path)
+    return found
+
+
+def check_listed(manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
+    """Raise StorageError where a list names no manifest, though its snapshot says that the table has files."""
+    summary = snapshot.summary.additional_properties if snapshot.summary else {}
+    if not manifests and summary.get("total-data-files", "0") not in {"", "0"}:
+        raise _list_cut_short(snapshot.manifest_list, data_files=summary["total-data-files"])
 
 
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
@@ -79,6 +96,15 @@ def _whole(io: FileIO, manifest: ManifestFile) -> InputFile:
     if len(content) < manifest.manifest_length:
         raise _cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
     return cast("InputFile", _Held(content))
+
+
+def _list_cut_short(path: str, **found: str) -> StorageError:
+    return StorageError(
+        "a manifest list was cut short, so files would be missed in silence; restore it from a backup or the store's "
+        "versions; setting the table back to a snapshot before it takes records away",
+        file=path,
+        **found,
+    )
 
 
 def _cut_short(manifest: ManifestFile, **found: int) -> StorageError:

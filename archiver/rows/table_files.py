@@ -25,7 +25,7 @@ from pyiceberg.table import Table
 from archiver.errors import StorageError
 from archiver.rows import file_columns as columns
 from archiver.rows.delete_index import DeleteIndex, without_metrics
-from archiver.rows.manifests import live_entries, manifests_of
+from archiver.rows.manifests import check_listed, live_entries, manifests_of
 from archiver.rows.plan_cache import PlanCache
 
 READERS = 8
@@ -159,7 +159,9 @@ class ManifestReader:
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
         if self._last is None or self._last[0] != snapshot.manifest_list:
-            self._last = snapshot.manifest_list, self._planned(table, manifests_of(table.io, snapshot.manifest_list))
+            manifests = manifests_of(table.io, snapshot.manifest_list)
+            check_listed(manifests, snapshot)
+            self._last = snapshot.manifest_list, self._planned(table, manifests)
         return self._last[1]
 
     def _planned(self, table: Table, manifests: Iterable[ManifestFile]) -> TableFiles:

@@ -84,7 +84,14 @@ class ListedTable:
         path = (self.folder / f"snap-{uuid4()}.avro").as_uri()
         with write_manifest_list(2, self.io.new_output(path), 1, None, 99, "deflate") as writer:
             writer.add_manifests(self.manifests)
-        snapshot = {"snapshot-id": 1, "timestamp-ms": 1, "sequence-number": 99, "manifest-list": path}
+        summary = {"operation": "append", "total-data-files": str(len(self.manifests))}
+        snapshot = {
+            "snapshot-id": 1,
+            "timestamp-ms": 1,
+            "sequence-number": 99,
+            "manifest-list": path,
+            "summary": summary,
+        }
         metadata = TableMetadataV2.model_validate(
             {
                 "format-version": 2,

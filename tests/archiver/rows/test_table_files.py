@@ -91,6 +91,20 @@ def test_a_manifest_that_was_cut_short_is_an_error(listed: ListedTable, cut_shor
         ManifestReader().files(listed.table())
 
 
+def test_a_manifest_list_that_was_cut_short_is_an_error_wherever_it_was_cut(listed: ListedTable) -> None:
+    table = listed.table()
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    path = Path(snapshot.manifest_list.removeprefix("file://"))
+    whole = path.read_bytes()
+    for end in range(0, len(whole), 7):
+        path.write_bytes(whole[:end])
+        with pytest.raises(StorageError, match=path.name):
+            ManifestReader().files(table)
+    path.write_bytes(whole)
+    assert len(ManifestReader().files(table)) == 150
+
+
 def test_a_damaged_manifest_is_an_error_of_its_table_alone(tmp_path: Path) -> None:
     """Whatever else escaped would end the run of all topics."""
     listed = ListedTable(tmp_path)
