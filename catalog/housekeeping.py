@@ -41,13 +41,22 @@ def _delete_lists(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) ->
 
 
 def _unreachable(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
-    """Manifests that merging appends replaced; none where there are branches, and orphan removal has to look."""
+    """Manifests that merging appends replaced; none where there are branches, and orphan removal has to look.
+
+    Nor where something older stayed: what went may have been set back, and later snapshots stand on what it stood on.
+    """
     if not is_one_line(after) or not after.snapshots:
         return []
-    oldest = min(after.snapshots, key=lambda one: one.sequence_number or 0)
+    oldest = min(after.snapshots, key=_sequence)
+    if _sequence(oldest) < max(map(_sequence, gone)):
+        return []
     kept = {manifest.manifest_path for manifest in oldest.manifests(io)}
     before = {manifest.manifest_path for one in gone for manifest in one.manifests(io)}
     return sorted(before - kept)
+
+
+def _sequence(snapshot: Snapshot) -> int:
+    return snapshot.sequence_number or 0
 
 
 def _now_ms() -> int:

@@ -110,6 +110,20 @@ def test_lists_of_expired_snapshots_go_and_the_table_is_whole(catalog: MemoryCat
     assert len(catalog.paths()) == 32
 
 
+def test_what_was_set_back_goes_without_what_it_stood_on(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 6)
+    third = catalog.metadata.snapshots[2].snapshot_id
+    catalog.change(
+        SetSnapshotRefUpdate.model_validate({"ref-name": "kept", "type": "tag", "snapshot-id": third}),
+        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": third}),
+    )
+    commit(catalog, 6, 10)
+    paths = catalog.paths()
+    assert tidy(catalog, replace(FEW, keep=4)) == 3
+    assert len(catalog.metadata.snapshots) == 3 + 4
+    assert catalog.paths() == paths
+
+
 def test_it_waits_until_it_is_worth_a_commit(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 8)
     assert tidy(catalog, replace(FEW, batch=4)) == 0
