@@ -65,7 +65,7 @@ class RowCopier:
                 if not writer.rows:
                     return CopiedRows(rows=found[0], digest=found[1].text, file=None)
                 info = writer.close(
-                    origin=self._origin(reader, wanted),
+                    origin=self._origin(reader, wanted) if writer.rows == found[0] else None,
                     path=path,
                     partition_value=source.partition_value,
                     digest=taken.text,
@@ -120,10 +120,15 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
+        """The offsets of which the copy has all that the source has. A copy without some rows names none.
+
+        Else it would be taken for the whole range where a registry is made again.
+        """
         origin = reader.metadata.origin
         if origin is None:
             return None
-        return replace(origin, start_offset=wanted.start_offset, end_offset=wanted.end_offset)
+        start = max(origin.start_offset, wanted.start_offset)
+        return replace(origin, start_offset=start, end_offset=min(origin.end_offset, wanted.end_offset))
 
 
 @dataclass(frozen=True, slots=True)

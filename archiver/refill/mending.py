@@ -63,10 +63,13 @@ class Mender:
         return cls(live=TableRows(table), expected=expected, copier=copier)
 
     def from_file(self, hole: Hole, file: DataFileInfo) -> Mending:
-        """The range's own file, or a copy of those of its rows that the table doesn't have."""
+        """The range's own file, or a copy of those of its rows that the table doesn't have.
+
+        A file that the table has, with all rows of it deleted, is copied too: no path comes twice.
+        """
         whole = self._whole(hole)
         there = self.live.offsets(whole)
-        if not len(there):
+        if not len(there) and not self.live.has_file(file.path):
             return Mending(hole=hole, rows=file.rows, files=(file,))
         copied = self.copier.copy(file, whole, without=there)
         return _made(hole, (copied.file,))

@@ -110,6 +110,10 @@ class TableRows:
         file = self._files.get(file_name(one.path))
         return file is not None and not file.has_deletes and file.rows >= one.rows
 
+    def has_file(self, path: str) -> bool:
+        """Whether the file is in the table, whatever was deleted of it."""
+        return file_name(path) in self._files
+
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
         """Rows in files that are no whole range's own; None where rows of them were deleted."""
         whole = {file_name(each.path) for each in expected} - {file_name(each.path) for each in suspects}

@@ -243,6 +243,20 @@ def test_a_registry_made_again_tells_of_nothing_that_is_not_missing(
     whole_again(stack, fresh, topic)
 
 
+def test_a_copy_of_some_rows_is_no_range_to_a_registry_made_again(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    delete_rows(stack, config, topic, 1, range(13, 16))
+    assert refill(config, topic).rows(Fate.FROM_FILE) == 3
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert not status(fresh, topic, exit_code=0)["holes"]
+    delete_rows(stack, fresh, topic, 1, [18])
+    found = status(fresh, topic, exit_code=1)
+    assert [(each["partition"], each["rows"]) for each in found["holes"]] == [(1, 1)]
+
+
 def test_what_was_committed_and_set_back_before_it_was_confirmed(
     stack: Stack, archived: tuple[Path, str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
