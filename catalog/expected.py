@@ -6,13 +6,13 @@ connection inside a transaction; calling one again is safe.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from psycopg.types.json import Jsonb
 
 from catalog import files, topics
 from catalog.holes import Acceptance, Checked, ExpectedRange, GoneRows
-from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.model import TopicRow, TranslatedRange
 from catalog.postgres import Connection
 
 _KEY = "checked"
@@ -40,18 +40,6 @@ def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ..
         )
         for range_id, partition, start, end, path, rows, file_rows, digest in found
     )
-
-
-def committed_ends(connection: Connection, topic: TopicRow, partitions: Collection[int]) -> dict[int, PartitionOffset]:
-    """How far committed ranges of these partitions reach; those that have none are left out."""
-    found = connection.execute(
-        "SELECT wanted, last.end_offset, last.leader_epoch FROM unnest(%s::integer[]) AS wanted, LATERAL ("
-        "  SELECT end_offset, leader_epoch FROM files WHERE topic_id = %s AND partition = wanted"
-        "  AND state IN ('uploaded', 'committed') AND state = 'committed'"  # the index is over both
-        "  ORDER BY start_offset DESC LIMIT 1) AS last",
-        (sorted(partitions), topic.id),
-    )
-    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
 
 
 def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
@@ -90,6 +78,13 @@ def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> Non
         " ON CONFLICT (topic_id, key, name) DO UPDATE"
         " SET value = excluded.value, deleted = false, updated = now()",
         (topic.id, _KEY, _NAME, Jsonb(found.to_json())),
+    )
+
+
+def forget_checked(connection: Connection, topic: TopicRow) -> None:
+    """Have the next look search the whole table: ranges are known to be in it that looks before knew nothing of."""
+    connection.execute(
+        "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
     )
 
 
@@ -136,6 +131,4 @@ def record_refill(
                 each.left + each.erased + each.lost,
             ),
         )
-    connection.execute(
-        "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
-    )
+    forget_checked(connection, topic)

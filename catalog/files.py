@@ -42,13 +42,14 @@ def stage(
     """Accept the ranges that start where their partition ends, in order; keep the others as rejected.
 
     A partition's end is the furthest of its accepted ranges and of `table_offsets`. Where neither knows the partition,
-    any start is accepted: it is the partition's first.
+    it begins with its first missing range; where it has none, any start is accepted.
     """
     topics.lock(connection, topic)
     known = _states(connection, [one.id for one in ranges])
     ends = _accepted_ends(connection, topic, sorted({one.partition for one in ranges}))
     for partition, reached in table_offsets.items():
         ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+    ends = _first_missing(connection, topic) | ends
     accepted: list[TranslatedRange] = []
     rejected: list[TranslatedRange] = []
     rows: list[dict[str, Any]] = []
@@ -80,6 +81,11 @@ def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionO
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
     """How far accepted ranges reach, committed or waiting, by partition."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed')")
+
+
+def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far committed ranges reach, by partition."""
+    return _ends(connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'")  # the index has both
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
@@ -247,6 +253,13 @@ def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | 
 def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:
     found = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
     return {range_id: FileState(state) for range_id, state in found}
+
+
+def _first_missing(connection: Connection, topic: TopicRow) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT partition, min(start_offset) FROM files WHERE topic_id = %s AND missing GROUP BY partition", (topic.id,)
+    )
+    return dict(found.fetchall())
 
 
 def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, int]:

@@ -15,12 +15,19 @@ from catalog.postgres import Connection
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject ranges that wait for a commit until their objects are back."""
+    """Reject ranges that wait for a commit until their objects are back.
+
+    With them goes what was staged after them since they were looked at: alone it could never be committed, or, in a
+    partition that the table doesn't know, would be taken for its beginning.
+    """
     topics.lock(connection, topic)
     connection.execute(
-        "UPDATE files SET state = 'rejected', missing = true, reason = %s"
-        " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
-        (reason, topic.id, list(range_ids)),
+        "UPDATE files SET state = 'rejected', missing = true, reason = %s FROM ("
+        "  SELECT partition, min(start_offset) AS start_offset FROM files"
+        "  WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded' GROUP BY partition) AS first"
+        " WHERE topic_id = %s AND state = 'uploaded'"
+        " AND files.partition = first.partition AND files.start_offset >= first.start_offset",
+        (reason, topic.id, list(range_ids), topic.id),
     )
 
 

@@ -228,6 +228,8 @@ class Registry:
         """Confirm what landed and reject what was refused, together."""
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
+            if settled.landed:
+                expected.forget_checked(connection, topic)
 
     def remember_table(self, topic: TopicRow, known: KnownTable) -> None:
         """Keep the topic's table as it was just loaded."""
@@ -328,10 +330,10 @@ class Registry:
         with self._postgres.transaction() as connection:
             return tuple(files.load(connection, topic, each) for each in range_ids)
 
-    def committed_ends(self, topic: TopicRow, partitions: Collection[int]) -> dict[int, PartitionOffset]:
-        """How far committed ranges of these partitions reach; a table loaded after this call is no less far."""
+    def committed_ends(self, topic: TopicRow) -> dict[int, PartitionOffset]:
+        """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
         with self._postgres.transaction() as connection:
-            return expected.committed_ends(connection, topic, partitions)
+            return files.committed_ends(connection, topic)
 
     def committed_spans(self, topic: TopicRow, starts: Mapping[int, int]) -> dict[int, tuple[tuple[int, int], ...]]:
         """The offsets that committed or waiting ranges cover, by partition, from these starts on."""
@@ -380,7 +382,10 @@ class Registry:
         """Add what is missing of a topic whose table has this UUID; RegistryBehind where the registry knows another."""
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)
-            return restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
+            restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
+            if restored.ranges:
+                expected.forget_checked(connection, topic)
+            return restored
 
     def counts(self, topic: TopicRow) -> dict[FileState, StateCount]:
         """Ranges, rows and bytes by state; every state is there."""

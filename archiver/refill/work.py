@@ -95,8 +95,7 @@ class RefillWork:
         """What is missing of the table as it is now."""
         registry, topic = self.registry, self.topic
         expected = registry.expected(topic)
-        partitions = {*self.table.offsets, *(each.partition for each in expected)}
-        ends = registry.committed_ends(topic, partitions)
+        ends = registry.committed_ends(topic)
         table = self.catalog.require(topic)
         offsets = furthest(table.offsets, ends)
         is_back = offsets != table.offsets

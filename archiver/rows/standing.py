@@ -40,7 +40,7 @@ def standing(
     table = known or load()
     if table is None:
         return Standing()
-    ends = registry.committed_ends(topic, table.offsets)
+    ends = registry.committed_ends(topic)
     if _is_less(table, ends):
         table = load() or table  # it may have moved on since it was loaded
     is_back = _is_less(table, ends)
@@ -59,7 +59,9 @@ def standing(
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
     """Whether a table's offsets are less than what was committed to it: its whole metadata was set back."""
     offsets = table.offsets
-    return any(offsets[partition].next_offset < end.next_offset for partition, end in ends.items())
+    return any(
+        partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()
+    )
 
 
 def _removed(table: ArchiveTable, holes: tuple[Hole, ...]) -> RowsRemoved:

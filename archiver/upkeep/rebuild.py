@@ -139,10 +139,15 @@ class Rebuild:
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
         starts: dict[int, set[int]] = defaultdict(set)
-        for known in (registry.starts(table.topic), self._starts, *(each.starts for each in journal.starts)):
+        for known in (registry.starts(table.topic), *(each.starts for each in journal.starts)):
             for partition, start in known.items():
                 if partition not in reached:
                     starts[partition].add(start)
+        # A log that was cut since then has lost what was to come next: where it begins now says nothing.
+        registry.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        for partition, start in self._starts.items():
+            if partition not in reached:
+                starts[partition].add(start)
         registry.starts(table.topic, {partition: max(found) for partition, found in starts.items()})
         return Ends(reached=reached, starts=starts)
 

@@ -198,6 +198,21 @@ class TestFence:
         assert registry.staged_ends(orders) == {}
         assert registry.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE).rejected == ()
 
+    def test_what_was_staged_after_missing_files_waits_with_them(self, registry: Registry, orders: TopicRow):
+        first, rivals, late = span(0, 0, 10), span(0, 10, 20), span(0, 20, 30)
+        registry.stage(orders, [first], table_offsets=NOWHERE)
+        registry.stage(orders, [rivals], table_offsets=NOWHERE)
+        registry.reject_missing(orders, [first.id], reason="its file is gone")
+        assert registry.pending(orders) == ()
+        assert registry.stage(orders, [late], table_offsets=NOWHERE).rejected == (late,)
+        assert registry.take_up(orders, {first.id, rivals.id}, table_offsets=NOWHERE) == (first, rivals)
+
+    def test_a_partition_begins_with_its_missing_files(self, registry: Registry, orders: TopicRow):
+        first, again = span(0, 5, 10), span(0, 5, 12)
+        registry.stage(orders, [first], table_offsets=NOWHERE)
+        registry.reject_missing(orders, [first.id], reason="its file is gone")
+        assert registry.stage(orders, [again], table_offsets=NOWHERE).rejected == ()
+
     def test_fates_are_recorded_together(self, registry: Registry, orders: TopicRow):
         landed, expired, refused, waiting = span(0, 0, 10), span(1, 0, 10), span(2, 0, 10), span(3, 0, 10)
         registry.stage(orders, [landed, expired, refused, waiting], table_offsets=NOWHERE)

@@ -12,6 +12,7 @@ from catalog.holes import Acceptance, Checked, GoneRows, Hole
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.rewrite import Replacement, Rewrite
+from catalog.settle import Landed, Settled
 from tests.catalog.memory import file, span
 from tests.stack import Stack
 
@@ -46,7 +47,7 @@ def test_committed_files_are_expected_with_all_their_rows(
 ) -> None:
     registry.stage(orders, (span(0, 30, 40),), table_offsets={})
     assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
-    assert registry.committed_ends(orders, (0, 1)) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
+    assert registry.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
 
 
 def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(
@@ -98,3 +99,26 @@ def test_what_a_look_found_is_remembered_until_a_refill(
         assert registry.checked(orders) == found
     registry.record_refill(orders, replaced={}, accepted=(), commit_id="B")
     assert registry.checked(orders) is None
+
+
+def test_a_look_says_nothing_of_ranges_that_were_found_to_be_there_since(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    late = span(0, 30, 40)
+    registry.stage(orders, (late,), table_offsets={})
+    registry.note_checked(orders, Checked(snapshot_id=7))
+    registry.record(orders, Settled(landed=(), refused=(), waiting=(late,)))
+    assert registry.checked(orders) == Checked(snapshot_id=7)
+    registry.record(orders, Settled(landed=(Landed(range=late, commit_id="B"),), refused=(), waiting=()))
+    assert registry.checked(orders) is None
+
+
+def test_ends_of_all_partitions_are_known(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    registry.stage(
+        orders, (span(0, 30, 40), span(5, 0, 10), others := span(7, 3, 5, with_file=False)), table_offsets={}
+    )
+    registry.confirm(orders, [others.id], commit_id="B")
+    ends = {partition: end.next_offset for partition, end in registry.committed_ends(orders).items()}
+    assert ends == {0: 30, 7: 5}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, DataLoss
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
@@ -95,6 +95,18 @@ def test_the_journal_or_an_operator_knows_where_a_partition_begins(
     assert (journaled.staged, journaled.left) == (2, ())
     run_well(fresh)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(3, 10)]
+
+
+def test_a_log_that_was_cut_since_is_told_by_the_journal(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic, paths = staged(stack, monkeypatch)
+    for path in paths:
+        ObjectStore.of(load_config(config).catalog).delete(path)
+    fresh = without_registry(stack, config, with_journal=True)
+    assert rebuild(fresh, topic).staged == 0
+    stack.admin.delete_records([TopicPartition(topic, 0, 5)])[TopicPartition(topic, 0)].result(30)
+    (report,) = run(fresh).topics
+    ((_, error),) = report.failures
+    assert isinstance(error, DataLoss), report
 
 
 def test_files_of_a_topic_that_was_deleted_do_not_count(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
