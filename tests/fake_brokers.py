@@ -131,8 +131,8 @@ class FakeCluster:
         )
 
 
-def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: int = 0) -> Any:
-    """An answer to a Fetch of one partition."""
+def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: int = 0, replica: int = -1) -> Any:
+    """An answer to a Fetch of one partition; with `replica`, of a leader that has its readers ask that broker."""
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData(
         partition_index=0,
@@ -141,7 +141,7 @@ def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: 
         last_stable_offset=end,
         log_start_offset=0,
         aborted_transactions=[],
-        preferred_read_replica=-1,
+        preferred_read_replica=replica,
         records=records,
     )
     return FetchResponse(

@@ -23,6 +23,7 @@ __all__ = ["Fetched", "PartitionFetcher"]
 
 _CONSUMER: Final = -1
 _NO_SESSION: Final = -1
+_NO_REPLICA: Final = -1
 _UNKNOWN: Final = -1
 _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
@@ -134,18 +135,41 @@ class PartitionFetcher:
                 return self._fetch(offset, max_bytes, isolation_level, _UNKNOWN)  # a leader without a history
             raise kafka.OffsetNotAvailableError
         leaders.check(self._topic, answer.error_code)
-        diverging = answer.diverging_epoch
+        diverging, held = answer.diverging_epoch, answer
+        if not answer.records and answer.preferred_read_replica not in {None, _NO_REPLICA, node}:
+            replica = answer.preferred_read_replica
+            held = self._of_replica(replica, self._request(offset, max_bytes, isolation_level, epoch, _UNKNOWN))
         return Fetched(
-            data=answer.records or b"",
+            data=held.records or b"",
             aborted=tuple(
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-                for each in answer.aborted_transactions or ()
+                for each in held.aborted_transactions or ()
             ),
             high_watermark=answer.high_watermark,
             last_stable_offset=answer.last_stable_offset,
             log_start_offset=answer.log_start_offset,
             epoch_end=diverging.end_offset if diverging is not None and diverging.end_offset != _UNKNOWN else None,
         )
+
+    def _of_replica(self, replica: int, request: Any) -> Any:
+        """The answer of the replica that the leader has its readers ask: its records. What the log is, the leader says.
+
+        A replica that lags has less than the leader: what it doesn't have yet is asked for again, and is no loss.
+        """
+        leaders = self._broker.leaders
+        try:
+            response = leaders.ask(replica, self._topic, request)
+            leaders.check(self._topic, response.error_code)
+            if not response.responses:
+                raise kafka.UnknownError
+            answer = response.responses[0].partitions[0]
+            if answer.error_code == kafka.OffsetOutOfRangeError.errno:
+                raise kafka.OffsetNotAvailableError
+            leaders.check(self._topic, answer.error_code)
+        except kafka.KafkaError as error:
+            error.add_note(f"broker {replica}, which the leader has its readers ask (its replica.selector.class)")
+            raise
+        return answer
 
     def _name_loss(self, offset: int) -> None:
         """Say which range the log no longer holds; it may hold it still, where a new leader is catching up."""

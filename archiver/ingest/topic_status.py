@@ -20,8 +20,10 @@ from archiver.ingest.losses import check_topic_id
 from archiver.ingest.open_transactions import OpenTransaction, open_transactions
 from archiver.ingest.plan import PartitionView, check_continuity, furthest
 from archiver.ingest.starts import Starts
+from archiver.ingest.topic_table import check_partitioning
 from archiver.ingest.views import LogBounds, no_leaders
 from archiver.rows.standing import Standing, standing
+from catalog.errors import RolledBack
 from catalog.holes import GoneRows, Hole
 from catalog.missing import first_offsets
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
@@ -126,7 +128,7 @@ class StatusReader:
             lost_offsets=self._registry.lost_offsets(row) if row else 0,
             holes=found.holes,
             gone=self._registry.gone_rows(row) if row else GoneRows(),
-            problem=found.error,
+            problem=_problem(config, found),
         )
 
     def _partitions(
@@ -219,6 +221,17 @@ def batch_time(data: bytes) -> int | None:
     first, last = _TIMES.unpack_from(data, _TIMES_AT)
     found = last if attributes & _LOG_APPEND else first
     return None if found < 0 else int(found)
+
+
+def _problem(config: TopicConfig, found: Standing) -> ContextError | None:
+    """What stops the topic goes before rows that others removed, which are told and don't."""
+    if found.table is None or isinstance(found.error, RolledBack):
+        return found.error
+    try:
+        check_partitioning(config, found.table)
+    except ContextError as stops:
+        return stops
+    return found.error
 
 
 def _with_staged(

@@ -82,7 +82,7 @@ def open_topic(
     topic = registry.register(cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table)
     table = load_or_recall(topic, registry, catalog)
     if table is not None:
-        _check_partitioning(config, table)
+        check_partitioning(config, table)
     assignment = _assign(topic, schemas, table, registry)
     pass_point(FaultPoint.AFTER_ASSIGN)
     if table is None:
@@ -150,7 +150,8 @@ def store_of(table: ArchiveTable) -> ObjectStore:
     return ObjectStore.of_table(table.iceberg)
 
 
-def _check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
+def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
+    """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
     for key, wanted, found in (
         ("partition_by", config.partition_by, table.partition_by),
         ("partition_source", config.partition_source, table.partition_source),

@@ -12,6 +12,7 @@ from archiver.upkeep.rebuild import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
+from tests.fault.soak.told import problems
 from tests.integration.ingesting import places, read, run, run_well
 from tests.integration.test_rebuild import without_registry
 from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
@@ -69,6 +70,7 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     (report,) = run(config).topics
     assert isinstance(report.error, PartitioningChanged)
     assert "day(12)" in str(report.error)
+    assert [each["kind"] for each in problems(config, topic)] == ["PartitioningChanged"]
     with Registry(load_config(config).registry.dsn) as registry:
         assert len(registry.pending(registry.topics()[0])) == 1
     (done,) = reconcile(load_config(config))  # what was staged for ingest days goes to ingest days

@@ -73,6 +73,33 @@ def test_a_leader_that_moved_is_followed(cluster: FakeCluster, error: int) -> No
     assert cluster.asked_for(FetchRequest) == [0, 1]
 
 
+def test_a_replica_that_the_leader_names_is_asked(cluster: FakeCluster) -> None:
+    """It tells of its records alone: where the log ends is the leader's to say."""
+
+    def answer(broker: int, request: Any) -> Any:
+        return fetched(BATCH, end=2) if broker == 1 else fetched(end=5, replica=1)
+
+    cluster.answers[FetchRequest] = answer
+    with PartitionFetcher(cluster.options, "t", TOPIC_ID, 0) as fetcher:
+        found = fetcher.fetch(0)
+    assert (found.data, found.high_watermark, found.last_stable_offset) == (BATCH, 5, 5)
+    assert cluster.asked_for(FetchRequest) == [0, 1]
+
+
+def test_a_replica_that_lags_is_asked_again_and_loses_nothing(cluster: FakeCluster) -> None:
+    answers = in_turn(fetched(error=OUT_OF_RANGE), fetched(BATCH))
+    cluster.answers[FetchRequest] = lambda broker, request: answers(broker, request) if broker else fetched(replica=1)
+    assert fetch(cluster) == BATCH
+    assert cluster.asked_for(FetchRequest) == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("replica", [1, 9])
+def test_a_replica_that_gives_nothing_is_named(cluster: FakeCluster, replica: int) -> None:
+    cluster.answers[FetchRequest] = lambda broker, request: None if broker else fetched(replica=replica)
+    with pytest.raises(SourceError, match=f"broker {replica}, which the leader has its readers ask"):
+        fetch(cluster, **{"socket.timeout.ms": "200"})
+
+
 def test_a_leader_that_hangs_up_is_left_for_the_next(cluster: FakeCluster) -> None:
     def answer(broker: int, request: Any) -> Any:
         cluster.leader = 1

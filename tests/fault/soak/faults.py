@@ -232,7 +232,10 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsExpire:
-    """A catalog vends credentials, each of which holds for so many `uses`, to a job of so many records of 2 KB."""
+    """A catalog vends credentials, each of which holds for so many `uses`, to a job of so many records of 2 KB.
+
+    A use is a request of an upload, which takes three.
+    """
 
     uses: int
     records: int
