@@ -13,7 +13,7 @@ from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import Verb
 from tests.fault.soak.scene import Subject
-from tests.fault.soak.verdict import adopt_files, by_partition, judge, judge_whole, keep_staged
+from tests.fault.soak.verdict import by_partition, judge, judge_rewritten, keep_staged
 
 _ALWAYS = 1 << 30
 
@@ -103,8 +103,8 @@ def _refill(course: Course, subject: Subject, *, killed: FaultPoint | None) -> N
     if not ending.succeeded:
         course.blame("records that others took out weren't brought back", ending)
     subject.verified.rewritten = True
-    course.found(judge_whole(course.scene))
-    adopt_files(subject)
+    course.heal()
+    course.verified(judge_rewritten(course.scene))
 
 
 def _table(subject: Subject) -> Table:
