@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from archiver.cli.local import local_app
 from archiver.config import load_config
 from archiver.errors import DataLoss
+from archiver.ingest.fetch import PartitionFetcher
 from archiver.ingest.job import JobReport
 from tests.brokers import NODES, Brokers, eventually
 from tests.embedded import embedded
@@ -249,6 +250,32 @@ def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Broker
     brokers.up()
     assert losses(run(config)).keys() == {0}
     assert_archived(stack, config, behind)
+
+
+def test_a_leader_has_its_readers_ask_a_replica(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers do so for a reader's rack; ours says none, but they may have a selector of their own."""
+    stack, topic, asked = brokers.stack, brokers.topic((1, 2)), set[int]()
+    config = configured(stack, topic)
+    made, followed = PartitionFetcher._request, PartitionFetcher._of_replica
+
+    def request(fetcher: PartitionFetcher, *given: int) -> Any:
+        wanted = made(fetcher, *given)
+        wanted.rack_id = "rack-2"
+        return wanted
+
+    def of_replica(fetcher: PartitionFetcher, replica: int, request: Any) -> Any:
+        asked.add(replica)
+        return followed(fetcher, replica, request)
+
+    monkeypatch.setattr(PartitionFetcher, "_request", request)
+    monkeypatch.setattr(PartitionFetcher, "_of_replica", of_replica)
+    producer = transactional(stack)
+    for ending in (producer.abort_transaction, producer.commit_transaction):
+        begin(producer, topic, 50)
+        ending(60)
+    run_well(config)
+    assert asked == {2}
+    assert_archived(stack, config, topic)
 
 
 def test_partitions_move_to_other_brokers(brokers: Brokers) -> None:
