@@ -211,7 +211,7 @@ def _others() -> list[Fault]:
             for deleted in (False, True)
         ),
         faults.ManyTopics(count=120, killed=At.AFTER_COMMIT),
-        *(faults.CredentialsExpire(uses=uses, records=4_000) for uses in (8, 11)),
+        *(faults.CredentialsExpire(uses=uses, records=12_000) for uses in (8, 11)),
     ]
 
 
