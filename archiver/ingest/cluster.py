@@ -105,7 +105,9 @@ class Cluster:
                     return self._run(request(), broker.node_id, patience)
                 except KafkaError as error:
                     self._give_up_unless_transient(error, broker.node_id)
-                    reasons[self.address(broker.node_id)] = str(error)
+                    address = self.address(broker.node_id)
+                    if address not in reasons or not isinstance(error, KafkaTimeoutError):
+                        reasons[address] = str(error)  # the last try may end for lack of time alone
                 finally:
                     self._manager.close(broker.node_id)
             if time.monotonic() >= deadline:

@@ -55,7 +55,9 @@ class Search:
     """A search whose table refers to nothing."""
 
     references = frozenset[str]()
-    table = SimpleNamespace(io=SimpleNamespace(properties={"py-io-impl": f"{__name__}.WatchedIO"}))
+    table = SimpleNamespace(
+        iceberg=SimpleNamespace(io=SimpleNamespace(properties={"py-io-impl": f"{__name__}.WatchedIO"}), catalog=None)
+    )
 
     def look(self) -> Any:
         return self.table
