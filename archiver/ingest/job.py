@@ -87,7 +87,7 @@ class ArchiveJob:
             while not stop.is_set():
                 started = time.monotonic()
                 try:
-                    report = self._run(connected, stop, look_every=seconds)
+                    report = self._run(connected, stop, look_every=seconds).following(report)
                 except ContextError as error:
                     if not error.retryable:
                         raise

@@ -103,6 +103,15 @@ class JobReport:
     stopped: bool = False
     error: ContextError | None = None
 
+    def following(self, before: Self) -> Self:
+        """The report with the topics that a stopped run didn't come to as the run before left them."""
+        if not self.stopped:
+            return self
+        reached = {topic.topic for topic in self.topics}
+        missed = [topic for topic in before.topics if topic.topic not in reached]
+        error = self.error or (None if self.topics else before.error)
+        return replace(self, topics=tuple(sorted([*self.topics, *missed], key=lambda each: each.topic)), error=error)
+
     @property
     def succeeded(self) -> bool:
         """Whether every partition of every topic was archived as far as it was to be."""

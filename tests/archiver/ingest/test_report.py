@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from archiver.errors import DataLoss
+from archiver.errors import DataLoss, UnknownTopic
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics
 from catalog.model import DataFileInfo, TranslatedRange
@@ -62,3 +62,20 @@ def test_metrics_add_up_by_name():
     assert TaskMetrics(records=1, fetch_seconds=0.5) + TaskMetrics(records=2, files=1) == TaskMetrics(
         records=3, files=1, fetch_seconds=0.5
     )
+
+
+def test_a_run_that_was_stopped_early_hides_nothing_of_the_one_before() -> None:
+    error = UnknownTopic("no such topic", topic="gone")
+    before = JobReport(
+        topics=(TopicReport(topic="gone", table="kafka.gone", error=error), TopicReport(topic="orders", table="t")),
+        waves=1,
+        seconds=1.0,
+    )
+    cut = JobReport(topics=(TopicReport(topic="orders", table="t", commits=1),), waves=0, seconds=0.1, stopped=True)
+    after = cut.following(before)
+    assert [(each.topic, each.commits) for each in after.topics] == [("gone", 0), ("orders", 1)]
+    assert not after.succeeded
+    whole = JobReport(topics=(TopicReport(topic="orders", table="t"),), waves=0, seconds=0.1)
+    assert whole.following(before) is whole
+    away = JobReport(topics=(), waves=0, seconds=0.1, error=error)
+    assert JobReport(topics=(), waves=0, seconds=0.1, stopped=True).following(away).error is error
