@@ -1,4 +1,4 @@
-"""How far a topic is archived, and what keeps it: a look at table, registry and brokers that changes nothing."""
+"""How far a topic is archived, and what keeps it: a look at table, registry and brokers that archives nothing."""
 
 from __future__ import annotations
 
