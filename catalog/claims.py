@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog import rewrites, trimming, uploads
+from catalog import rewrites, trimming
 from catalog.model import FileState, TopicRow, file_name
 from catalog.postgres import Connection, Postgres
 
+UPLOAD_CLAIM_DAYS: Final = 30
+"""How long a claim on an upload is kept after it was last renewed: by then the run that made it is dead."""
+
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
+_UPLOAD: Final = "upload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,7 @@ def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) ->
     return Claims(
         states=states,
         rewriting=frozenset(_rewriting(connection, topic)),
-        renewed=uploads.renewed(connection, topic, [file_name(path) for path in files]),
+        renewed=renewed(connection, topic, [file_name(path) for path in files]),
     )
 
 
@@ -81,3 +85,33 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
         for each in rewrite.replacements
         for path in (each.path, each.file.path)
     ]
+
+
+def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
+    """Claim files of these names as of now; claims of runs that are long dead go."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) SELECT %s, %s, name, '{}' FROM unnest(%s::text[]) AS name"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
+        (topic.id, _UPLOAD, sorted(names)),
+    )
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND updated < now() - make_interval(days => %s)",
+        (topic.id, _UPLOAD, UPLOAD_CLAIM_DAYS),
+    )
+
+
+def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
+    """Claim files of these names no longer."""
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _UPLOAD, list(names))
+    )
+
+
+def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
+    """When those of these files that are claimed were last so, in ms since 1970."""
+    found = connection.execute(
+        "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
+        " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",
+        (topic.id, _UPLOAD, list(names)),
+    )
+    return dict(found.fetchall())

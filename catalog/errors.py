@@ -5,6 +5,7 @@ CatalogError
 │   ├── RegistryUnreachable  (retryable) nobody answers, or the server gave up on the call
 │   ├── RegistryDenied       credentials, rights or the database's name are wrong
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
+│   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
@@ -49,6 +50,10 @@ class RegistryDenied(RegistryError):
 
 class RegistryOutdated(RegistryError):
     """The database carries migrations that this archiver does not know."""
+
+
+class RegistryNotMigrated(RegistryError):
+    """The database lacks migrations that this archiver knows, and who only reads doesn't apply them."""
 
 
 class RegistryBehind(RegistryError):

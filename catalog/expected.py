@@ -20,7 +20,10 @@ _NAME = "rows"
 
 
 def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
-    """The committed ranges that rows have to be there of, by partition and offset."""
+    """The committed ranges that the table has to have rows of, by partition and offset.
+
+    Ask before loading the table: what is committed in between is then in the table.
+    """
     found = connection.execute(
         "SELECT id, partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows, digest FROM files"
         " WHERE topic_id = %s AND state = 'committed' AND path IS NOT NULL AND coalesce(expected_rows, rows) > 0"
@@ -52,8 +55,15 @@ def committed_spans(connection: Connection, topic: TopicRow, partition: int, sta
     return tuple(found.fetchall())
 
 
+def all_committed_spans(
+    connection: Connection, topic: TopicRow, starts: Mapping[int, int]
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """The offsets that committed or waiting ranges cover, by partition, from these starts on."""
+    return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
+
+
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
-    """What is accepted to be gone."""
+    """How many archived rows the table doesn't have any more, as was accepted."""
     found = connection.execute(
         "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint FROM files"
         " WHERE topic_id = %s AND state = 'committed'",
@@ -63,7 +73,7 @@ def gone(connection: Connection, topic: TopicRow) -> GoneRows:
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    """What the last look found; None where there was none."""
+    """What the last look for missing rows found; None where there was none."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
         (topic.id, _KEY, _NAME),
@@ -72,7 +82,7 @@ def checked(connection: Connection, topic: TopicRow) -> Checked | None:
 
 
 def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> None:
-    """Remember what a look found."""
+    """Remember what a look for missing rows found."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id, key, name) DO UPDATE"

@@ -74,17 +74,20 @@ def stage(
 
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far the ranges that wait for a commit reach, by partition."""
+    """How far the ranges that wait for a commit reach, by partition.
+
+    Ask before loading the table: a range that is committed in between is then in the table's offsets.
+    """
     return _ends(connection, topic, "state = 'uploaded'")
 
 
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far accepted ranges reach, committed or waiting, by partition."""
+    """How far accepted ranges reach, committed or waiting, by partition: for when the table can't be asked."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed')")
 
 
 def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far committed ranges reach, by partition."""
+    """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'")  # the index has both
 
 
@@ -119,6 +122,11 @@ def load(connection: Connection, topic: TopicRow, range_id: str) -> TranslatedRa
     return _range(topic, found)
 
 
+def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
+    """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+    return tuple(load(connection, topic, each) for each in range_ids)
+
+
 def insert_committed(
     connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, commit_id: str | None
 ) -> None:
@@ -139,7 +147,10 @@ def restore_committed(connection: Connection, topic: TopicRow, one: TranslatedRa
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
-    """Mark accepted ranges as committed; those that are already keep their first commit."""
+    """Mark accepted ranges as committed; those that are already keep their first commit.
+
+    `commit_id` is None where the snapshot that brought them has expired.
+    """
     connection.execute(
         "UPDATE files SET state = 'committed', commit_id = %s, committed_at = now()"
         " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
@@ -148,7 +159,10 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Mark accepted ranges that wait for a commit as never to be committed."""
+    """Mark accepted ranges that wait for a commit as never to be committed.
+
+    What follows them in their partition can't be committed either.
+    """
     topics.lock(connection, topic)
     connection.execute(
         "UPDATE files SET state = 'rejected', reason = %s WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
@@ -183,7 +197,7 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
-    """How many offsets the log lost before they were archived, as was accepted."""
+    """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
     found = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",

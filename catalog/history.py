@@ -1,6 +1,7 @@
-"""The schema versions of a topic and what each changed, as the registry recorded it (docs/schema-evolution.md).
+"""The schema versions of a topic: what each changed, and which of them a journal has (docs/schema-evolution.md).
 
-Functions take a connection inside a transaction.
+What a journal has is a row of the registry's `metadata` under the key `journal`, by the journal's place. Functions take
+a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC
 
-from psycopg.types.json import Json
+from psycopg.types.json import Json, Jsonb
 
-from catalog.model import TopicRow
+from catalog.model import TopicRow, VersionRecord
 from catalog.postgres import Connection
-from catalog.versions import VersionRecord
 from schema_mapping.evolution import Change
+
+_JOURNAL = "journal"
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
@@ -47,4 +49,22 @@ def restore(connection: Connection, topic: TopicRow, known: VersionRecord) -> No
     connection.execute(
         "UPDATE schema_versions SET created_at = %s WHERE topic_id = %s AND version = %s",
         (known.created, topic.id, known.version),
+    )
+
+
+def journaled(connection: Connection, topic: TopicRow, journal: str) -> int:
+    """The newest schema version that the journal has; 0 where it has none."""
+    found = connection.execute(
+        "SELECT value::integer FROM metadata WHERE topic_id = %s AND key = %s AND name = %s",
+        (topic.id, _JOURNAL, journal),
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+def note_journaled(connection: Connection, topic: TopicRow, journal: str, version: int) -> None:
+    """Note that the journal has all schema versions up to this one."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE SET value = excluded.value, updated = now()",
+        (topic.id, _JOURNAL, journal, Jsonb(version)),
     )

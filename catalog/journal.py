@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
-from catalog.model import DataFileInfo, TranslatedRange
+from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
 from catalog.rewrite import Replacement, Rewrite
-from catalog.versions import VersionRecord
 from schema_mapping.evolution import Change
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
 

@@ -1,17 +1,13 @@
-"""Tables as they were last loaded, kept in the registry for while the catalog is away (docs/operations.md).
+"""A table as it was last loaded, for while the catalog is away (docs/operations.md).
 
-Location, partitioning, columns and properties, offsets among them; no history. Functions that take a connection want it
-inside a transaction.
+It has the location, the partitioning, the columns and the properties, offsets among them. It has no history.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from psycopg.types.json import Jsonb
 from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataUtil
@@ -20,10 +16,7 @@ from catalog.archive_table import ArchiveTable
 from catalog.credentials import is_vended
 from catalog.errors import CatalogUnreachable
 from catalog.model import TopicRow
-from catalog.postgres import Connection
 
-_KEY = "table"
-_NAME = "known"
 _HISTORY: Mapping[str, object] = {
     "snapshots": [],
     "refs": {},
@@ -61,22 +54,3 @@ class KnownTable:
         io = load_file_io(dict(own), metadata.location)
         identifier = tuple(topic.table.split("."))
         return ArchiveTable(topic=topic, iceberg=Table(identifier, metadata, "", io, catalog=None))  # type: ignore[arg-type]
-
-
-def remember(connection: Connection, topic: TopicRow, known: KnownTable) -> None:
-    """Keep a table as it is now."""
-    value: dict[str, Any] = {"metadata": json.loads(known.metadata), "vended": known.vended}
-    connection.execute(
-        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
-        " ON CONFLICT (topic_id, key, name) DO UPDATE SET value = excluded.value, updated = now()"
-        " WHERE metadata.value IS DISTINCT FROM excluded.value",
-        (topic.id, _KEY, _NAME, Jsonb(value)),
-    )
-
-
-def recall(connection: Connection, topic: TopicRow) -> KnownTable | None:
-    """The table as it was last kept; None where it never was."""
-    found = connection.execute(
-        "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
-    ).fetchone()
-    return None if found is None else KnownTable(metadata=json.dumps(found[0]["metadata"]), vended=found[0]["vended"])

@@ -35,14 +35,15 @@ def assign_columns(
     *,
     key: MessageSchema | None,
     value: MessageSchema | None,
-    options: MappingOptions | None,
-    partition_source: PartitionSource,
     table: ArchiveTable | None,
+    options: MappingOptions | None = None,
+    partition_source: PartitionSource = "nested",
 ) -> Assignment:
-    """Columns for the topic's schemas, the ledger extended by what is new.
+    """`schema_mapping.field_ids.assign`, its ledger kept under the topic's row lock: processes agree.
 
-    `table` is the topic's table as the catalog has it now: new ids start above its last one, and RegistryBehind says
-    that it is not the table the registry knows, or further than the registry.
+    `table` is what the catalog has for the topic now, None where it has none; new ids start above its last one.
+    RegistryBehind where the registry knows another table, or less than it. Keep the outcome for the files' mapping;
+    `SchemaChange.of` it for commits.
     """
     topics.lock(connection, topic)
     before = load(connection, topic)
@@ -71,6 +72,11 @@ def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | N
             table_version=table.ledger_version,
             registry_version=newest,
         )
+
+
+def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable) -> None:
+    """RegistryBehind where this is not the table the registry knows, or one that is further than the registry."""
+    check_table(connection, topic, table, load(connection, topic))
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:

@@ -32,13 +32,13 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 
 
 def load(
-    connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset]
+    connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
 ) -> tuple[TranslatedRange, ...]:
     """The missing ranges whose offsets no other range has yet, by partition and offset."""
     found = files.missing(connection, topic)
     if not found:
         return ()
-    ends = _ends(connection, topic, table_offsets)
+    ends = _ends(connection, topic, table_offsets or {})
     return tuple(one for one in found if one.start_offset >= ends.get(one.partition, 0))
 
 

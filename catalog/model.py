@@ -10,11 +10,15 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from ulid import ULID
+
+if TYPE_CHECKING:
+    from schema_mapping.evolution import Change
 
 FORMAT_VERSION = 1
 """`archiver.format-version` of the tables and files that this code writes; a newer one is refused."""
@@ -211,6 +215,16 @@ class StateCount:
     ranges: int
     rows: int
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord:
+    """A schema version: when it was made (UTC), by which fingerprint it is known, and what it changed."""
+
+    version: int
+    created: datetime
+    fingerprint: str
+    changes: tuple[Change, ...]
 
 
 def _text(data: bytes) -> str:

@@ -5,17 +5,18 @@ Errors name host, port, database and user; never the password. A transaction eit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from catalog.errors import RegistryDenied, RegistryError, RegistryOutdated, RegistryUnreachable
+from catalog.errors import RegistryDenied, RegistryError, RegistryNotMigrated, RegistryOutdated, RegistryUnreachable
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -29,8 +30,10 @@ _MIGRATION_LOCK = 0x61726368
 class Postgres:
     """A database: a small pool of connections, opened on demand. Safe between threads, not across a fork."""
 
-    def __init__(self, dsn: str, *, connections: int = 4) -> None:
+    def __init__(self, dsn: str, *, connections: int = 4, may_write: bool = True) -> None:
+        """With `may_write` false the server refuses every change: all transactions are read-only."""
         self._conninfo, self._where = _read_dsn(dsn)
+        self._configure = partial(_configure, may_write=may_write)
         self._connect().close()
         self._pool = ConnectionPool(
             self._conninfo,
@@ -38,10 +41,26 @@ class Postgres:
             max_size=connections,
             timeout=CONNECT_SECONDS,
             kwargs={"autocommit": True},
-            configure=_configure,
+            configure=self._configure,
             check=ConnectionPool.check_connection,
             open=True,
         )
+
+    @classmethod
+    def migrated(cls, dsn: str, *, connections: int = 4) -> Self:
+        """The database with the migrations that were missing applied; RegistryOutdated where it has newer ones."""
+        database = cls(dsn, connections=connections)
+        with database._closed_on_error():
+            database.migrate()
+        return database
+
+    @classmethod
+    def read_only(cls, dsn: str, *, connections: int = 4) -> Self:
+        """The database as it is, to read; RegistryNotMigrated and RegistryOutdated where it isn't this program's."""
+        database = cls(dsn, connections=connections, may_write=False)
+        with database._closed_on_error():
+            database.check_migrated()
+        return database
 
     def close(self) -> None:
         """Close every connection."""
@@ -74,15 +93,38 @@ class Postgres:
         known = _migrations()
         with self.transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            if not _has_migrations(connection):
+                connection.execute(
+                    "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
+                    " applied_at timestamptz NOT NULL DEFAULT now())"
+                )
             done = _applied(connection)
-            if newer := sorted(done - known.keys()):
-                msg = f"the registry was migrated by a newer archiver (up to {newer[-1]:04}): upgrade this one"
-                raise RegistryOutdated(msg, **self._where)
+            self._check_not_newer(done, known)
             missing = {number: known[number] for number in sorted(known.keys() - done)}
             for number, (name, statements) in missing.items():
                 connection.execute(statements.encode())
                 connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
         return tuple(name for name, _ in missing.values())
+
+    def check_migrated(self) -> None:
+        """RegistryNotMigrated where migrations are missing, RegistryOutdated where there are newer ones."""
+        known = _migrations()
+        with self.transaction() as connection:
+            if not _has_migrations(connection):
+                raise RegistryNotMigrated(
+                    "there is no registry in this database, or its user may not see it: correct the registry's dsn,"
+                    " grant the user USAGE on the schema and SELECT on its tables, or archive something first",
+                    **self._where,
+                )
+            done = _applied(connection)
+        self._check_not_newer(done, known)
+        if missing := sorted(known.keys() - done):
+            msg = (
+                f"the registry is older than this archiver (it lacks {known[missing[0]][0]}), and reading changes"
+                " nothing: run `archiver archive` of this version, which brings it up to date, or read with the version"
+                " that archives"
+            )
+            raise RegistryNotMigrated(msg, **self._where)
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
@@ -98,6 +140,19 @@ class Postgres:
         except psycopg.Error as error:
             msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
             raise RegistryError(msg, **self._where) from error
+
+    @contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_not_newer(self, done: set[int], known: Collection[int]) -> None:
+        if newer := sorted(done.difference(known)):
+            msg = f"the registry was migrated by a newer archiver (up to {newer[-1]:04}): upgrade this one"
+            raise RegistryOutdated(msg, **self._where)
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
@@ -116,14 +171,17 @@ class Postgres:
             connection = psycopg.connect(self._conninfo, autocommit=True)
         except psycopg.OperationalError as error:
             raise _why_no_connection(error, self._where) from error
-        _configure(connection)
+        self._configure(connection)
         return connection
 
 
-def _configure(connection: Connection) -> None:
+def _configure(connection: Connection, *, may_write: bool) -> None:
     milliseconds = str(LOCK_SECONDS * 1000)
-    for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
-        connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
+    settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
+    if not may_write:
+        settings["default_transaction_read_only"] = "on"
+    for name, value in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
 
 def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
@@ -163,11 +221,9 @@ def _migrations() -> dict[int, tuple[str, str]]:
     return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in found}
 
 
+def _has_migrations(connection: Connection) -> bool:
+    return connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() == (True,)
+
+
 def _applied(connection: Connection) -> set[int]:
-    row = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
-    if row == (False,):
-        connection.execute(
-            "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
-            " applied_at timestamptz NOT NULL DEFAULT now())"
-        )
     return {number for (number,) in connection.execute("SELECT number FROM migrations")}

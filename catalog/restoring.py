@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from catalog import files, history, ledger, topics
 from catalog.errors import RegistryError
-from catalog.model import TopicRow, TranslatedRange
+from catalog.model import TopicRow, TranslatedRange, VersionRecord
 from catalog.postgres import Connection
-from catalog.versions import VersionRecord
 from schema_mapping.ledger import LedgerState
 
 

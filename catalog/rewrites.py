@@ -17,7 +17,7 @@ _KEY = "rewrite"
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Remember a rewrite that is about to be committed; its files, looked at after this, stay."""
+    """Remember a rewrite before it is committed, so that its fate can be found out whatever happens."""
     topics.lock(connection, topic)
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -26,7 +26,7 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
-    """Rewrites that were begun, the oldest first."""
+    """Rewrites that were begun and whose fate is not recorded, the oldest first."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted ORDER BY name", (topic.id, _KEY)
     )
@@ -42,7 +42,7 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Mark a rewrite as settled."""
+    """Mark a rewrite as settled: its new files are recorded, or it will never be in the table."""
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _KEY, rewrite.commit_id),

@@ -17,10 +17,36 @@ from psycopg.types.json import Jsonb
 from catalog.model import TopicRow
 from catalog.postgres import Connection
 
-Key: TypeAlias = Literal["start", "start_pending", "first_log_start"]
+_Key: TypeAlias = Literal["start", "start_pending", "first_log_start"]
 
 
-def remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: Key) -> dict[int, int]:
+def decide(
+    connection: Connection,
+    topic: TopicRow,
+    decided: Mapping[int, int] | None = None,
+    *,
+    pending: Mapping[int, int] | None = None,
+) -> dict[int, int]:
+    """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet.
+
+    `pending` are partitions without a leader to ask, with the leader epoch that had ended by then; kept together.
+    """
+    if pending:
+        _remember(connection, topic, pending, key="start_pending")
+    return _remember(connection, topic, decided or {}, key="start")
+
+
+def pending(connection: Connection, topic: TopicRow) -> dict[int, int]:
+    """The leader epochs, by partition, that had ended when a start was to be decided and nobody could be asked."""
+    return _remember(connection, topic, {}, key="start_pending")
+
+
+def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
+    """Where logs began when they were first looked at; `seen` is kept for the partitions that have none yet."""
+    return _remember(connection, topic, seen or {}, key="first_log_start")
+
+
+def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
     """Keep the values of partitions that have none yet; gives those of all partitions, as first remembered."""
     if values:
         with connection.cursor() as cursor:

@@ -33,7 +33,7 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
     from schema_mapping.outline import outline
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
-        found = outline(registry.ledger(row))
+        found = outline(registry.ledger.load(row))
         if as_json:
             _print_json({"topic": topic, "table": row.table, **found.to_json()})
         else:
@@ -46,7 +46,7 @@ def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson =
     from archiver.cli.schema_view import history_view
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
-        records = registry.history(row)
+        records = registry.ledger.history(row)
         if not as_json:
             Console(soft_wrap=True).print(history_view(topic, records))
             return
@@ -81,7 +81,7 @@ def diff(
 
     with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)
-        state = registry.ledger(row)
+        state = registry.ledger.load(row)
         down: SchemaRegistryError | None = None
         if descriptors is None:
             today = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
@@ -112,7 +112,7 @@ def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicR
     loaded = load_config(path)
     with Registry(loaded.registry.dsn, connections=1) as registry:
         (row,) = known_topics(loaded, (topic,), registry)
-        if not registry.history(row):
+        if not registry.ledger.history(row):
             raise not_archived(topic, row.table)
         yield loaded, registry, row
 

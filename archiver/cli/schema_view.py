@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 from rich.tree import Tree
 
-from catalog.versions import VersionRecord
+from catalog.model import VersionRecord
 from schema_mapping.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, Outline, RootOutline, type_name
 

@@ -42,7 +42,7 @@ class ArchivedRecords:
     @classmethod
     def of(cls, topic: TopicRow, registry: Registry, catalog: TableCatalog) -> Self:
         """All that is archived of the topic now. Raises CatalogUnreachable while only the registry can be asked."""
-        staged = registry.pending(topic)  # first: what is committed in between is then in the table
+        staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.require(topic)
         objects = ObjectStore.of_table(table.iceberg)
         storage = TopicStorage(
@@ -78,7 +78,7 @@ class _RegistryMappings:
     topic: TopicRow
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        return self.registry.row_mapping(self.topic, version)
+        return self.registry.ledger.row_mapping(self.topic, version)
 
 
 def _records(file: OpenFile, wanted: RowRange) -> Iterator[pa.RecordBatch]:

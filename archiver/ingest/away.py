@@ -17,12 +17,12 @@ def load_or_recall(topic: TopicRow, registry: Registry, catalog: TableCatalog) -
     try:
         table = catalog.load(topic)
     except CatalogUnreachable as error:
-        known = registry.known_table(topic)
+        known = registry.last_known.recall_table(topic)
         if known is None:
             raise CatalogUnreachable(
                 f"{error.message} Only tables that were loaded before can be archived without it", **error.context
             ) from error
         return catalog.recall(topic, known)
     if table is not None:
-        registry.remember_table(topic, catalog.known(table))
+        registry.last_known.remember_table(topic, catalog.known(table))
     return table

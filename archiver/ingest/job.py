@@ -184,7 +184,7 @@ class ArchiveJob:
             journal=Journal.of(self._config),
         )
         if schemas.registry is not None:
-            registry.remember_schemas(opened.topic, schemas.registry, schemas.news)
+            registry.last_known.remember_schemas(opened.topic, schemas.registry, schemas.news)
         if schemas.registry_down is not None:
             self._observer.schema_registry_down(topic.name, schemas.registry_down)
         return opened
@@ -223,7 +223,7 @@ class _Connected:
 
     def known_topics(self) -> dict[str, TopicRow]:
         """The cluster's topics that the registry knows, by name."""
-        return {row.topic: row for row in self.registry.topics() if row.cluster_id == self.cluster_id}
+        return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
     @cached_property
     def engine(self) -> Engine:

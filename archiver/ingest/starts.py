@@ -1,4 +1,4 @@
-"""Where the archive of a partition begins that never was archived (docs/concepts.md, step 1).
+"""Where the archive of a partition begins that was never archived (docs/concepts.md, step 1).
 
 Decided once for each partition, and remembered: a later look must not skip what came since, nor what the log has lost
 since. Partitions that are added later begin with their log: no record of theirs is older than the archive.
@@ -18,15 +18,15 @@ from catalog.model import TopicRow
 StartFrom: TypeAlias = Literal["earliest", "latest"] | datetime
 
 
-class StartRegistry(Protocol):
-    """What of the registry remembers starts."""
+class RememberedStarts(Protocol):
+    """The part of the registry that remembers starts."""
 
-    def starts(
+    def decide(
         self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
     ) -> dict[int, int]:
         """Give the starts that were decided; keep those of partitions that have none."""
 
-    def pending_starts(self, topic: TopicRow) -> dict[int, int]:
+    def pending(self, topic: TopicRow) -> dict[int, int]:
         """Give the leader epochs that had ended when partitions could not be asked."""
 
     def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
@@ -44,13 +44,13 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starts:
-    """Decides for one topic; `topic` is None before the registry knows it. A look that changes nothing `keeps` none."""
+    """Decides for one topic; `topic` is None before the registry knows it. With `keeps` false it changes nothing."""
 
     topic: TopicRow | None
     name: str
     start_from: StartFrom
     brokers: BrokerClient
-    registry: StartRegistry
+    remembered: RememberedStarts
     keeps: bool = True
 
     def of(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
@@ -58,9 +58,9 @@ class Starts:
         found = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
         whole = {each: start for each, start in new.log_starts.items() if each not in found}
         if whole and self.topic is not None:
-            seen = self.registry.first_log_starts(self.topic)
+            seen = self.remembered.first_log_starts(self.topic)
             if self.keeps and whole.keys() - seen.keys():
-                seen = self.registry.first_log_starts(self.topic, whole)
+                seen = self.remembered.first_log_starts(self.topic, whole)
             whole = {each: seen.get(each, start) for each, start in whole.items()}
         return {**whole, **{each: start for each, start in found.items() if each in new.log_starts}}
 
@@ -77,14 +77,14 @@ class Starts:
     def _remembered(self) -> tuple[dict[int, int], dict[int, int]]:
         if self.topic is None:
             return {}, {}
-        return self.registry.starts(self.topic), self.registry.pending_starts(self.topic)
+        return self.remembered.decide(self.topic), self.remembered.pending(self.topic)
 
     def _kept(self, decided: Mapping[int, int], pending: Mapping[int, int]) -> dict[int, int]:
         if self.topic is None:
             return dict(decided)
         if self.keeps:
-            return self.registry.starts(self.topic, decided, pending=pending)
-        return {**decided, **self.registry.starts(self.topic)}
+            return self.remembered.decide(self.topic, decided, pending=pending)
+        return {**decided, **self.remembered.decide(self.topic)}
 
     def _now(self, ends: Mapping[int, int]) -> dict[int, int]:
         """What is meant now: where the logs end, or the first record at or after the time."""

@@ -31,8 +31,8 @@ from archiver.staged.committing import commit_pending
 from archiver.staged.tidying import tidy_by_chance
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.expiry import Retention
+from catalog.last_known import KnownSchemas
 from catalog.model import PartitionOffset, TranslatedRange
-from catalog.registered import RememberedSchemas
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
@@ -286,8 +286,8 @@ class TopicRun:
     def _remember(self, schemas: Mapping[int, bytes]) -> None:
         """Keep what the schema registry told a task, for later tasks, and for times when it is down."""
         if schemas and self.opened.schema_registry is not None:
-            news = RememberedSchemas(schemas=schemas)
-            self._registry.remember_schemas(self.opened.topic, self.opened.schema_registry, news)
+            news = KnownSchemas(schemas=schemas)
+            self._registry.last_known.remember_schemas(self.opened.topic, self.opened.schema_registry, news)
             self.opened = self.opened.knowing(schemas)
 
     def _learn(self, partition: int, result: TaskResult) -> None:
@@ -301,6 +301,6 @@ class TopicRun:
             return
         pass_point(FaultPoint.BEFORE_STAGE)
         started = time.perf_counter()
-        self._registry.stage(self.opened.topic, ranges, table_offsets=self._fence)
+        self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
         self._observer.step_finished(self.name, "stage", time.perf_counter() - started)
         pass_point(FaultPoint.AFTER_STAGE)

@@ -110,12 +110,12 @@ class StatusReader:
             return TopicStatus(topic=config.name, table=config.table, problem=error)
 
     def _look(self, config: TopicConfig) -> TopicStatus:
-        row = self._registry.find(cluster_id=self._cluster_id, topic=config.name)
-        staged = self._registry.staged_ends(row) if row else {}
-        waiting = Counter(one.partition for one in self._registry.pending(row)) if row else Counter[int]()
+        row = self._registry.topics.find(cluster_id=self._cluster_id, topic=config.name)
+        staged = self._registry.files.staged_ends(row) if row else {}
+        waiting = Counter(one.partition for one in self._registry.files.pending(row)) if row else Counter[int]()
         found = standing(row, self._registry, partial(self._catalog.load, row)) if row else Standing()
         archived = found.table.offsets if found.table else {}
-        missing = self._registry.missing(row, table_offsets=archived) if row else ()
+        missing = self._registry.missing.load(row, table_offsets=archived) if row else ()
         described = self._brokers.describe([config.name])[config.name]
         if row is not None:
             check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
@@ -124,10 +124,10 @@ class StatusReader:
             topic=config.name,
             table=config.table,
             partitions=tuple(_with_staged(each, staged, waiting) for each in seen),
-            files=self._registry.counts(row) if row else {},
-            lost_offsets=self._registry.lost_offsets(row) if row else 0,
+            files=self._registry.files.counts(row) if row else {},
+            lost_offsets=self._registry.files.lost_offsets(row) if row else 0,
             holes=found.holes,
-            gone=self._registry.gone_rows(row) if row else GoneRows(),
+            gone=self._registry.rows.gone(row) if row else GoneRows(),
             problem=_problem(config, found),
         )
 
@@ -151,7 +151,7 @@ class StatusReader:
             name=topic,
             start_from=config.start_from,
             brokers=self._brokers,
-            registry=self._registry,
+            remembered=self._registry.starts,
             keeps=False,
         ).of(bounds.new(known, described.partitions), is_first=not known)
         continuity = Continuity(
@@ -159,7 +159,7 @@ class StatusReader:
             epochs=self._brokers,
             log=log_reader(self._brokers, topic, described.topic_id),
             archived=lambda: self._archived(row),
-            starts=lambda: self._registry.starts(row) if row else {},
+            starts=lambda: self._registry.starts.decide(row) if row else {},
             proven={},
         )
         ends = self._brokers.list_offsets(topic, led, "high_watermark")

@@ -79,7 +79,9 @@ def open_topic(
     config = schemas.config
     if known is not None:
         check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
-    topic = registry.register(cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table)
+    topic = registry.topics.register(
+        cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+    )
     table = load_or_recall(topic, registry, catalog)
     if table is not None:
         check_partitioning(config, table)
@@ -92,7 +94,7 @@ def open_topic(
             partition_by=config.partition_by,
             partition_source=config.partition_source,
         )
-        registry.remember_table(topic, catalog.known(table))
+        registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
         assignment = _assign(topic, schemas, table, registry)
     kept = journal.of_table(table)
@@ -110,7 +112,7 @@ def open_topic(
 
 
 def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry) -> Assignment:
-    return registry.assign(
+    return registry.ledger.assign(
         topic,
         key=schemas.key,
         value=schemas.value,

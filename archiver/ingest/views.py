@@ -113,32 +113,32 @@ def look(
     remembers from one look to the next.
     """
     topic = opened.topic
-    staged = registry.staged_ends(topic)  # first: what is committed in between is then in the table
+    staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
     try:
         table = catalog.load(topic)
     except CatalogUnreachable:
         # Archiving goes on: the registry knows what was accepted, committed or not, since the table was loaded.
-        table, staged = opened.table, registry.accepted_ends(topic)
+        table, staged = opened.table, registry.files.accepted_ends(topic)
     if table is None:
         raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
     if table is not opened.table:
         check_lineage(table)
-    missing = registry.missing(topic, table_offsets=table.offsets)
+    missing = registry.missing.load(topic, table_offsets=table.offsets)
     table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
     known = furthest(table_offsets, staged)
     described = _described(topic.topic, brokers, known)
     unknown: dict[int, ContextError] = dict(no_leaders(topic.topic, described, known))
     wanted = {each: found for each, found in described.items() if each not in set(without)}
     bounds = LogBounds.ask(topic.topic, sorted(wanted.keys() - unknown.keys()), known, brokers)
-    starts = Starts(topic=topic, name=topic.topic, start_from=start_from, brokers=brokers, registry=registry).of(
-        bounds.new(known, wanted), is_first=not known
-    )
+    starts = Starts(
+        topic=topic, name=topic.topic, start_from=start_from, brokers=brokers, remembered=registry.starts
+    ).of(bounds.new(known, wanted), is_first=not known)
     continuity = Continuity(
         topic.topic,
         epochs=brokers,
         log=log_reader(brokers, topic.topic, topic.topic_id),
         archived=lambda: ArchivedRecords.of(topic, registry, catalog),
-        starts=lambda: registry.starts(topic),
+        starts=lambda: registry.starts.decide(topic),
         proven=proven,
     )
     views: list[PartitionView] = []

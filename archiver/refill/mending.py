@@ -108,7 +108,7 @@ class _Known:
     topic: TopicRow
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        return self.registry.row_mapping(self.topic, version)
+        return self.registry.ledger.row_mapping(self.topic, version)
 
 
 def _made(hole: Hole, files: Sequence[DataFileInfo | None]) -> Mending:

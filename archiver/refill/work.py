@@ -85,17 +85,17 @@ class RefillWork:
         """Record the fate of what earlier runs left, as the table was before it was set back."""
         journal = self._journal(self.table)
         settle_rewrites(self.topic, self.registry, self.catalog, ManifestReader(), journal)
-        pending = self.registry.pending(self.topic)
+        pending = self.registry.files.pending(self.topic)
         if pending:
             settled = self.catalog.settle(self.catalog.require(self.topic), pending, after_rollback=True)
             journal.keep_settled(settled)
-            self.registry.record(self.topic, settled)
+            self.registry.files.record(self.topic, settled)
 
     def look(self) -> Found:
         """What is missing of the table as it is now."""
         registry, topic = self.registry, self.topic
-        expected = registry.expected(topic)
-        ends = registry.committed_ends(topic)
+        expected = registry.rows.expected_ranges(topic)
+        ends = registry.files.committed_ends(topic)
         table = self.catalog.require(topic)
         offsets = furthest(table.offsets, ends)
         is_back = offsets != table.offsets
@@ -104,7 +104,7 @@ class RefillWork:
         except RolledBack:
             is_back = True
         holes = search(table, expected)
-        ranges = registry.ranges(topic, [each.range_id for each in holes])
+        ranges = registry.files.ranges(topic, [each.range_id for each in holes])
         return Found(
             table=table,
             holes=holes,
@@ -118,7 +118,7 @@ class RefillWork:
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
         """Offsets that a table lost when it was set back, and that the registry has no range of."""
         lost = set_back(table)
-        known = self.registry.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
+        known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
         return tuple(
             Hole(range_id="", partition=partition, start_offset=start, end_offset=end, rows=end - start)
             for partition, spans in sorted(lost.items())
@@ -171,7 +171,7 @@ class RefillWork:
             journal.keep_commit(commit_id, [one for ranges in replaced.values() for one in ranges])
         if made.accepted:
             journal.keep_accepted(commit_id, made.accepted)
-        self.registry.record_refill(self.topic, replaced=replaced, accepted=made.accepted, commit_id=commit_id)
+        self.registry.rows.record_refill(self.topic, replaced=replaced, accepted=made.accepted, commit_id=commit_id)
         pass_point(FaultPoint.AFTER_CONFIRM)
         return commit_id
 

@@ -73,7 +73,7 @@ class KnownMappings:
 
 
 class RegistryMappings:
-    """The mappings that the registry remembers; it is opened at the first question."""
+    """The mappings that the registry remembers; it is opened, only to be read, at the first question."""
 
     def __init__(self, *, dsn: str, cluster_id: str, topic: str) -> None:
         self._dsn = dsn
@@ -82,11 +82,11 @@ class RegistryMappings:
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version; CatalogError where the registry doesn't answer or doesn't know it."""
-        from catalog.registry import Registry
+        from catalog.registry import RegistryReader
 
-        with Registry(self._dsn, connections=1) as registry:
-            topic = registry.find(cluster_id=self._cluster_id, topic=self._topic)
-            return None if topic is None else registry.row_mapping(topic, version)
+        with RegistryReader(self._dsn, connections=1) as registry:
+            topic = registry.topics.find(cluster_id=self._cluster_id, topic=self._topic)
+            return None if topic is None else registry.ledger.row_mapping(topic, version)
 
 
 class JournalMappings:

@@ -54,15 +54,15 @@ def find_holes(
     `is_back` says that it was set back: what was found of an earlier snapshot then says nothing of what came after.
     Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
     """
-    known = None if is_back else registry.checked(topic)
+    known = None if is_back else registry.rows.checked(topic)
     if known is not None and (later := _later(known, table)) is not None:
         if len(later) >= RENEWED:
-            registry.note_checked(topic, Checked(snapshot_id=table.snapshot_id, holes=known.holes))
+            registry.rows.note_checked(topic, Checked(snapshot_id=table.snapshot_id, holes=known.holes))
         return known.holes
-    expected = registry.expected(topic)  # before the table: what is committed in between is then in it
+    expected = registry.rows.expected_ranges(topic)  # before the table: what is committed in between is then in it
     fresh = load() or table
     holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh))
-    registry.note_checked(topic, Checked(snapshot_id=fresh.snapshot_id, holes=holes))
+    registry.rows.note_checked(topic, Checked(snapshot_id=fresh.snapshot_id, holes=holes))
     return holes
 
 

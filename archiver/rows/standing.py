@@ -40,7 +40,7 @@ def standing(
     table = known or load()
     if table is None:
         return Standing()
-    ends = registry.committed_ends(topic)
+    ends = registry.files.committed_ends(topic)
     if _is_less(table, ends):
         table = load() or table  # it may have moved on since it was loaded
     is_back = _is_less(table, ends)

@@ -12,9 +12,9 @@ from archiver.schemas.registered import CompiledSchema
 from archiver.schemas.registry import client_of
 from archiver.schemas.schema_ids import RegistryIds
 from archiver.schemas.settings import registry_settings
-from catalog.registered import RememberedSchemas
+from catalog.last_known import KnownSchemas
 
-NOTHING: Final = RememberedSchemas()
+NOTHING: Final = KnownSchemas()
 
 
 class Subjects:
@@ -23,7 +23,7 @@ class Subjects:
     `down` is why the registry couldn't be asked, None where it answered; `news` what it said that isn't remembered.
     """
 
-    def __init__(self, section: SchemaRegistrySection, remembered: RememberedSchemas = NOTHING) -> None:
+    def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
         self._settings = registry_settings(section)
         self._remembered = remembered
         self._found: dict[str, CompiledSchema] = {}
@@ -55,10 +55,10 @@ class Subjects:
         return RegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
 
     @property
-    def news(self) -> RememberedSchemas:
+    def news(self) -> KnownSchemas:
         """What the registry said just now and isn't remembered."""
         subjects: Mapping[str, int] = {subject: schema.id for subject, schema in self._found.items()}
-        return RememberedSchemas(
+        return KnownSchemas(
             schemas={
                 schema.id: schema.to_bytes()
                 for schema in self._found.values()

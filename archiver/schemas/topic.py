@@ -11,8 +11,8 @@ from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, sour
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.settings import registry_settings
 from archiver.schemas.subjects import NOTHING, Subjects
+from catalog.last_known import KnownSchemas
 from catalog.model import TopicRow
-from catalog.registered import RememberedSchemas
 from schema_mapping.descriptors import MessageSchema
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TopicSchemas:
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     registry: str | None = None
-    news: RememberedSchemas = NOTHING
+    news: KnownSchemas = NOTHING
     registry_down: SchemaRegistryError | None = None
 
     @staticmethod
@@ -53,14 +53,14 @@ class TopicSchemas:
         name = registry_name(config, section)
         if name is None or known is None:
             return cls.read(config, section)
-        return cls.read(config, section, registry.remembered_schemas(known, name))
+        return cls.read(config, section, registry.last_known.recall_schemas(known, name))
 
     @classmethod
     def read(
         cls,
         config: TopicConfig,
         registry: SchemaRegistrySection | None = None,
-        remembered: RememberedSchemas = NOTHING,
+        remembered: KnownSchemas = NOTHING,
     ) -> TopicSchemas:
         """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
         uses = registry is not None and any(map(has_envelopes, (config.key, config.value)))

@@ -57,7 +57,7 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
             case Committed(commit_id=commit_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
                 opened.journal.keep_commit(commit_id, waiting)
-                registry.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
+                registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
                 return True
@@ -79,7 +79,7 @@ def _settle(
 ) -> tuple[TranslatedRange, ...]:
     """Record the fate of what is pending; gives the ranges that still wait."""
     topic = opened.topic
-    pending = registry.pending(topic)
+    pending = registry.files.pending(topic)
     if not pending:
         return ()
     table = catalog.load(topic)
@@ -87,7 +87,7 @@ def _settle(
         return ()
     settled: Settled = catalog.settle(table, pending)
     opened.journal.keep_settled(settled)
-    registry.record(topic, settled)
+    registry.files.record(topic, settled)
     if settled.landed:
         landed([one.range for one in settled.landed])
     return settled.waiting

@@ -60,15 +60,15 @@ class Presence:
 
     def take_up(self) -> None:
         """Have missing ranges wait for a commit again whose objects are back and whose offsets are still wanted."""
-        if not self.registry.missing(self.topic):
+        if not self.registry.missing.load(self.topic):
             return
         table = self.load()
-        missing = self.registry.missing(self.topic, table_offsets=table.offsets)
+        missing = self.registry.missing.load(self.topic, table_offsets=table.offsets)
         faults = self._faults(missing)
         back = {one.id for one in missing if one.id not in faults}
         if not back:
             return
-        for one in self.registry.take_up(self.topic, back, table_offsets=table.offsets):
+        for one in self.registry.missing.take_up(self.topic, back, table_offsets=table.offsets):
             _LOG.warning(
                 "a staged file that was missing is back and waits for its commit: %s/%s %s, %s",
                 one.topic,
@@ -137,7 +137,7 @@ class Presence:
             span,
             fault,
         )
-        self.registry.reject_missing(self.topic, [one.id for one in ranges], reason=str(fault))
+        self.registry.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
 
 
 def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:

@@ -91,12 +91,12 @@ class TableJournal:
         """Write the schema versions that aren't there yet; to be called before anything is written by them."""
         if self.root is None:
             return
-        kept = registry.journaled(topic, self.root)
-        missing = journaled_schemas(registry.ledger(topic), registry.history(topic), above=kept)
+        kept = registry.ledger.journaled(topic, self.root)
+        missing = journaled_schemas(registry.ledger.load(topic), registry.ledger.history(topic), above=kept)
         for each in missing:
             self._write(f"{_SCHEMA}{each.version.version:010d}", each.to_json())
         if missing:
-            registry.note_journaled(topic, self.root, missing[-1].version.version)
+            registry.ledger.note_journaled(topic, self.root, missing[-1].version.version)
 
     def keep_starts(self, starts: Mapping[int, int]) -> None:
         """Write where partitions begin; to be called before anything of them is staged."""

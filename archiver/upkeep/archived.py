@@ -40,7 +40,7 @@ def find_archived(config: Config, name: str, *, registry: Registry, catalog: Tab
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
     """The rows of these topics, or of all that the registry knows and the configuration speaks for; NotArchived."""
-    known = {(row.topic, row.table): row for row in registry.topics()}
+    known = {(row.topic, row.table): row for row in registry.topics.every()}
     if not topics:
         return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
     found = []

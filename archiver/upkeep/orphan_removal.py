@@ -46,7 +46,7 @@ def remove_orphans(
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
         search.look()  # read here, not while others wait
         files = {each.path: each.ulid for each in batch if each.ulid}
-        with registry.nothing_staged(topic, files) as still:
+        with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()
             needed = [each for each in batch if _is_needed(search, still.claims, each)]
             report.needed_again += needed

@@ -81,14 +81,14 @@ class OrphanSearch:
 
     def run(self, table: ArchiveTable) -> tuple[Orphan, ...]:
         """The orphans, data files first. Raises RegistryBehind, and the leaves of TableError and StorageError."""
-        self._connected.registry.check_table(self._topic, table)
+        self._connected.registry.ledger.check_table(self._topic, table)
         objects = ObjectStore.of_table(table.iceberg)
         listed = self._list(table, objects)
         self._lists = tuple(listed.lists)
         table = self.look()
         self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
         data = {name: each for name, each in listed.data.items() if name not in self.references}
-        claims = self._connected.registry.claims(self._topic, {each.path: at.ulid for each, at in data.values()})
+        claims = self._connected.registry.claims.of(self._topic, {each.path: at.ulid for each, at in data.values()})
         young = [name for name in data if self.is_renewed(claims, name)]
         wanted = [name for name in data if claims.needs(name) and name not in young]
         self._report.kept[KeptFor.AGE] += len(young)

@@ -94,7 +94,7 @@ class Rebuild:
                 table=settings.table,
             )
         told = table.topic
-        topic = registry.register(
+        topic = registry.topics.register(
             cluster_id=told.cluster_id, topic=told.topic, topic_id=told.topic_id, table=settings.table
         )
         with registry.lease(topic) as held:
@@ -118,11 +118,11 @@ class Rebuild:
             ranges=_ranges(table, journal, files, footers),
         )
         for commit_id, accepted in self._journal.of_table(table).accepted():
-            registry.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
-        versions = frozenset(each.version for each in registry.ledger(topic).versions)
+            registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
+        versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
         found = continuing_ranges(table, objects, self._format, versions=versions, ends=ends)
-        staged = registry.stage(topic, found.ranges, table_offsets=table.offsets)
+        staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
         return RebuiltTopic(
             topic=topic.topic,
             table=topic.table,
@@ -135,20 +135,20 @@ class Rebuild:
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
         """Where partitions go on, by table, registry, journal and operator; starts are remembered again."""
-        reached = {partition: each.next_offset for partition, each in registry.accepted_ends(table.topic).items()}
+        reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
         starts: dict[int, set[int]] = defaultdict(set)
-        for known in (registry.starts(table.topic), *(each.starts for each in journal.starts)):
+        for known in (registry.starts.decide(table.topic), *(each.starts for each in journal.starts)):
             for partition, start in known.items():
                 if partition not in reached:
                     starts[partition].add(start)
         # A log that was cut since then has lost what was to come next: where it begins now says nothing.
-        registry.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        registry.starts.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
         for partition, start in self._starts.items():
             if partition not in reached:
                 starts[partition].add(start)
-        registry.starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        registry.starts.decide(table.topic, {partition: max(found) for partition, found in starts.items()})
         return Ends(reached=reached, starts=starts)
 
     def _derived(

@@ -82,7 +82,7 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
         table=topic.table,
         landed=len(landed),
         rows=sum(one.file.rows for one in landed if one.file),
-        waiting=len(registry.pending(topic)),
+        waiting=len(registry.files.pending(topic)),
         error=error,
     )
 
@@ -92,17 +92,17 @@ def _commit(
 ) -> None:
     table = catalog.load(topic)
     if table is None:
-        if registry.pending(topic):
+        if registry.files.pending(topic):
             raise TableMissing("the table is gone; its staged files stay: restore it", table=topic.table)
         return
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
     settle_rewrites(topic, registry, catalog, ManifestReader(), kept)
-    if waiting := (*registry.pending(topic), *registry.missing(topic, table_offsets=table.offsets)):
-        change = newest_columns(registry.ledger(topic), {one.schema_version for one in waiting})
+    if waiting := (*registry.files.pending(topic), *registry.missing.load(topic, table_offsets=table.offsets)):
+        change = newest_columns(registry.ledger.load(topic), {one.schema_version for one in waiting})
         opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
         commit_pending(opened, registry, catalog, landed.extend)
-    missing = registry.missing(topic, table_offsets=table.offsets)
+    missing = registry.missing.load(topic, table_offsets=table.offsets)
     if paths := [one.file.path for one in missing if one.file is not None]:
         raise ObjectMissing(
             "staged files are gone from the object store, and no other file has their offsets yet: put them back and "

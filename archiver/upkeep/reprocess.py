@@ -123,7 +123,7 @@ class Reprocess:
         pass_point(FaultPoint.AFTER_ASSIGN)
         if not self._dry_run:
             if schemas.registry is not None:
-                registry.remember_schemas(archived.topic, schemas.registry, schemas.news)
+                registry.last_known.remember_schemas(archived.topic, schemas.registry, schemas.news)
             journal.keep_schemas(archived.topic, registry)
         clean_spool(self._config.archive.spool)
         work = Rounds(
@@ -143,7 +143,7 @@ class Reprocess:
         settings = schemas.config
         options = mapping_options(settings)
         if self._dry_run:
-            state = registry.ledger(archived.topic).at_least(archived.table.last_column_id)
+            state = registry.ledger.load(archived.topic).at_least(archived.table.last_column_id)
             return assign(
                 state,
                 key=schemas.key,
@@ -151,7 +151,7 @@ class Reprocess:
                 options=options,
                 partition_source=archived.table.partition_source,
             )
-        return registry.assign(
+        return registry.ledger.assign(
             archived.topic,
             key=schemas.key,
             value=schemas.value,

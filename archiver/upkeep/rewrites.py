@@ -44,11 +44,11 @@ def put_in_place(
     file went before the rewrite was remembered.
     """
     topic = table.topic
-    registry.begin_rewrite(topic, rewrite)
+    registry.rewrites.begin(topic, rewrite)
     try:
         _look_at_new(rewrite, ObjectStore.of_table(table.iceberg))
     except StorageError:
-        registry.abandon_rewrite(topic, rewrite)
+        registry.rewrites.abandon(topic, rewrite)
         raise
     pass_point(FaultPoint.AFTER_STAGE)
     pass_point(FaultPoint.BEFORE_COMMIT)
@@ -57,7 +57,7 @@ def put_in_place(
         case Rewritten():
             pass_point(FaultPoint.AFTER_COMMIT)
             journal.keep_rewrite(rewrite)
-            registry.finish_rewrite(topic, rewrite)
+            registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             return done
         case Displaced():
@@ -75,7 +75,7 @@ def settle_rewrites(
     topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
 ) -> None:
     """Record what became of rewrites that were begun; one that may still land stays as it is."""
-    unfinished = registry.unfinished_rewrites(topic)
+    unfinished = registry.rewrites.unfinished(topic)
     table = catalog.load(topic) if unfinished else None
     if table is None:
         return
@@ -85,9 +85,9 @@ def settle_rewrites(
         landed = find_commit(table, rewrite.commit_id) is not None
         if landed or any(one.file.path in files for one in rewrite.replacements):
             journal.keep_rewrite(rewrite)
-            registry.finish_rewrite(topic, rewrite)
+            registry.rewrites.finish(topic, rewrite)
         elif any(one.path not in files for one in rewrite.replacements):
-            registry.abandon_rewrite(topic, rewrite)
+            registry.rewrites.abandon(topic, rewrite)
 
 
 def _look_at_new(rewrite: Rewrite, objects: ObjectStore) -> None:

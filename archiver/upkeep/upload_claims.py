@@ -33,7 +33,7 @@ class UploadClaims:
         finally:
             if claims._names:
                 with suppress(RegistryError):
-                    registry.forget_uploads(topic, sorted(claims._names))
+                    registry.claims.forget(topic, sorted(claims._names))
 
     def keep(self, *paths: str) -> None:
         """Claim these files, too."""
@@ -42,4 +42,4 @@ class UploadClaims:
         if self._names and time.monotonic() - self._renewed >= RENEW_SECONDS:
             fresh, self._renewed = self._names, time.monotonic()
         if fresh:
-            self._registry.claim_uploads(self._topic, sorted(fresh))
+            self._registry.claims.renew(self._topic, sorted(fresh))

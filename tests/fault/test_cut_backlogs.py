@@ -52,8 +52,8 @@ def run(config: Path, observer: Plans | None = None) -> JobReport:
 
 def states(config: Path) -> dict[FileState, StateCount]:
     with Registry(load_config(config).registry.dsn) as registry:
-        (row,) = registry.topics()
-        return registry.counts(row)
+        (row,) = registry.topics.every()
+        return registry.files.counts(row)
 
 
 def test_pieces_are_the_whole_and_batches_stay_whole(stack: Stack) -> None:

@@ -36,8 +36,8 @@ def test_records_are_single_though_two_work_at_once(stack: Stack) -> None:
     assert last.succeeded, last
     assert_each_once(stack, config, topic, TURNS * EACH)
     with Registry(load_config(config).registry.dsn) as registry:
-        (row,) = registry.topics()
-        assert registry.counts(row)[FileState.REJECTED].ranges > 0, "they never met"
+        (row,) = registry.topics.every()
+        assert registry.files.counts(row)[FileState.REJECTED].ranges > 0, "they never met"
 
 
 def _archive(config: Path, start: threading.Barrier) -> None:

@@ -35,7 +35,7 @@ def run(config: Path, topic: str) -> JobReport:
 
 def staged(config: Path) -> int:
     with Registry(load_config(config).registry.dsn) as registry:
-        return registry.counts(registry.topics()[0])[FileState.UPLOADED].rows
+        return registry.files.counts(registry.topics.every()[0])[FileState.UPLOADED].rows
 
 
 def test_archiving_goes_on_without_the_catalog(stack: Stack, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def registry(dsn: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def orders(registry: Registry) -> TopicRow:
-    return registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+    return registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
 
 def at(**offsets: int) -> dict[int, PartitionOffset]:
@@ -114,77 +114,77 @@ class TestOpening:
 
 class TestTopics:
     def test_a_topic_is_registered_once(self, registry: Registry, orders: TopicRow):
-        again = registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+        again = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
         assert again == orders
-        assert registry.topics() == (orders,)
-        assert registry.find(cluster_id="c", topic="orders") == orders
-        assert registry.find(cluster_id="c", topic="payments") is None
+        assert registry.topics.every() == (orders,)
+        assert registry.topics.find(cluster_id="c", topic="orders") == orders
+        assert registry.topics.find(cluster_id="c", topic="payments") is None
 
     def test_a_topic_id_is_filled_in_when_it_becomes_known(self, registry: Registry):
-        first = registry.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old")
-        second = registry.register(cluster_id="c", topic="old", topic_id=UUID(int=3), table="kafka.old")
+        first = registry.topics.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old")
+        second = registry.topics.register(cluster_id="c", topic="old", topic_id=UUID(int=3), table="kafka.old")
         assert second == replace(first, topic_id=UUID(int=3))
-        assert registry.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old") == second
+        assert registry.topics.register(cluster_id="c", topic="old", topic_id=None, table="kafka.old") == second
 
     def test_a_topic_made_again_is_not_the_same(self, registry: Registry, orders: TopicRow):
         with pytest.raises(TopicRecreated, match="deleted and created again"):
-            registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=2), table="kafka.orders")
+            registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=2), table="kafka.orders")
 
     def test_two_topics_do_not_share_a_table(self, registry: Registry, orders: TopicRow):
         with pytest.raises(TableTaken, match="taken_by='orders'"):
-            registry.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+            registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
 
     def test_a_topic_keeps_its_table(self, registry: Registry, orders: TopicRow):
         with pytest.raises(TableTaken, match=r"archived_in='kafka\.orders'"):
-            registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
+            registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
 
     def test_a_topic_of_another_registry_is_named(self, registry: Registry, orders: TopicRow):
         with pytest.raises(RegistryError, match="does not know the topic any more"):
-            registry.stage(replace(orders, id=99), [span(0, 0, 1)], table_offsets=NOWHERE)
+            registry.files.stage(replace(orders, id=99), [span(0, 0, 1)], table_offsets=NOWHERE)
 
 
 class TestFence:
     def test_ranges_that_continue_are_accepted_in_any_order(self, registry: Registry, orders: TopicRow):
         first, empty, third = span(0, 5, 10), span(0, 10, 12, with_file=False), span(0, 12, 20)
-        staged = registry.stage(orders, [third, first, empty], table_offsets=NOWHERE)
+        staged = registry.files.stage(orders, [third, first, empty], table_offsets=NOWHERE)
         assert staged.accepted == (first, empty, third)
         assert staged.rejected == ()
-        assert registry.pending(orders) == (first, empty, third)
-        assert registry.staged_ends(orders) == {0: PartitionOffset(next_offset=20, leader_epoch=3)}
+        assert registry.files.pending(orders) == (first, empty, third)
+        assert registry.files.staged_ends(orders) == {0: PartitionOffset(next_offset=20, leader_epoch=3)}
 
     def test_gaps_and_overlaps_are_rejected(self, registry: Registry, orders: TopicRow):
-        registry.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE)
+        registry.files.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE)
         gap, overlap, next_one = span(0, 11, 12), span(0, 9, 12), span(0, 10, 12)
-        staged = registry.stage(orders, [gap, overlap, next_one], table_offsets=NOWHERE)
+        staged = registry.files.stage(orders, [gap, overlap, next_one], table_offsets=NOWHERE)
         assert staged.accepted == (next_one,)
         assert staged.rejected == (overlap, gap)
-        assert registry.counts(orders)[FileState.REJECTED].ranges == 2
+        assert registry.files.counts(orders)[FileState.REJECTED].ranges == 2
 
     def test_the_table_says_where_a_partition_starts(self, registry: Registry, orders: TopicRow):
         early, right = span(0, 0, 10), span(0, 7, 10)
-        staged = registry.stage(orders, [early, right], table_offsets=at(p0=7))
+        staged = registry.files.stage(orders, [early, right], table_offsets=at(p0=7))
         assert (staged.accepted, staged.rejected) == ((right,), (early,))
 
     def test_what_was_committed_since_the_table_was_loaded_counts(self, registry: Registry, orders: TopicRow):
         first = span(0, 0, 10)
-        registry.stage(orders, [first], table_offsets=at(p0=0))
-        registry.confirm(orders, [first.id], commit_id="A")
+        registry.files.stage(orders, [first], table_offsets=at(p0=0))
+        registry.files.confirm(orders, [first.id], commit_id="A")
         rival = span(0, 0, 10)
-        assert registry.stage(orders, [rival], table_offsets=at(p0=0)).rejected == (rival,)
+        assert registry.files.stage(orders, [rival], table_offsets=at(p0=0)).rejected == (rival,)
 
     def test_staging_again_gives_the_same_answer(self, registry: Registry, orders: TopicRow):
         good, bad = span(0, 0, 10), span(0, 3, 9)
-        once = registry.stage(orders, [good, bad], table_offsets=NOWHERE)
-        assert registry.stage(orders, [good, bad], table_offsets=NOWHERE) == once
-        assert registry.pending(orders) == (good,)
+        once = registry.files.stage(orders, [good, bad], table_offsets=NOWHERE)
+        assert registry.files.stage(orders, [good, bad], table_offsets=NOWHERE) == once
+        assert registry.files.pending(orders) == (good,)
 
     def test_a_confirmed_range_is_done(self, registry: Registry, orders: TopicRow):
         first, second = span(0, 0, 10), span(0, 10, 25)
-        registry.stage(orders, [first, second], table_offsets=NOWHERE)
-        registry.confirm(orders, [first.id], commit_id="A")
-        registry.confirm(orders, [first.id], commit_id="B")
-        assert registry.pending(orders) == (second,)
-        assert registry.counts(orders) == {
+        registry.files.stage(orders, [first, second], table_offsets=NOWHERE)
+        registry.files.confirm(orders, [first.id], commit_id="A")
+        registry.files.confirm(orders, [first.id], commit_id="B")
+        assert registry.files.pending(orders) == (second,)
+        assert registry.files.counts(orders) == {
             FileState.UPLOADED: StateCount(ranges=1, rows=15, size_bytes=1000),
             FileState.COMMITTED: StateCount(ranges=1, rows=10, size_bytes=1000),
             FileState.REJECTED: StateCount(ranges=0, rows=0, size_bytes=0),
@@ -193,37 +193,37 @@ class TestFence:
 
     def test_a_rejected_range_makes_room(self, registry: Registry, orders: TopicRow):
         lost = span(0, 0, 10)
-        registry.stage(orders, [lost], table_offsets=NOWHERE)
-        registry.reject(orders, [lost.id], reason="its file is gone")
-        assert registry.staged_ends(orders) == {}
-        assert registry.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE).rejected == ()
+        registry.files.stage(orders, [lost], table_offsets=NOWHERE)
+        registry.files.reject(orders, [lost.id], reason="its file is gone")
+        assert registry.files.staged_ends(orders) == {}
+        assert registry.files.stage(orders, [span(0, 0, 10)], table_offsets=NOWHERE).rejected == ()
 
     def test_what_was_staged_after_missing_files_waits_with_them(self, registry: Registry, orders: TopicRow):
         first, rivals, late = span(0, 0, 10), span(0, 10, 20), span(0, 20, 30)
-        registry.stage(orders, [first], table_offsets=NOWHERE)
-        registry.stage(orders, [rivals], table_offsets=NOWHERE)
-        registry.reject_missing(orders, [first.id], reason="its file is gone")
-        assert registry.pending(orders) == ()
-        assert registry.stage(orders, [late], table_offsets=NOWHERE).rejected == (late,)
-        assert registry.take_up(orders, {first.id, rivals.id}, table_offsets=NOWHERE) == (first, rivals)
+        registry.files.stage(orders, [first], table_offsets=NOWHERE)
+        registry.files.stage(orders, [rivals], table_offsets=NOWHERE)
+        registry.missing.reject(orders, [first.id], reason="its file is gone")
+        assert registry.files.pending(orders) == ()
+        assert registry.files.stage(orders, [late], table_offsets=NOWHERE).rejected == (late,)
+        assert registry.missing.take_up(orders, {first.id, rivals.id}, table_offsets=NOWHERE) == (first, rivals)
 
     def test_a_partition_begins_with_its_missing_files(self, registry: Registry, orders: TopicRow):
         first, again = span(0, 5, 10), span(0, 5, 12)
-        registry.stage(orders, [first], table_offsets=NOWHERE)
-        registry.reject_missing(orders, [first.id], reason="its file is gone")
-        assert registry.stage(orders, [again], table_offsets=NOWHERE).rejected == ()
+        registry.files.stage(orders, [first], table_offsets=NOWHERE)
+        registry.missing.reject(orders, [first.id], reason="its file is gone")
+        assert registry.files.stage(orders, [again], table_offsets=NOWHERE).rejected == ()
 
     def test_fates_are_recorded_together(self, registry: Registry, orders: TopicRow):
         landed, expired, refused, waiting = span(0, 0, 10), span(1, 0, 10), span(2, 0, 10), span(3, 0, 10)
-        registry.stage(orders, [landed, expired, refused, waiting], table_offsets=NOWHERE)
+        registry.files.stage(orders, [landed, expired, refused, waiting], table_offsets=NOWHERE)
         fates = Settled(
             landed=(Landed(range=landed, commit_id="A"), Landed(range=expired, commit_id=None)),
             refused=(Refused(range=refused, reason="elsewhere"),),
             waiting=(waiting,),
         )
-        registry.record(orders, fates)
-        assert registry.pending(orders) == (waiting,)
-        assert registry.counts(orders)[FileState.COMMITTED].ranges == 2
+        registry.files.record(orders, fates)
+        assert registry.files.pending(orders) == (waiting,)
+        assert registry.files.counts(orders)[FileState.COMMITTED].ranges == 2
 
     def test_of_rivals_in_threads_one_stages(self, registry: Registry, orders: TopicRow):
         together = threading.Barrier(4)
@@ -231,7 +231,7 @@ class TestFence:
         def run(_: int) -> int:
             ranges = [span(partition, 0, 10) for partition in range(50)]
             together.wait()
-            return len(registry.stage(orders, ranges, table_offsets=NOWHERE).accepted)
+            return len(registry.files.stage(orders, ranges, table_offsets=NOWHERE).accepted)
 
         with ThreadPoolExecutor(4) as pool:
             assert sorted(pool.map(run, range(4))) == [0, 0, 0, 50]
@@ -241,23 +241,23 @@ class TestFence:
             accepted = list(pool.map(stage_in_a_process, [dsn] * 4, [orders] * 4))
         assert sorted(map(len, accepted)) == [0, 0, 0, 3]
         (won,) = filter(None, accepted)
-        assert registry.pending(orders) == won
+        assert registry.files.pending(orders) == won
 
     def test_ten_thousand_partitions_in_one_go(self, registry: Registry, orders: TopicRow):
         ranges = [span(partition, 0, 10) for partition in range(10_000)]
-        assert len(registry.stage(orders, ranges, table_offsets=NOWHERE).accepted) == 10_000
-        assert len(registry.staged_ends(orders)) == 10_000
+        assert len(registry.files.stage(orders, ranges, table_offsets=NOWHERE).accepted) == 10_000
+        assert len(registry.files.staged_ends(orders)) == 10_000
 
 
 def stage_in_a_process(dsn: str, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     with Registry(dsn) as registry:
         ranges = [span(0, 0, 10), span(0, 10, 20), span(1, 0, 5)]
-        return registry.stage(topic, ranges, table_offsets=NOWHERE).accepted
+        return registry.files.stage(topic, ranges, table_offsets=NOWHERE).accepted
 
 
 class TestLease:
     def test_one_holds_it(self, dsn: str, registry: Registry, orders: TopicRow):
-        other = registry.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+        other = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
         with Registry(dsn) as rival, registry.lease(orders) as mine:
             assert mine
             with rival.lease(orders) as theirs, rival.lease(other) as free:
@@ -269,7 +269,7 @@ class TestLease:
         rows = [
             orders,
             *(
-                registry.register(cluster_id="c", topic=f"t{number}", topic_id=None, table=f"kafka.t{number}")
+                registry.topics.register(cluster_id="c", topic=f"t{number}", topic_id=None, table=f"kafka.t{number}")
                 for number in range(149)
             ),
         ]
@@ -303,24 +303,24 @@ class TestLease:
 
 class TestLedger:
     def test_the_ledger_comes_back_as_it_was(self, registry: Registry, orders: TopicRow):
-        first = registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        assert registry.ledger(orders) == first.state
-        second = registry.assign(orders, key=None, value=message(number=1, extra=3), table=None)
-        assert registry.ledger(orders) == second.state
+        first = registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        assert registry.ledger.load(orders) == first.state
+        second = registry.ledger.assign(orders, key=None, value=message(number=1, extra=3), table=None)
+        assert registry.ledger.load(orders) == second.state
         assert (first.version, second.version) == (1, 2)
         assert (
             second.iceberg_schema.find_field("val.number").field_id
             == first.iceberg_schema.find_field("val.id").field_id
         )
-        assert registry.row_mapping(orders, 1).to_json() == first.row.to_json()
+        assert registry.ledger.row_mapping(orders, 1).to_json() == first.row.to_json()
         with pytest.raises(RegistryError, match="schema_version=9"):
-            registry.row_mapping(orders, 9)
+            registry.ledger.row_mapping(orders, 9)
 
     def test_what_each_version_changed_is_remembered(self, registry: Registry, orders: TopicRow):
-        first = registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        second = registry.assign(orders, key=None, value=message(number=1, extra=3), table=None)
-        registry.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        found = registry.history(orders)
+        first = registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        second = registry.ledger.assign(orders, key=None, value=message(number=1, extra=3), table=None)
+        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        found = registry.ledger.history(orders)
         assert [(each.version, each.changes) for each in found] == [(1, first.changes), (2, second.changes)]
         assert [each.fingerprint for each in found] == [first.fingerprint, second.fingerprint]
         assert found[0].created <= found[1].created
@@ -328,43 +328,43 @@ class TestLedger:
 
     def test_comments_come_back(self, registry: Registry, orders: TopicRow):
         value = compile_text("message M { int32 a = 1; // the first\n}")
-        assert registry.assign(orders, key=None, value=value, table=None).state == registry.ledger(orders)
-        assert [entry.doc for entry in registry.ledger(orders).entries if entry.name == "a"] == ["the first"]
+        assert registry.ledger.assign(orders, key=None, value=value, table=None).state == registry.ledger.load(orders)
+        assert [entry.doc for entry in registry.ledger.load(orders).entries if entry.name == "a"] == ["the first"]
 
     def test_a_schema_seen_before_changes_nothing(self, registry: Registry, orders: TopicRow):
         old, new = message(id=1), message(id=1, note=2)
-        registry.assign(orders, key=None, value=old, table=None)
-        latest = registry.assign(orders, key=None, value=new, table=None)
-        again = registry.assign(orders, key=None, value=old, table=None)
+        registry.ledger.assign(orders, key=None, value=old, table=None)
+        latest = registry.ledger.assign(orders, key=None, value=new, table=None)
+        again = registry.ledger.assign(orders, key=None, value=old, table=None)
         assert again.version == 1
         assert again.iceberg_schema == latest.iceberg_schema
-        assert replace(registry.ledger(orders), returning=None) == latest.state
-        registry.assign(orders, key=None, value=new, table=None)
-        assert registry.ledger(orders) == latest.state
+        assert replace(registry.ledger.load(orders), returning=None) == latest.state
+        registry.ledger.assign(orders, key=None, value=new, table=None)
+        assert registry.ledger.load(orders) == latest.state
 
     def test_an_older_schema_that_has_come_to_stay_is_a_version_again(
         self, dsn: str, registry: Registry, orders: TopicRow
     ):
         old, new = message(id=1, note=2), message(number=1)
-        first = registry.assign(orders, key=None, value=old, table=None)
-        registry.assign(orders, key=None, value=new, table=None)
-        assert [registry.assign(orders, key=None, value=old, table=None).version for _ in range(4)] == [1] * 4
-        returning = registry.ledger(orders).returning
+        first = registry.ledger.assign(orders, key=None, value=old, table=None)
+        registry.ledger.assign(orders, key=None, value=new, table=None)
+        assert [registry.ledger.assign(orders, key=None, value=old, table=None).version for _ in range(4)] == [1] * 4
+        returning = registry.ledger.load(orders).returning
         assert (returning.version, returning.asks) == (1, 4)
         with psycopg.connect(dsn) as connection:
             connection.execute("UPDATE topics SET returning_since = returning_since - interval '1 hour'")
-        third = registry.assign(orders, key=None, value=old, table=None)
+        third = registry.ledger.assign(orders, key=None, value=old, table=None)
         assert (third.version, third.fingerprint) == (3, first.fingerprint)
-        assert registry.ledger(orders) == third.state
-        assert registry.assign(orders, key=None, value=old, table=None) == replace(third, changes=())
-        assert [each.changes for each in registry.history(orders)][2] == third.changes
+        assert registry.ledger.load(orders) == third.state
+        assert registry.ledger.assign(orders, key=None, value=old, table=None) == replace(third, changes=())
+        assert [each.changes for each in registry.ledger.history(orders)][2] == third.changes
         assert {change.kind for change in third.changes} == {"renamed", "restored"}
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
         schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]
         with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
             seen = list(pool.map(assign_in_a_process, [dsn] * 4, [orders] * 4, schemas))
-        agreed = {entry.path: entry.field_id for entry in registry.ledger(orders).entries if entry.root == "val"}
+        agreed = {entry.path: entry.field_id for entry in registry.ledger.load(orders).entries if entry.root == "val"}
         assert len(set(agreed.values())) == len(agreed)
         for ids in seen:
             assert ids.items() <= agreed.items()
@@ -374,23 +374,23 @@ class TestLedger:
         metadata = table.iceberg.metadata.model_copy(update={"last_column_id": 500})
         table.iceberg.metadata = metadata
         table.properties["archiver.ledger-version"] = "0"
-        assignment = registry.assign(orders, key=None, value=message(id=1), table=table)
+        assignment = registry.ledger.assign(orders, key=None, value=message(id=1), table=table)
         assert min(entry.field_id for entry in assignment.state.entries) == 501
 
     def test_a_table_ahead_of_the_registry_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table = MemoryCatalog(tmp_path).load()
         with pytest.raises(RegistryBehind, match="newer backup"):
-            registry.assign(orders, key=None, value=None, table=table)
+            registry.ledger.assign(orders, key=None, value=None, table=table)
 
     def test_another_table_or_none_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
-        registry.assign(orders, key=None, value=None, table=None)
-        registry.assign(orders, key=None, value=None, table=MemoryCatalog(tmp_path / "a").load())
+        registry.ledger.assign(orders, key=None, value=None, table=None)
+        registry.ledger.assign(orders, key=None, value=None, table=MemoryCatalog(tmp_path / "a").load())
         for table in (MemoryCatalog(tmp_path / "b").load(), None):
             with pytest.raises(RegistryBehind, match="not the one the registry knows"):
-                registry.assign(orders, key=None, value=None, table=table)
+                registry.ledger.assign(orders, key=None, value=None, table=table)
 
 
 def assign_in_a_process(dsn: str, topic: TopicRow, value: SourceSchema) -> dict[tuple[int, ...], int]:
     with Registry(dsn) as registry:
-        assignment = registry.assign(topic, key=None, value=value, table=None)
+        assignment = registry.ledger.assign(topic, key=None, value=value, table=None)
     return {entry.path: entry.field_id for entry in assignment.state.entries if entry.root == "val"}

@@ -27,27 +27,27 @@ def registry(stack: Stack) -> Iterator[Registry]:
 
 @pytest.fixture
 def orders(registry: Registry) -> TopicRow:
-    return registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+    return registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
 
 @pytest.fixture
 def committed(registry: Registry, orders: TopicRow) -> tuple[TranslatedRange, ...]:
     ranges = (span(0, 0, 10), span(0, 10, 20), span(0, 20, 30, with_file=False))
-    registry.stage(orders, ranges, table_offsets={})
-    registry.confirm(orders, [one.id for one in ranges], commit_id="A")
+    registry.files.stage(orders, ranges, table_offsets={})
+    registry.files.confirm(orders, [one.id for one in ranges], commit_id="A")
     return ranges
 
 
 def rows(registry: Registry, orders: TopicRow) -> list[tuple[int, int, int]]:
-    return [(each.start_offset, each.rows, each.file_rows) for each in registry.expected(orders)]
+    return [(each.start_offset, each.rows, each.file_rows) for each in registry.rows.expected_ranges(orders)]
 
 
 def test_committed_files_are_expected_with_all_their_rows(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    registry.stage(orders, (span(0, 30, 40),), table_offsets={})
+    registry.files.stage(orders, (span(0, 30, 40),), table_offsets={})
     assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
-    assert registry.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
+    assert registry.files.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
 
 
 def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(
@@ -58,9 +58,9 @@ def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(
         Acceptance(range_id=committed[1].id, left=0, lost=10),
     )
     for _ in range(2):
-        registry.record_refill(orders, replaced={}, accepted=accepted, commit_id="B")
+        registry.rows.record_refill(orders, replaced={}, accepted=accepted, commit_id="B")
         assert rows(registry, orders) == [(0, 7, 10)]
-        assert registry.gone_rows(orders) == GoneRows(erased=3, lost=10)
+        assert registry.rows.gone(orders) == GoneRows(erased=3, lost=10)
 
 
 def test_ranges_that_came_back_in_other_files_take_their_place(
@@ -68,9 +68,9 @@ def test_ranges_that_came_back_in_other_files_take_their_place(
 ) -> None:
     again = (span(0, 10, 14), span(0, 14, 20))
     for _ in range(2):
-        registry.record_refill(orders, replaced={committed[1].id: again}, accepted=(), commit_id="B")
+        registry.rows.record_refill(orders, replaced={committed[1].id: again}, accepted=(), commit_id="B")
         assert rows(registry, orders) == [(0, 10, 10), (10, 4, 4), (14, 6, 6)]
-    assert registry.counts(orders)[FileState.REPLACED].ranges == 1
+    assert registry.files.counts(orders)[FileState.REPLACED].ranges == 1
 
 
 def test_a_rewrite_of_a_file_with_missing_rows_excuses_nothing(
@@ -80,45 +80,45 @@ def test_a_rewrite_of_a_file_with_missing_rows_excuses_nothing(
     assert old is not None
     made = Replacement(path=old.path, file=file("file:///made.parquet", rows=8))
     rewrite = Rewrite(commit_id="R", reason="reprocess", schema_version=1, replacements=(made,))
-    registry.begin_rewrite(orders, rewrite)
-    registry.finish_rewrite(orders, rewrite)
+    registry.rewrites.begin(orders, rewrite)
+    registry.rewrites.finish(orders, rewrite)
     assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
     whole = replace(rewrite, commit_id="S", replacements=(replace(made, path="file:///made.parquet", file=old),))
-    registry.begin_rewrite(orders, whole)
-    registry.finish_rewrite(orders, whole)
+    registry.rewrites.begin(orders, whole)
+    registry.rewrites.finish(orders, whole)
     assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
 
 
 def test_what_a_look_found_is_remembered_until_a_refill(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    assert registry.checked(orders) is None
+    assert registry.rows.checked(orders) is None
     hole = Hole(range_id=committed[0].id, partition=0, start_offset=3, end_offset=9, rows=2)
     for found in (Checked(snapshot_id=7), Checked(snapshot_id=None), Checked(snapshot_id=8, holes=(hole,))):
-        registry.note_checked(orders, found)
-        assert registry.checked(orders) == found
-    registry.record_refill(orders, replaced={}, accepted=(), commit_id="B")
-    assert registry.checked(orders) is None
+        registry.rows.note_checked(orders, found)
+        assert registry.rows.checked(orders) == found
+    registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B")
+    assert registry.rows.checked(orders) is None
 
 
 def test_a_look_says_nothing_of_ranges_that_were_found_to_be_there_since(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     late = span(0, 30, 40)
-    registry.stage(orders, (late,), table_offsets={})
-    registry.note_checked(orders, Checked(snapshot_id=7))
-    registry.record(orders, Settled(landed=(), refused=(), waiting=(late,)))
-    assert registry.checked(orders) == Checked(snapshot_id=7)
-    registry.record(orders, Settled(landed=(Landed(range=late, commit_id="B"),), refused=(), waiting=()))
-    assert registry.checked(orders) is None
+    registry.files.stage(orders, (late,), table_offsets={})
+    registry.rows.note_checked(orders, Checked(snapshot_id=7))
+    registry.files.record(orders, Settled(landed=(), refused=(), waiting=(late,)))
+    assert registry.rows.checked(orders) == Checked(snapshot_id=7)
+    registry.files.record(orders, Settled(landed=(Landed(range=late, commit_id="B"),), refused=(), waiting=()))
+    assert registry.rows.checked(orders) is None
 
 
 def test_ends_of_all_partitions_are_known(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    registry.stage(
+    registry.files.stage(
         orders, (span(0, 30, 40), span(5, 0, 10), others := span(7, 3, 5, with_file=False)), table_offsets={}
     )
-    registry.confirm(orders, [others.id], commit_id="B")
-    ends = {partition: end.next_offset for partition, end in registry.committed_ends(orders).items()}
+    registry.files.confirm(orders, [others.id], commit_id="B")
+    ends = {partition: end.next_offset for partition, end in registry.files.committed_ends(orders).items()}
     assert ends == {0: 30, 7: 5}

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 
 def topic_row(config: Path, registry: Registry) -> TopicRow:
-    (topic,) = registry.topics()
+    (topic,) = registry.topics.every()
     return topic
 
 
@@ -189,11 +189,11 @@ def test_a_staged_file_that_vanished_is_archived_again(stack: Stack, monkeypatch
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         row = topic_row(config, registry)
-        first, second = registry.pending(row)
+        first, second = registry.files.pending(row)
         assert first.file is not None
         ObjectStore.of(settings.catalog).delete(first.file.path)
         run_well(config)
-        counts = registry.counts(row)
+        counts = registry.files.counts(row)
     assert places(read(stack, config, topic)) == [(partition, n) for partition in range(2) for n in range(5)]
     assert counts[FileState.REJECTED].ranges == 1
     assert counts[FileState.COMMITTED].ranges == 2

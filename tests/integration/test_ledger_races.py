@@ -39,7 +39,7 @@ def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queu
         for fields in range(1, ROUNDS + 1):
             schema = grown(fields)
             meet.wait(60)
-            assignment = registry.assign(topic, key=None, value=schema, table=None)
+            assignment = registry.ledger.assign(topic, key=None, value=schema, table=None)
             ids: Ids = {(each.root, each.path): each.field_id for each in assignment.state.entries}
             told.append((assignment.version, ids))
     seen.put(told)
@@ -49,15 +49,15 @@ def test_two_archivers_agree_two_hundred_times(stack: Stack) -> None:
     dsn = stack.database()
     meet, seen = FORKED.Barrier(2), FORKED.Queue()
     with Registry(dsn) as registry:
-        topic = registry.register(cluster_id="c", topic="t", topic_id=UUID(int=1), table="kafka.t")
+        topic = registry.topics.register(cluster_id="c", topic="t", topic_id=UUID(int=1), table="kafka.t")
         rivals = [FORKED.Process(target=archive, args=(dsn, topic, meet, seen)) for _ in range(2)]
         for rival in rivals:
             rival.start()
         first, second = seen.get(timeout=500), seen.get(timeout=500)
         for rival in rivals:
             rival.join(60)
-        state = registry.ledger(topic)
-        history = registry.history(topic)
+        state = registry.ledger.load(topic)
+        history = registry.ledger.history(topic)
     assert [version for version, _ in first] == [version for version, _ in second] == list(range(1, ROUNDS + 1))
     assert first == second
     ids = sorted(entry.field_id for entry in state.entries)

@@ -67,7 +67,7 @@ def registered(stack: Stack) -> tuple[Path, list[str]]:
     with Registry(settings.registry.dsn) as registry, job.BrokerClient(settings.kafka) as brokers:
         cluster_id = brokers.cluster_id()
         for name in names:
-            registry.register(cluster_id=cluster_id, topic=name, topic_id=None, table=settings.topic(name).table)
+            registry.topics.register(cluster_id=cluster_id, topic=name, topic_id=None, table=settings.topic(name).table)
     return config, names
 
 
@@ -76,7 +76,7 @@ def test_leases_of_many_topics_take_one_connection(registered: tuple[Path, list[
     dsn = load_config(config).registry.dsn
     assert most_allowed(dsn) <= 100, "the stack's Postgres is not as it comes"
     with Registry(dsn) as registry, connections(dsn) as most, registry.leases() as leases:
-        assert leases.take(registry.topics()) == ()
+        assert leases.take(registry.topics.every()) == ()
         time.sleep(0.1)
     assert len(names) == TOPICS
     assert 0 < most[0] <= MOST_CONNECTIONS
@@ -86,7 +86,7 @@ def test_topics_that_others_hold_share_one_deadline(registered: tuple[Path, list
     config, names = registered
     settings = load_config(config)
     with Registry(settings.registry.dsn) as rival, rival.leases() as leases:
-        assert leases.take(rival.topics()) == ()
+        assert leases.take(rival.topics.every()) == ()
         started = time.monotonic()
         report = ArchiveJob(settings, names, engine=InlineEngine()).run_once()
         assert time.monotonic() - started < PATIENCE_SECONDS + 10

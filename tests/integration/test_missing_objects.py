@@ -51,12 +51,16 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, committed: int = 5,
 
 def pending(config: Path) -> tuple[TranslatedRange, ...]:
     with Registry(load_config(config).registry.dsn) as registry:
-        return registry.pending(registry.topics()[0])
+        return registry.files.pending(registry.topics.every()[0])
 
 
 def states(config: Path) -> dict[FileState, int]:
     with Registry(load_config(config).registry.dsn) as registry:
-        return {state: each.ranges for state, each in registry.counts(registry.topics()[0]).items() if each.ranges}
+        return {
+            state: each.ranges
+            for state, each in registry.files.counts(registry.topics.every()[0]).items()
+            if each.ranges
+        }
 
 
 def path_of(one: TranslatedRange) -> str:

@@ -21,7 +21,7 @@ from archiver.upkeep.orphan_search import OrphanSearch
 from catalog import postgres
 from catalog.errors import RegistryUnreachable
 from catalog.model import TopicRow, new_id
-from catalog.registry import Registry
+from catalog.registry import FileClaims, Registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -95,7 +95,7 @@ def report(tmp_path: Path) -> TopicOrphans:
 
 
 def remove(registry: Registry, report: TopicOrphans) -> None:
-    topic = registry.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
+    topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
     remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=Silent())
 
 
@@ -142,13 +142,13 @@ def test_others_stage_between_slow_deletions(
     """A slow store holds the lock for so long and no longer; the rest goes under another."""
     monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
     held: list[float] = []
-    nothing_staged = Registry.nothing_staged
+    nothing_staged = FileClaims.nothing_staged
 
-    def counted(registry: Registry, topic: TopicRow, files: dict[str, str]) -> Any:
+    def counted(claims: FileClaims, topic: TopicRow, files: dict[str, str]) -> Any:
         held.append(time.monotonic())
-        return nothing_staged(registry, topic, files)
+        return nothing_staged(claims, topic, files)
 
-    monkeypatch.setattr(Registry, "nothing_staged", counted)
+    monkeypatch.setattr(FileClaims, "nothing_staged", counted)
     with Registry(dsn) as registry:
         remove(registry, report)
     assert left(tmp_path) == 0

@@ -158,9 +158,9 @@ def test_files_that_wait_for_a_commit_stay(
     assert [each.path for each in found.deleted] == orphans
     assert found.kept["registry"] == PARTITIONS
     with Registry(load_config(config).registry.dsn) as registry:
-        (row,) = registry.topics()
-        waiting = registry.pending(row)
-        registry.reject(row, [one.id for one in waiting], reason="as if nobody knew them")
+        (row,) = registry.topics.every()
+        waiting = registry.files.pending(row)
+        registry.files.reject(row, [one.id for one in waiting], reason="as if nobody knew them")
     (found,) = run(config, deletes=True).topics
     assert found.kept["offsets"] == PARTITIONS
     assert not found.deleted
@@ -179,7 +179,7 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
     assert len(orphans) >= 2
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
-        (row,) = registry.topics()
+        (row,) = registry.topics.every()
 
         def stage_and_rewrite() -> None:
             info = DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0)
@@ -194,19 +194,19 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
                 file=info,
                 created_ms=0,
             )
-            assert registry.stage(row, [ahead], table_offsets={}).accepted
+            assert registry.files.stage(row, [ahead], table_offsets={}).accepted
             other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1, partition_value=0)
             replacement = Replacement(path="s3://elsewhere/a.parquet", file=other)
-            registry.begin_rewrite(
+            registry.rewrites.begin(
                 row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, replacements=(replacement,))
             )
 
         (report,) = run(config, Watcher(stage_and_rewrite), deletes=True).topics
         assert [each.path for each in report.needed_again] == orphans[:2]
         assert [each.path for each in report.deleted] == orphans[2:]
-        registry.reject(row, [one.id for one in registry.pending(row)], reason="enough")
-        for rewrite in registry.unfinished_rewrites(row):
-            registry.abandon_rewrite(row, rewrite)
+        registry.files.reject(row, [one.id for one in registry.files.pending(row)], reason="enough")
+        for rewrite in registry.rewrites.unfinished(row):
+            registry.rewrites.abandon(row, rewrite)
     table = table_of(stack, config, topic)
     before = table.current_snapshot()
     assert before is not None
@@ -267,7 +267,7 @@ def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
     config, topic, orphans = killed
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry, TableCatalog(settings.catalog) as catalog:
-        (row,) = registry.topics()
+        (row,) = registry.topics.every()
         table = catalog.require(row)
         end = table.offsets[0].next_offset
         doubtful = TranslatedRange(

@@ -72,7 +72,7 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     assert "day(12)" in str(report.error)
     assert [each["kind"] for each in problems(config, topic)] == ["PartitioningChanged"]
     with Registry(load_config(config).registry.dsn) as registry:
-        assert len(registry.pending(registry.topics()[0])) == 1
+        assert len(registry.files.pending(registry.topics.every()[0])) == 1
     (done,) = reconcile(load_config(config))  # what was staged for ingest days goes to ingest days
     assert (done.landed, done.error) == (1, None)
     assert found(stack, table) == 24

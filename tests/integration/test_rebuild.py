@@ -17,9 +17,8 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
 from archiver.upkeep.reprocess import Reprocess
 from catalog.errors import RegistryBehind
-from catalog.model import FileState
+from catalog.model import FileState, VersionRecord
 from catalog.registry import Registry
-from catalog.versions import VersionRecord
 from schema_mapping.ledger import LedgerState
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
@@ -54,8 +53,8 @@ def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 def memory(config: Path, topic: str) -> tuple[LedgerState, tuple[VersionRecord, ...], dict[str, tuple[Any, ...]]]:
     """What a registry knows of a topic: its ledger, its versions, and its committed ranges by path."""
     with Registry(load_config(config).registry.dsn) as registry:
-        row = next(each for each in registry.topics() if each.topic == topic)
-        ledger, history = registry.ledger(row), registry.history(row)
+        row = next(each for each in registry.topics.every() if each.topic == topic)
+        ledger, history = registry.ledger.load(row), registry.ledger.history(row)
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         found = connection.execute(
             "SELECT path, partition, start_offset, end_offset, schema_version, rows, size_bytes, digest"
@@ -113,7 +112,7 @@ def test_archiving_goes_on_with_a_registry_made_again(
     assert from_archive(fresh, topic, PARTITIONS) == kafka
     assert memory(fresh, topic)[0].entries == ledger.entries
     with Registry(load_config(fresh).registry.dsn) as registry:
-        counts = registry.counts(registry.topics()[0])
+        counts = registry.files.counts(registry.topics.every()[0])
     assert counts[FileState.UPLOADED].ranges == 0
     assert counts[FileState.COMMITTED].rows == len(kafka)
 

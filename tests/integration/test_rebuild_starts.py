@@ -43,7 +43,7 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0)
     away.write_text(config.read_text().replace(json.dumps(load_config(config).catalog["uri"]), '"http://127.0.0.1:1"'))
     assert not run(away).succeeded
     with Registry(load_config(config).registry.dsn) as registry:
-        ranges = registry.pending(registry.topics()[0])
+        ranges = registry.files.pending(registry.topics.every()[0])
     assert [(one.start_offset, one.end_offset) for one in ranges] == [(log_start, 5), (5, 10)]
     return config, topic, [one.file.path for one in ranges if one.file is not None]
 

@@ -47,7 +47,7 @@ def test_what_was_staged_is_committed_with_its_columns(
     more = stack.catalog().load_table(settings.topic(topic).table).schema().find_field("val.more")
     assert str(more.field_type) == "map<string, int>"
     with Registry(settings.registry.dsn) as registry:
-        counts = registry.counts(registry.topics()[0])
+        counts = registry.files.counts(registry.topics.every()[0])
     assert counts[FileState.UPLOADED].ranges == 0
     assert counts[FileState.COMMITTED].rows == len(kafka)
     (again,) = reconcile(load_config(config))

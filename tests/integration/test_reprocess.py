@@ -26,7 +26,7 @@ from archiver.upkeep.orphan_report import KeptFor
 from archiver.upkeep.orphans import Orphans
 from archiver.upkeep.reprocess import Reprocess
 from archiver.upkeep.reprocess_report import ReprocessReport
-from catalog.registry import Registry
+from catalog.registry import FileClaims, Registry
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
 from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly, produce
@@ -239,7 +239,7 @@ def test_spark_rewrites_the_files_meanwhile(stack: Stack, engine: SparkEngine, t
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     assert not reprocess(config, topic).mended
     with Registry(load_config(config).registry.dsn) as registry:
-        assert registry.unfinished_rewrites(registry.topics()[0]) == ()
+        assert registry.rewrites.unfinished(registry.topics.every()[0]) == ()
 
 
 def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack,
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Registry, "forget_uploads", lambda *_: None)  # as a kill would leave it
+        patched.setattr(FileClaims, "forget", lambda *_: None)  # as a kill would leave it
         with pytest.raises(KeyboardInterrupt):
             reprocess_while(config, topic, die)
     late = Orphans(

@@ -35,9 +35,9 @@ def archived(config: Path) -> Path:
     loaded = load_config(config)
     with Registry(loaded.registry.dsn) as registry:
         table = loaded.topic("orders").table
-        row = registry.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table=table)
+        row = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table=table)
         for text in (FIRST, SECOND):
-            registry.assign(row, key=None, value=compile_text(text), table=None)
+            registry.ledger.assign(row, key=None, value=compile_text(text), table=None)
     return config
 
 

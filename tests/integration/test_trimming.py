@@ -38,7 +38,7 @@ def registry(dsn: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def orders(registry: Registry) -> TopicRow:
-    return registry.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
+    return registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
 
 
 def detailed(one: TranslatedRange) -> TranslatedRange:
@@ -50,8 +50,8 @@ def detailed(one: TranslatedRange) -> TranslatedRange:
 
 def commit(registry: Registry, topic: TopicRow, *ranges: TranslatedRange) -> list[TranslatedRange]:
     made = [detailed(one) for one in ranges]
-    assert registry.stage(topic, made, table_offsets={}).accepted == tuple(made)
-    registry.confirm(topic, [one.id for one in made], commit_id=new_id())
+    assert registry.files.stage(topic, made, table_offsets={}).accepted == tuple(made)
+    registry.files.confirm(topic, [one.id for one in made], commit_id=new_id())
     return made
 
 
@@ -70,12 +70,12 @@ def test_old_files_lose_what_manifests_say_of_columns(dsn: str, registry: Regist
     commit(registry, orders, *(span(each, 0, 10) for each in range(3)))
     age(dsn, 31)
     (young,) = commit(registry, orders, span(0, 10, 20))
-    before, counts, claims = query(dsn, KEPT), registry.counts(orders), [row[6] for row in query(dsn, KEPT)]
-    assert registry.trim(orders) == Trimmed(slimmed=3, removed=0)
-    assert registry.trim(orders) == Trimmed()
+    before, counts, claims = query(dsn, KEPT), registry.files.counts(orders), [row[6] for row in query(dsn, KEPT)]
+    assert registry.files.trim(orders) == Trimmed(slimmed=3, removed=0)
+    assert registry.files.trim(orders) == Trimmed()
     assert query(dsn, KEPT) == before
-    assert registry.counts(orders) == counts
-    assert set(registry.claims(orders, dict.fromkeys(claims, "")).states.values()) == {FileState.COMMITTED}
+    assert registry.files.counts(orders) == counts
+    assert set(registry.claims.of(orders, dict.fromkeys(claims, "")).states.values()) == {FileState.COMMITTED}
     whole, slim = (
         row[0] for row in query(dsn, "SELECT max(length(file::text)) FROM files GROUP BY slim ORDER BY slim")
     )
@@ -99,10 +99,10 @@ def test_neighbours_without_files_become_one(dsn: str, registry: Registry, order
     commit(registry, orders, *chain)
     age(dsn, 31)
     commit(registry, orders, span(1, 30, 31, with_file=False))
-    ends, lost, files = registry.accepted_ends(orders), registry.lost_offsets(orders), query(dsn, KEPT)
-    assert registry.trim(orders).removed == 1 + 9 + 9
-    assert registry.accepted_ends(orders) == ends
-    assert registry.lost_offsets(orders) == lost == 9
+    ends, lost, files = registry.files.accepted_ends(orders), registry.files.lost_offsets(orders), query(dsn, KEPT)
+    assert registry.files.trim(orders).removed == 1 + 9 + 9
+    assert registry.files.accepted_ends(orders) == ends
+    assert registry.files.lost_offsets(orders) == lost == 9
     assert query(dsn, KEPT) == files
     found = query(dsn, "SELECT partition, start_offset, end_offset, lost FROM files ORDER BY 1, 2")
     assert found == [
@@ -117,23 +117,23 @@ def test_neighbours_without_files_become_one(dsn: str, registry: Registry, order
     assert query(dsn, "SELECT leader_epoch FROM files WHERE end_offset = 6") == [(4,)]
     commit(registry, orders, span(0, 30, 31), span(1, 31, 32))
     age(dsn, 31)
-    registry.trim(orders)
+    registry.files.trim(orders)
     assert query(dsn, "SELECT start_offset, end_offset FROM files WHERE partition = 1 AND path IS NULL") == [(20, 31)]
 
 
 def test_what_waits_or_was_refused_stays_whole(dsn: str, registry: Registry, orders: TopicRow) -> None:
     waiting, refused = detailed(span(0, 0, 10)), detailed(span(0, 50, 60))
-    registry.stage(orders, [waiting, refused], table_offsets={})
+    registry.files.stage(orders, [waiting, refused], table_offsets={})
     age(dsn, 400)
-    assert registry.trim(orders) == Trimmed()
-    assert registry.pending(orders) == (waiting,)
+    assert registry.files.trim(orders) == Trimmed()
+    assert registry.files.pending(orders) == (waiting,)
     assert query(dsn, "SELECT count(*) FROM files WHERE file->'lower_bounds' <> '{}'") == [(2,)]
 
 
 def test_replaced_and_rejected_files_go_with_their_objects(dsn: str, registry: Registry, orders: TopicRow) -> None:
     (old,) = commit(registry, orders, span(0, 0, 10))
     refused = span(0, 50, 60)
-    registry.stage(orders, [refused], table_offsets={})
+    registry.files.stage(orders, [refused], table_offsets={})
     assert old.file is not None
     assert refused.file is not None
     made = replace(old.file, path="file:///nowhere/made.parquet")
@@ -143,26 +143,26 @@ def test_replaced_and_rejected_files_go_with_their_objects(dsn: str, registry: R
         schema_version=1,
         replacements=(Replacement(path=old.file.path, file=made),),
     )
-    registry.begin_rewrite(orders, rewrite)
-    registry.finish_rewrite(orders, rewrite)
+    registry.rewrites.begin(orders, rewrite)
+    registry.rewrites.finish(orders, rewrite)
     gone = {old.file.path: old.id, refused.file.path: refused.id, made.path: ""}
-    with registry.nothing_staged(orders, gone) as still:
+    with registry.claims.nothing_staged(orders, gone) as still:
         still.forget_deleted(gone)
     assert query(dsn, "SELECT path, state FROM files") == [(made.path, "committed")]
     age(dsn, 31)
-    registry.trim(orders)
+    registry.files.trim(orders)
     assert query(dsn, "SELECT name FROM metadata WHERE key = 'rewrite'") == []
 
 
 def test_the_ends_of_partitions_are_found_by_the_index(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    other = registry.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+    other = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
     commit(registry, orders, *(span(each, 0, 10, epoch=each) for each in (0, 1, 7)))
     commit(registry, other, span(3, 0, 99))
-    registry.stage(orders, [span(7, 10, 12, epoch=9)], table_offsets={})
-    assert registry.accepted_ends(orders) == {
+    registry.files.stage(orders, [span(7, 10, 12, epoch=9)], table_offsets={})
+    assert registry.files.accepted_ends(orders) == {
         0: PartitionOffset(next_offset=10, leader_epoch=0),
         1: PartitionOffset(next_offset=10, leader_epoch=1),
         7: PartitionOffset(next_offset=12, leader_epoch=9),
     }
-    assert registry.staged_ends(orders) == {7: PartitionOffset(next_offset=12, leader_epoch=9)}
-    assert registry.staged_ends(other) == {}
+    assert registry.files.staged_ends(orders) == {7: PartitionOffset(next_offset=12, leader_epoch=9)}
+    assert registry.files.staged_ends(other) == {}

@@ -15,7 +15,7 @@ from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
 from archiver.cli.schema_view import describe, history_view, outline_view
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
-from catalog.versions import VersionRecord
+from catalog.model import VersionRecord
 from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
 from schema_mapping.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, outline

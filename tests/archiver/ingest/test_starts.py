@@ -17,21 +17,21 @@ TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kaf
 
 @dataclass
 class Remembered:
-    """A StartRegistry in memory: the first value of each partition stays."""
+    """RememberedStarts in memory: the first value of each partition stays."""
 
     decided: dict[int, int] = field(default_factory=dict)
-    pending: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
 
-    def starts(
+    def decide(
         self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
     ) -> dict[int, int]:
-        self.pending = {**(pending or {}), **self.pending}
+        self.waiting = {**(pending or {}), **self.waiting}
         self.decided = {**(decided or {}), **self.decided}
         return dict(self.decided)
 
-    def pending_starts(self, topic: TopicRow) -> dict[int, int]:
-        return dict(self.pending)
+    def pending(self, topic: TopicRow) -> dict[int, int]:
+        return dict(self.waiting)
 
     def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
         self.seen = {**(seen or {}), **self.seen}
@@ -58,7 +58,7 @@ class Leaders:
 
 def starts(registry: Remembered, start_from: StartFrom, leaders: Leaders | None = None, **changes: Any) -> Starts:
     known: dict[str, Any] = {"topic": TOPIC, "name": "orders", "start_from": start_from} | changes
-    return Starts(brokers=leaders or Leaders(), registry=registry, **known)  # type: ignore[arg-type]
+    return Starts(brokers=leaders or Leaders(), remembered=registry, **known)  # type: ignore[arg-type]
 
 
 def new(bounds: dict[int, tuple[int, int]], **leaderless: int) -> NewPartitions:
@@ -83,7 +83,7 @@ def test_latest_is_decided_at_the_first_look() -> None:
 def test_latest_of_a_partition_without_a_leader_is_where_its_epoch_ended() -> None:
     registry, leaders = Remembered(), Leaders(ends={(1, 4): 1_000})
     assert starts(registry, "latest", leaders).of(new({0: (0, 50)}, p1=4), is_first=True) == {0: 50}
-    assert registry.pending == {1: 4}
+    assert registry.waiting == {1: 4}
     back = new({0: (0, 60), 1: (0, 1_007)})
     for is_first in (True, False):
         assert starts(registry, "latest", leaders).of(back, is_first=is_first) == {0: 50, 1: 1_000}

@@ -11,7 +11,7 @@ from archiver.errors import SchemaRegistryUnavailable
 from archiver.schemas.registry import RegistrySettings, client_of
 from archiver.schemas.schema_ids import RegistryIds
 from archiver.schemas.subjects import Subjects
-from catalog.registered import RememberedSchemas
+from catalog.last_known import KnownSchemas
 from tests.archiver.schemas.fake_registry import FakeRegistry
 from tests.archiver.schemas.shop_schemas import order
 
@@ -45,15 +45,15 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     before = first.latest("orders-value")
     assert before.id == number
     assert first.news.subjects == {"orders-value": number}
-    remembered = RememberedSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
-    assert Subjects(section, remembered).news == RememberedSchemas()
+    remembered = KnownSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
+    assert Subjects(section, remembered).news == KnownSchemas()
     client_of.cache_clear()
     registry.down = True
     again = Subjects(section, remembered)
     found = again.latest("orders-value")
     assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
     assert isinstance(again.down, SchemaRegistryUnavailable)
-    assert again.news == RememberedSchemas()
+    assert again.news == KnownSchemas()
     assert again.ids.messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
     with pytest.raises(SchemaRegistryUnavailable, match="nothing is known yet of the topic's schema"):
         again.latest("others-value")
