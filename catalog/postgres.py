@@ -134,6 +134,9 @@ class Postgres:
         except psycopg.errors.InsufficientPrivilege as error:
             msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
             raise RegistryDenied(msg, **self._where) from error
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            msg = f"the registry's database takes no changes here: {_said(error)}. Connect to the primary to write"
+            raise RegistryDenied(msg, **self._where) from error
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
             msg = f"the registry did not finish the call: {_said(error)}"
             raise RegistryUnreachable(msg, **self._where) from error
