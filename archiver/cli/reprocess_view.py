@@ -35,8 +35,8 @@ class BarObserver(Bars):
 
 def print_report(console: Console, report: ReprocessReport) -> None:
     """Show a person what was done."""
-    if report.registry_down is not None:
-        console.print(f"[yellow]By the schemas last known[/]: {report.registry_down}", highlight=False)
+    if report.schema_registry_down is not None:
+        console.print(f"[yellow]By the schemas last known[/]: {report.schema_registry_down}", highlight=False)
     if not report.found:
         console.print(f"{report.topic}: no such errors in {report.table}", highlight=False)
     else:
@@ -54,7 +54,7 @@ def write_report(report: ReprocessReport) -> None:
         dry_run=report.dry_run,
         schema_version=report.schema_version,
         commit_id=report.commit_id,
-        schema_registry_down=error_json(report.registry_down) if report.registry_down else None,
+        schema_registry_down=error_json(report.schema_registry_down) if report.schema_registry_down else None,
         files_read=len(report.results) + len(report.failures),
         files_rewritten=report.files,
         errors=[

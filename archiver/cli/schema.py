@@ -85,7 +85,7 @@ def diff(
         down: SchemaRegistryError | None = None
         if descriptors is None:
             today = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
-            proposed, down = Schemas(key=today.key, value=today.value), today.registry_down
+            proposed, down = Schemas(key=today.key, value=today.value), today.schema_registry_down
         else:
             proposed = proposed_schemas(settings, state, file=descriptors, message=message, of_key=of_key)
         found = compare(state, proposed, settings)

@@ -183,10 +183,10 @@ class ArchiveJob:
             catalog=connected.catalog,
             journal=Journal.of(self._config),
         )
-        if schemas.registry is not None:
-            registry.last_known.remember_schemas(opened.topic, schemas.registry, schemas.news)
-        if schemas.registry_down is not None:
-            self._observer.schema_registry_down(topic.name, schemas.registry_down)
+        if schemas.schema_registry is not None:
+            registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
+        if schemas.schema_registry_down is not None:
+            self._observer.schema_registry_down(topic.name, schemas.schema_registry_down)
         return opened
 
     def _run_of(

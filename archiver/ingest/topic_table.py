@@ -107,7 +107,7 @@ def open_topic(
         journal=kept,
         key_envelope=schemas.key_envelope,
         value_envelope=schemas.value_envelope,
-        schema_registry=schemas.registry,
+        schema_registry=schemas.schema_registry,
     )
 
 

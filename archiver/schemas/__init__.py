@@ -1,4 +1,4 @@
-"""Where schemas come from: descriptor sets, `.proto` files and a registry, as values for `schema_mapping`."""
+"""Where schemas come from: descriptor sets, `.proto` files and a schema registry, as values for `schema_mapping`."""
 
 from archiver.schemas.configured import SchemaPlace, envelope_reader, mapping_options, source_schema
 from archiver.schemas.envelope import EnvelopeReader

@@ -33,7 +33,7 @@ class SchemaPlace:
 def source_schema(settings: FormatConfig, place: SchemaPlace) -> MessageSchema | None:
     """The schema that a key's or value's settings name; None for raw.
 
-    Raises ConfigError where a file can't be read, the leaves of SchemaRegistryError where the registry has none.
+    Raises ConfigError where a file can't be read, the leaves of SchemaRegistryError where the schema registry has none.
     """
     if isinstance(settings, RawFormat):
         return None
@@ -57,7 +57,7 @@ def envelope_reader(
 
 
 def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:
-    """The subject under which the registry has the schema of `message`."""
+    """The subject under which the schema registry has the schema of `message`."""
     if settings.subject is not None:
         return settings.subject
     match settings.subject_strategy:

@@ -75,8 +75,8 @@ class EnvelopeReader:
     def read(self, values: pa.BinaryArray) -> Envelopes:
         """Where each value's message begins, and which it is; never raises for what the bytes are.
 
-        Raises the leaves of SchemaRegistryError where the registry can't say what an id means, with the `row` of the
-        first such value and its `schema_id`.
+        Raises the leaves of SchemaRegistryError where the schema registry can't say what an id means, with the
+        `row` of the first such value and its `schema_id`.
         """
         column = ValueHeads.of(values)
         lengths = np.zeros(len(values), dtype=np.int32)

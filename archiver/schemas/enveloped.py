@@ -31,7 +31,8 @@ def decode_enveloped(
 ) -> pa.StructArray:
     """The values as rows; one whose envelope is refused has only `__raw__` and `__err__`.
 
-    Raises the leaves of SchemaRegistryError where the registry can't say what an id means: see `EnvelopeReader.read`.
+    Raises the leaves of SchemaRegistryError where the schema registry can't say what an id means, as
+    `EnvelopeReader.read` does.
     """
     found = reader.read(values)
     if seen is not None:

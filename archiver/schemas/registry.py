@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from archiver.errors import BadSchema, UnknownSubject
 from archiver.schemas.registered import CompiledSchema, RegisteredSchema, compile_registered
-from archiver.schemas.registry_http import RegistryHttp, RegistrySettings
+from archiver.schemas.registry_http import RegistryHttp, SchemaRegistrySettings
 
-__all__ = ["RegistrySettings", "SchemaRegistry", "client_of"]
+__all__ = ["SchemaRegistry", "SchemaRegistrySettings", "client_of"]
 
 MOST_REFERENCES: Final = 1_000
 
@@ -24,7 +24,7 @@ MOST_REFERENCES: Final = 1_000
 class SchemaRegistry:
     """A client. Safe to share between threads, which wait for each other."""
 
-    def __init__(self, settings: RegistrySettings) -> None:
+    def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
         self._http = RegistryHttp(settings)
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class SchemaRegistry:
         self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
 
     def by_id(self, schema_id: int) -> CompiledSchema | None:
-        """The schema of an id; None where the registry says that there is none, or that it isn't Protobuf.
+        """The schema of an id; None where the schema registry says that there is none, or that it isn't Protobuf.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
         """
@@ -114,14 +114,14 @@ class SchemaRegistry:
             found = self._http.get(f"/subjects/{_quoted(subject)}/versions/{version}")
             if found is None:
                 raise BadSchema(
-                    "a schema refers to one that the registry doesn't have", subject=subject, version=version
+                    "a schema refers to one that the schema registry doesn't have", subject=subject, version=version
                 )
             self._versions[subject, version] = found
         return found
 
 
 @lru_cache(maxsize=8)
-def client_of(settings: RegistrySettings) -> SchemaRegistry:
+def client_of(settings: SchemaRegistrySettings) -> SchemaRegistry:
     """The client that all in this process with the same settings share."""
     return SchemaRegistry(settings)
 

@@ -28,12 +28,12 @@ ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrySettings:
+class SchemaRegistrySettings:
     """Where a schema registry is and who asks. Either `username` and `password`, or `token`, or neither.
 
     `urls` are tried in turn; they hold no user and password. Times are seconds: `pause` bounds the first wait between
-    attempts, a registry that all attempts failed for is left alone for `rest`, an id that the registry didn't know is
-    asked for again after `forget_after`, and a subject's latest schema after `latest_ttl`.
+    attempts, a registry that all attempts failed for is left alone for `rest`, an id that it didn't know is asked for
+    again after `forget_after`, and a subject's latest schema after `latest_ttl`.
     """
 
     urls: tuple[str, ...]
@@ -59,7 +59,7 @@ class RegistrySettings:
 class RegistryHttp:
     """Asks a registry. Not to be used by two threads at once."""
 
-    def __init__(self, settings: RegistrySettings) -> None:
+    def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
         self._session = _session(settings)
         self._resting_until = 0.0
@@ -155,11 +155,11 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 
 def _asked(error: BaseException | None) -> float:
-    """How long the registry asked to be left alone (`Retry-After`)."""
+    """How long the schema registry asked to be left alone (`Retry-After`)."""
     return float(error.context.get("retry_after", 0.0)) if isinstance(error, SchemaRegistryUnavailable) else 0.0
 
 
-def _session(settings: RegistrySettings) -> requests.Session:
+def _session(settings: SchemaRegistrySettings) -> requests.Session:
     session = requests.Session()
     session.trust_env = False
     session.headers["Accept"] = ACCEPT

@@ -1,4 +1,7 @@
-"""Which messages the ids in envelopes stand for: a value that travels to tasks and asks the registry when it must."""
+"""Which messages the ids in envelopes stand for.
+
+The answer is a value that travels to tasks, and asks the schema registry only when it must.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
 from archiver.schemas.registered import CompiledSchema, Indexes, messages_at
 from archiver.schemas.registry import client_of
-from archiver.schemas.registry_http import RegistrySettings
+from archiver.schemas.registry_http import SchemaRegistrySettings
 
 
 class SchemaIds(Protocol):
@@ -20,11 +23,11 @@ class SchemaIds(Protocol):
     def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
         """Full names that they may stand for, empty where the schema has no such message, None for an unknown id.
 
-        Raises the leaves of SchemaRegistryError where the registry can't say, BadSchema where nothing ever can.
+        Raises the leaves of SchemaRegistryError where the schema registry can't say, BadSchema where nothing ever can.
         """
 
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        """Those of the ids that the registry had to be asked for, each with what `CompiledSchema.to_bytes` gives."""
+        """The ids that the schema registry had to be asked for, each with what `CompiledSchema.to_bytes` gives."""
 
     def knowing(self, schemas: Mapping[int, bytes]) -> SchemaIds:
         """The same ids, with these schemas known."""
@@ -45,13 +48,13 @@ class KnownId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryIds:
+class SchemaRegistryIds:
     """The ids of a schema registry, which is asked for none of `known`.
 
     In a process all values with the same settings share what was asked.
     """
 
-    settings: RegistrySettings
+    settings: SchemaRegistrySettings
     known: tuple[KnownId, ...] = ()
 
     def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
@@ -68,7 +71,7 @@ class RegistryIds:
         found = {each: client_of(self.settings).by_id(each) for each in sorted(set(schema_ids) - known.keys())}
         return {schema_id: schema.to_bytes() for schema_id, schema in found.items() if schema is not None}
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> RegistryIds:
+    def knowing(self, schemas: Mapping[int, bytes]) -> SchemaRegistryIds:
         """The same ids, with these schemas known."""
         more = {each: KnownId.of(CompiledSchema.from_bytes(each, data)) for each, data in schemas.items()}
         known = {each.id: each for each in self.known} | more

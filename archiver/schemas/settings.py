@@ -7,10 +7,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError
-from archiver.schemas.registry_http import RegistrySettings
+from archiver.schemas.registry_http import SchemaRegistrySettings
 
 
-def registry_settings(section: SchemaRegistrySection) -> RegistrySettings:
+def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySettings:
     """The settings of a client; a user and password in a url become its identity.
 
     Raises ConfigError where a file isn't there, or urls name different users.
@@ -18,9 +18,9 @@ def registry_settings(section: SchemaRegistrySection) -> RegistrySettings:
     urls, identities = zip(*(_split(url.strip()) for url in section.url.split(",")), strict=True)
     named = sorted({identity for identity in identities if identity is not None})
     if len(named) > 1:
-        raise ConfigError("all urls of the registry must name one user", key="schema_registry.url")
+        raise ConfigError("all urls of the schema registry must name one user", key="schema_registry.url")
     username, password = named[0] if named else (section.username, section.password)
-    return RegistrySettings(
+    return SchemaRegistrySettings(
         urls=urls,
         username=username,
         password=password,

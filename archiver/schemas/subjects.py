@@ -1,4 +1,4 @@
-"""The newest schemas of a topic's subjects: from the registry, or while it is down those remembered."""
+"""The newest schemas of a topic's subjects: from the schema registry, or while it is down those remembered."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable
 from archiver.schemas.registered import CompiledSchema
 from archiver.schemas.registry import client_of
-from archiver.schemas.schema_ids import RegistryIds
-from archiver.schemas.settings import registry_settings
+from archiver.schemas.schema_ids import SchemaRegistryIds
+from archiver.schemas.settings import schema_registry_settings
 from catalog.last_known import KnownSchemas
 
 NOTHING: Final = KnownSchemas()
@@ -20,11 +20,12 @@ NOTHING: Final = KnownSchemas()
 class Subjects:
     """Gives a topic's latest schemas once each, and keeps the account of where they came from.
 
-    `down` is why the registry couldn't be asked, None where it answered; `news` what it said that isn't remembered.
+    `down` is why the schema registry couldn't be asked, None where it answered. `news` is what it said that isn't
+    remembered.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
-        self._settings = registry_settings(section)
+        self._settings = schema_registry_settings(section)
         self._remembered = remembered
         self._found: dict[str, CompiledSchema] = {}
         self.down: SchemaRegistryUnavailable | None = None
@@ -32,8 +33,8 @@ class Subjects:
     def latest(self, subject: str) -> CompiledSchema:
         """The subject's newest schema, as far as is known.
 
-        Raises SchemaRegistryUnavailable where the registry is down and the subject was never asked for before, else
-        the other leaves of SchemaRegistryError.
+        Raises SchemaRegistryUnavailable where the schema registry is down and the subject was never asked for before,
+        else the other leaves of SchemaRegistryError.
         """
         try:
             self._found[subject] = client_of(self._settings).latest(subject)
@@ -48,15 +49,15 @@ class Subjects:
         return self._found[subject]
 
     @property
-    def ids(self) -> RegistryIds:
+    def ids(self) -> SchemaRegistryIds:
         """The meaning of schema ids, for tasks: they needn't ask for what is known here, nor be patient in vain."""
         found = {schema.id: schema.to_bytes() for schema in self._found.values()}
         settings = self._settings if self.down is None else replace(self._settings, attempts=1)
-        return RegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
+        return SchemaRegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
 
     @property
     def news(self) -> KnownSchemas:
-        """What the registry said just now and isn't remembered."""
+        """What the schema registry said just now and isn't remembered."""
         subjects: Mapping[str, int] = {subject: schema.id for subject, schema in self._found.items()}
         return KnownSchemas(
             schemas={

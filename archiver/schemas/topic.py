@@ -9,7 +9,7 @@ from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySe
 from archiver.errors import ConfigError, SchemaRegistryError
 from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, source_schema
 from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.settings import registry_settings
+from archiver.schemas.settings import schema_registry_settings
 from archiver.schemas.subjects import NOTHING, Subjects
 from catalog.last_known import KnownSchemas
 from catalog.model import TopicRow
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class TopicSchemas:
     """A topic's settings with the schemas they name, read, and how envelopes before its messages are.
 
-    `registry` names the schema registry that was asked, if one was; `news` is what it said that wasn't remembered.
-    `registry_down` is why it couldn't be asked, where what is remembered stands in for it.
+    `schema_registry` names the one that was asked, if one was; `news` is what it said that wasn't remembered.
+    `schema_registry_down` is why it couldn't be asked, where what is remembered stands in for it.
     """
 
     config: TopicConfig
@@ -32,25 +32,25 @@ class TopicSchemas:
     value: MessageSchema | None
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
-    registry: str | None = None
+    schema_registry: str | None = None
     news: KnownSchemas = NOTHING
-    registry_down: SchemaRegistryError | None = None
+    schema_registry_down: SchemaRegistryError | None = None
 
     @staticmethod
-    def check(config: TopicConfig, registry: SchemaRegistrySection | None = None) -> None:
+    def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
         """Read what can be read without asking a schema registry. Raises ConfigError, naming topic and file."""
         for part, settings in _parts(config):
             if not has_envelopes(settings):
                 _read(config, part, settings, None)
-            elif registry is not None:
-                registry_settings(registry)
+            elif section is not None:
+                schema_registry_settings(section)
 
     @classmethod
     def read_or_recall(
         cls, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:
         """As `read`; while the schema registry is down by what is remembered of it for the topic, if it is `known`."""
-        name = registry_name(config, section)
+        name = schema_registry_name(config, section)
         if name is None or known is None:
             return cls.read(config, section)
         return cls.read(config, section, registry.last_known.recall_schemas(known, name))
@@ -59,12 +59,12 @@ class TopicSchemas:
     def read(
         cls,
         config: TopicConfig,
-        registry: SchemaRegistrySection | None = None,
+        section: SchemaRegistrySection | None = None,
         remembered: KnownSchemas = NOTHING,
     ) -> TopicSchemas:
         """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
-        uses = registry is not None and any(map(has_envelopes, (config.key, config.value)))
-        subjects = Subjects(registry, remembered) if registry is not None and uses else None
+        uses = section is not None and any(map(has_envelopes, (config.key, config.value)))
+        subjects = Subjects(section, remembered) if section is not None and uses else None
         key, value = (_read(config, part, settings, subjects) for part, settings in _parts(config))
         ids = None if subjects is None else subjects.ids
         return cls(
@@ -73,9 +73,9 @@ class TopicSchemas:
             value=value,
             key_envelope=envelope_reader(config.key, key, ids),
             value_envelope=envelope_reader(config.value, value, ids),
-            registry=None if ids is None else ids.settings.name,
+            schema_registry=None if ids is None else ids.settings.name,
             news=NOTHING if subjects is None else subjects.news,
-            registry_down=None if subjects is None else subjects.down,
+            schema_registry_down=None if subjects is None else subjects.down,
         )
 
 
@@ -95,8 +95,8 @@ def has_envelopes(settings: FormatConfig) -> bool:
     return isinstance(settings, ProtobufFormat) and settings.wire_format == "confluent"
 
 
-def registry_name(config: TopicConfig, registry: SchemaRegistrySection | None) -> str | None:
+def schema_registry_name(config: TopicConfig, section: SchemaRegistrySection | None) -> str | None:
     """The name of the schema registry that the topic needs; None where it needs none."""
-    if registry is None or not any(map(has_envelopes, (config.key, config.value))):
+    if section is None or not any(map(has_envelopes, (config.key, config.value))):
         return None
-    return registry_settings(registry).name
+    return schema_registry_settings(section).name

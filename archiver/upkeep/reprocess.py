@@ -90,7 +90,7 @@ class Reprocess:
             failures=work.failures,
             seconds=time.monotonic() - started,
             commit_id=commit_id,
-            registry_down=schemas.registry_down,
+            schema_registry_down=schemas.schema_registry_down,
         )
 
     def _checked(self) -> TopicConfig:
@@ -122,8 +122,8 @@ class Reprocess:
         assignment = self._assign(schemas, archived, registry)
         pass_point(FaultPoint.AFTER_ASSIGN)
         if not self._dry_run:
-            if schemas.registry is not None:
-                registry.last_known.remember_schemas(archived.topic, schemas.registry, schemas.news)
+            if schemas.schema_registry is not None:
+                registry.last_known.remember_schemas(archived.topic, schemas.schema_registry, schemas.news)
             journal.keep_schemas(archived.topic, registry)
         clean_spool(self._config.archive.spool)
         work = Rounds(

@@ -50,7 +50,7 @@ class ReprocessReport:
     failures: Mapping[str, ContextError]
     seconds: float
     commit_id: str | None = None
-    registry_down: ContextError | None = None
+    schema_registry_down: ContextError | None = None
     """Why the schema registry couldn't be asked, where it was done by the schemas last known."""
 
     @property

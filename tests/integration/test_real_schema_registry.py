@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from archiver.config import load_config
 from archiver.errors import UnknownSubject
-from archiver.schemas.registry import RegistrySettings, SchemaRegistry
+from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
 from schema_mapping.descriptors import find_descriptor, parse_descriptor_set
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
@@ -40,7 +40,7 @@ FORMAT = {"format": "protobuf", "wire_format": "confluent"}
 
 @pytest.fixture
 def client(schema_registry: str) -> SchemaRegistry:
-    return SchemaRegistry(RegistrySettings(urls=(schema_registry,)))
+    return SchemaRegistry(SchemaRegistrySettings(urls=(schema_registry,)))
 
 
 Register = Callable[..., int]

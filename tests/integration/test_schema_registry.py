@@ -298,7 +298,7 @@ def test_repairs_and_previews_go_on_while_the_registry_is_down(stack: Stack, reg
     assert told["schema_registry_down"]["kind"] == "SchemaRegistryUnavailable"
     report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
     assert report.succeeded, report.failures
-    assert isinstance(report.registry_down, SchemaRegistryUnavailable)
+    assert isinstance(report.schema_registry_down, SchemaRegistryUnavailable)
     assert [row["a"] for row in read(stack, config, topic)] == [1, 2]
 
 

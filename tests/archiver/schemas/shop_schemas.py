@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archiver.schemas.registry import RegistrySettings, SchemaRegistry
+from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
 from tests.archiver.schemas.fake_registry import FakeRegistry
 
 MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
@@ -21,7 +21,7 @@ message Other {}
 
 
 def client(registry: FakeRegistry, **more: object) -> SchemaRegistry:
-    return SchemaRegistry(RegistrySettings(urls=(registry.url,), pause=0.001, **more))  # type: ignore[arg-type]
+    return SchemaRegistry(SchemaRegistrySettings(urls=(registry.url,), pause=0.001, **more))  # type: ignore[arg-type]
 
 
 def order(registry: FakeRegistry) -> int:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.registry import RegistrySettings, SchemaRegistry
+from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.archiver.schemas.shop_schemas import client, order
 
@@ -25,9 +25,9 @@ def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:
 def test_nobody_answers(registry: FakeRegistry) -> None:
     nowhere = "http://127.0.0.1:9"
     with pytest.raises(SchemaRegistryUnavailable, match="does not answer"):
-        SchemaRegistry(RegistrySettings(urls=(nowhere,), pause=0.001, attempts=2)).by_id(1)
+        SchemaRegistry(SchemaRegistrySettings(urls=(nowhere,), pause=0.001, attempts=2)).by_id(1)
     number = order(registry)
-    both = SchemaRegistry(RegistrySettings(urls=(nowhere, registry.url), pause=0.001, attempts=2))
+    both = SchemaRegistry(SchemaRegistrySettings(urls=(nowhere, registry.url), pause=0.001, attempts=2))
     assert both.by_id(number) is not None
 
 
@@ -40,13 +40,13 @@ def test_identities(registry: FakeRegistry) -> None:
     with pytest.raises(SchemaRegistryDenied, match="refuses the credentials") as caught:
         client(registry, token="wrong").by_id(number)
     assert not caught.value.retryable
-    assert "wrong" not in f"{caught.value} {RegistrySettings(urls=(), token='wrong')}"
+    assert "wrong" not in f"{caught.value} {SchemaRegistrySettings(urls=(), token='wrong')}"
 
 
 def test_another_server(registry: FakeRegistry) -> None:
     for path in ("/x", "/.."):
         with pytest.raises(SchemaRegistryError, match="no schema registry"):
-            SchemaRegistry(RegistrySettings(urls=(registry.url + path,), pause=0.001)).latest("s")
+            SchemaRegistry(SchemaRegistrySettings(urls=(registry.url + path,), pause=0.001)).latest("s")
 
 
 def test_a_registry_that_failed_is_left_alone_for_a_while(registry: FakeRegistry) -> None:
@@ -91,6 +91,6 @@ def test_the_other_address_is_not_waited_for(registry: FakeRegistry) -> None:
     with fake_registry() as busy:
         busy.faults, busy.retry_after = [503] * 9, "20"
         started = time.monotonic()
-        both = SchemaRegistry(RegistrySettings(urls=(busy.url, registry.url), pause=0.001))
+        both = SchemaRegistry(SchemaRegistrySettings(urls=(busy.url, registry.url), pause=0.001))
         assert both.by_id(number) is not None
         assert time.monotonic() - started < 10.0

@@ -12,8 +12,8 @@ import pytest
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnavailable
 from archiver.schemas.registry import SchemaRegistry
-from archiver.schemas.registry_http import RegistrySettings
-from archiver.schemas.settings import registry_settings
+from archiver.schemas.registry_http import SchemaRegistrySettings
+from archiver.schemas.settings import schema_registry_settings
 from tests.archiver.schemas.certificates import Authority
 from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
 
@@ -46,9 +46,9 @@ def registry(server_tls: ssl.SSLContext) -> Iterator[FakeRegistry]:
 
 def latest(registry: FakeRegistry, **keys: object) -> int:
     section = SchemaRegistrySection.model_validate({"url": registry.url, "timeout": "5s", **keys})
-    settings = registry_settings(section)
+    settings = schema_registry_settings(section)
     return (
-        SchemaRegistry(RegistrySettings(**{name: getattr(settings, name) for name in _NAMES}, pause=0.001))
+        SchemaRegistry(SchemaRegistrySettings(**{name: getattr(settings, name) for name in _NAMES}, pause=0.001))
         .latest("s")
         .id
     )
@@ -126,8 +126,8 @@ def test_a_user_in_the_url(registry: FakeRegistry, authority: Authority, caplog:
     section = SchemaRegistrySection.model_validate({"url": url, "ca_file": authority.certificate})
     with pytest.raises(SchemaRegistryError, match="refuses the credentials") as caught:
         latest(registry, url=url, ca_file=authority.certificate)
-    told = f"{caught.value!r} {caught.value} {section!r} {registry_settings(section)!r} {caplog.text}"
-    assert registry_settings(section).name == registry.url
+    told = f"{caught.value!r} {caught.value} {section!r} {schema_registry_settings(section)!r} {caplog.text}"
+    assert schema_registry_settings(section).name == registry.url
     for secret in ("p:w/d", "p%3Aw", "me%40work:", basic("me@work", "p:w/d")):
         assert secret not in told
 

@@ -8,8 +8,8 @@ import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable
-from archiver.schemas.registry import RegistrySettings, client_of
-from archiver.schemas.schema_ids import RegistryIds
+from archiver.schemas.registry import SchemaRegistrySettings, client_of
+from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.subjects import Subjects
 from catalog.last_known import KnownSchemas
 from tests.archiver.schemas.fake_registry import FakeRegistry
@@ -18,7 +18,7 @@ from tests.archiver.schemas.shop_schemas import order
 
 def test_ids_travel(registry: FakeRegistry) -> None:
     number = order(registry)
-    ids = pickle.loads(pickle.dumps(RegistryIds(settings=RegistrySettings(urls=(registry.url,)))))
+    ids = pickle.loads(pickle.dumps(SchemaRegistryIds(settings=SchemaRegistrySettings(urls=(registry.url,)))))
     assert ids.messages(number, (1,)) == {"shop.Other"}
     assert ids.messages(number, (9,)) == frozenset()
     assert ids.messages(1, (0,)) is None
@@ -26,7 +26,7 @@ def test_ids_travel(registry: FakeRegistry) -> None:
 
 def test_ids_learn(registry: FakeRegistry) -> None:
     number = order(registry)
-    ids = RegistryIds(settings=RegistrySettings(urls=(registry.url,)))
+    ids = SchemaRegistryIds(settings=SchemaRegistrySettings(urls=(registry.url,)))
     assert ids.messages(number, (1,)) == {"shop.Other"}
     news = ids.learned({number})
     assert news.keys() == {number}
