@@ -6,6 +6,7 @@ the table the registry can be made anew.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -18,6 +19,9 @@ from schema_mapping.evolution import Change
 from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
 
 FORMAT: Final = 1
+
+MERGED_FORMAT: Final = 2
+"""Archivers that know single commits only refuse it as a newer format, rather than miss what is in it."""
 
 _ULID = 26
 
@@ -223,3 +227,23 @@ def _check(value: Mapping[str, Any]) -> None:
         raise RegistryOutdated(
             "the journal was written by a newer archiver: upgrade this one", found=value.get("format")
         )
+
+
+def merged(entries: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """One object with old commits, each as it stood, under the name that it had alone (docs/adr/0028)."""
+    value = {"format": MERGED_FORMAT, "commits": dict(sorted(entries.items()))}
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def commits_in(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, JournaledCommit]]:
+    """The commits by name in an object with this name, be it one commit's or that of many.
+
+    RegistryOutdated where a newer archiver wrote it.
+    """
+    if value.get("format") == MERGED_FORMAT:
+        entries = value["commits"]
+    else:
+        _check(value)
+        entries = {name: value}
+    for each, entry in entries.items():
+        yield each, JournaledCommit.from_json(entry)

@@ -20,8 +20,7 @@ from ulid import ULID
 
 from archiver.errors import BadSegment, ObjectMissing, StorageError
 from archiver.storage.objects import ListedObject, ObjectStore
-from catalog.journal import JournaledCommit
-from catalog.journal_merging import commits_in, merged
+from catalog.journal import JournaledCommit, commits_in, merged
 
 READERS: Final = 16
 LEAST_MERGED: Final = 256
