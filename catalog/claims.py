@@ -1,6 +1,10 @@
-"""What the registry says of files by name: which it still needs, whatever the table says (docs/operations.md).
+"""Which files the registry still needs, by name, whatever the table says (docs/operations.md).
 
-Functions take a connection inside a transaction.
+A run also claims uploads that nothing else in the registry names yet. It renews its claims while it works, and a file's
+age counts from the last time: once a run is dead, what it claimed becomes an orphan like any other. Claims are rows of
+the registry's `metadata` under the key `upload`, by file name.
+
+Functions take a connection inside a transaction; calling one again is safe.
 """
 
 from __future__ import annotations
@@ -22,9 +26,10 @@ _UPLOAD: Final = "upload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """States of files by name, those it doesn't know left out, and the names that rewrites in doubt are about.
+    """What is known of files by name.
 
-    `renewed` is when runs that are under way said that they want an upload of theirs, in ms since 1970.
+    `states` has the files that the registry knows. `rewriting` are the files of rewrites whose fate isn't known yet.
+    `renewed` is when a run last said that it wants an upload of its own, in ms since 1970.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -32,12 +37,12 @@ class Claims:
     renewed: Mapping[str, int] = field(default_factory=dict)
 
     def needs(self, name: str) -> bool:
-        """Whether a file waits for a commit, is in the table as far as is known, or is part of a rewrite in doubt."""
+        """Whether a file waits for a commit, is in the table as far as is known, or belongs to a rewrite in doubt."""
         return name in self.rewriting or self.states.get(name) in _NEEDED
 
 
 class Standstill:
-    """A topic while nothing is staged in it and no rewrite begun, and what is known of the files asked about."""
+    """A topic while nothing is staged in it and no rewrite begins, with what is known of the files asked about."""
 
     def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, claims: Claims) -> None:
         self._postgres = postgres
@@ -46,22 +51,22 @@ class Standstill:
         self.claims = claims
 
     def check(self) -> None:
-        """RegistryUnreachable where it is over: the server ended the transaction that holds the topic's row.
+        """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row.
 
-        Ask before each step that must not meet others, and within half a minute of the last time: the server ends
-        transactions that are idle.
+        Call it before each step that nobody may disturb, and at least every half minute: the server ends transactions
+        that are idle.
         """
         with self._postgres.in_our_words():
             self._connection.execute("SELECT 1")
 
     def forget_deleted(self, files: Mapping[str, str]) -> None:
-        """Have the registry know rejected and replaced files no longer that were deleted: paths, with their ULIDs."""
+        """Remove deleted files that were rejected or replaced from the registry: paths, with their ULIDs."""
         with self._postgres.in_our_words():
             trimming.forget_deleted(self._connection, self._topic, files)
 
 
 def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
-    """What is known of `files`: their paths, with the ULIDs in their names."""
+    """What is known of `files`, given as paths with the ULIDs in their names."""
     found = connection.execute(
         "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
         (topic.id, list(files), list(files.values())),
@@ -88,7 +93,10 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
 
 
 def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Claim files of these names as of now; claims of runs that are long dead go."""
+    """Claim files of these names as of now, though nothing is staged or begun with them yet.
+
+    Claims of runs that are long dead are removed.
+    """
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) SELECT %s, %s, name, '{}' FROM unnest(%s::text[]) AS name"
         " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
@@ -101,14 +109,14 @@ def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None
 
 
 def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Claim files of these names no longer."""
+    """Give up the claims on files of these names."""
     connection.execute(
         "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _UPLOAD, list(names))
     )
 
 
 def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
-    """When those of these files that are claimed were last so, in ms since 1970."""
+    """When the claims on these files were last renewed, in ms since 1970; files without a claim are left out."""
     found = connection.execute(
         "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",

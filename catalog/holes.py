@@ -1,4 +1,4 @@
-"""What a table has to hold, what is missing of it, and what is accepted to be gone, as values (docs/operations.md)."""
+"""Which rows a table has to hold, which of them are missing, and which are accepted to be gone (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ExpectedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """So many rows of a committed range that the table doesn't have, somewhere in these offsets (half open)."""
+    """Rows of a committed range that the table lacks: how many, and between which offsets (half open)."""
 
     range_id: str
     partition: int
@@ -44,7 +44,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The holes of a table as of one snapshot; none: it was whole."""
+    """The holes of a table as of one snapshot; without holes the table was whole."""
 
     snapshot_id: int | None
     holes: tuple[Hole, ...] = ()
@@ -61,7 +61,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Rows of a range that stay gone, `erased` by others on purpose or `lost`; `left` have to be there."""
+    """Rows of a range that stay gone: `erased` by others on purpose, or `lost`. The `left` ones have to be there."""
 
     range_id: str
     left: int

@@ -1,7 +1,7 @@
-"""Leases on topics: advisory locks in Postgres, all those of a run on one connection, however many topics it has.
+"""Leases on topics: advisory locks in Postgres. A run holds all of its leases on one connection.
 
-They save double work; correctness never rests on them. The server takes all of them back when the connection ends,
-however it ends, so a run whose connection broke goes on without, and the next one takes them anew.
+They save double work; correctness never rests on them. The server takes them back when the connection ends, whatever
+ends it. A run whose connection broke goes on without leases, and the next run takes them anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLASS = 0x6C656173
 
 
 class Leases:
-    """What one run holds, from `take` on until its connection is closed."""
+    """The leases of one run, held until its connection is closed."""
 
     def __init__(self, postgres: Postgres, connection: Connection) -> None:
         self._postgres = postgres
@@ -26,7 +26,7 @@ class Leases:
         self._held: set[int] = set()
 
     def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
-        """Take the leases of these topics in one call; gives those that another process holds.
+        """Take the leases of these topics in one call; return the topics that another process holds.
 
         RegistryError where the server has no room for so many locks.
         """
@@ -36,7 +36,7 @@ class Leases:
         return tuple(topic for topic in topics if topic.id not in self._held)
 
     def are_held(self) -> bool:
-        """Whether what was taken is still held: the connection never broke."""
+        """Whether the leases that were taken are still held: the connection never broke."""
         try:
             self._connection.execute("SELECT 1")
         except psycopg.Error:

@@ -1,6 +1,6 @@
 """The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock.
 
-What an id means is decided by the pure `schema_mapping.field_ids.assign`; here it only stays, once and for ever.
+`schema_mapping.field_ids.assign`, which does no I/O, decides what an id means. Here the decision is kept for ever.
 Functions take a connection inside a transaction.
 """
 

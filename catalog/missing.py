@@ -1,7 +1,7 @@
-"""Ranges rejected because their objects were missing: kept as such, and taken up again when the objects are back.
+"""Ranges that were rejected because their objects were missing; they are taken up again once the objects are back.
 
-Only the fence's rule lets one back in: its partition must still end where it starts. Functions take a connection inside
-a transaction; calling one again is safe.
+The fence's rule holds for them too: a range is accepted only if its partition still ends where the range starts.
+Functions take a connection inside a transaction; calling one again is safe.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from catalog.postgres import Connection
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject ranges that wait for a commit until their objects are back.
+    """Reject ranges that wait for a commit until their objects are back, and all that was staged after them.
 
-    With them goes what was staged after them since they were looked at: alone it could never be committed, or, in a
-    partition that the table doesn't know, would be taken for its beginning.
+    A later range alone could never be committed. In a partition that the table doesn't know, it would even be taken for
+    the partition's beginning.
     """
     topics.lock(connection, topic)
     connection.execute(
@@ -34,7 +34,7 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 def load(
     connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
 ) -> tuple[TranslatedRange, ...]:
-    """The missing ranges whose offsets no other range has yet, by partition and offset."""
+    """The missing ranges whose offsets no other range holds yet, by partition and offset."""
     found = files.missing(connection, topic)
     if not found:
         return ()
@@ -49,7 +49,7 @@ def take_up(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> tuple[TranslatedRange, ...]:
-    """Accept those of the missing ranges that continue their partitions, each with the ones before it; gives them.
+    """Accept the missing ranges that continue their partitions, and return them: they wait for a commit again.
 
     A partition that neither registry nor table knows begins with its first missing range.
     """
@@ -74,7 +74,7 @@ def take_up(
 def first_offsets(
     missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
 ) -> dict[int, PartitionOffset]:
-    """Where partitions that none of `known` knows begin, by their first missing range."""
+    """Where the partitions begin that none of `known` has: with their first missing range."""
     starts: dict[int, int] = {}
     for one in missing:
         starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))

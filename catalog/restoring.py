@@ -1,4 +1,4 @@
-"""The registry made again from what table and journal tell; what it knows already stays (docs/operations.md).
+"""A topic's part of the registry, rebuilt from its table and journal; what is known stays (docs/operations.md).
 
 Functions take a connection inside a transaction; calling one again is safe.
 """
@@ -17,7 +17,7 @@ from schema_mapping.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What was not there: schema versions and ranges."""
+    """How many schema versions and ranges were missing, and were added."""
 
     schema_versions: int
     ranges: int

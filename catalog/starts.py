@@ -1,10 +1,13 @@
 """Where archiving of a topic's partitions begins, remembered when it is first decided (docs/concepts.md, step 1).
 
-"latest" or a time means another offset at each look, and a log may lose its head before anything of it is archived;
-nothing is staged until records come, so the decision itself is kept. Rows of the registry's `metadata`, by partition:
-`start`, the offset that "latest" or a time meant; `start_pending`, the leader epoch that had ended when a partition
-without a leader could not be asked for it; `first_log_start`, where a log that is archived as a whole began when it was
-first looked at. Functions take a connection inside a transaction.
+"latest" or a time means another offset at each look, and a log may lose its first records before they are archived.
+Nothing is staged until records come, so the decision itself is kept, as rows of the registry's `metadata` by partition:
+
+- `start` is the offset that "latest" or a time meant.
+- `start_pending` is the leader epoch that had ended when a partition had no leader to ask for that offset.
+- `first_log_start` is where a log that is archived as a whole began when it was first looked at.
+
+Functions take a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ def decide(
 ) -> dict[int, int]:
     """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet.
 
-    `pending` are partitions without a leader to ask, with the leader epoch that had ended by then; kept together.
+    `pending` has the partitions without a leader to ask, each with the leader epoch that had ended by then. Both are
+    kept together.
     """
     if pending:
         _remember(connection, topic, pending, key="start_pending")
@@ -37,7 +41,7 @@ def decide(
 
 
 def pending(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The leader epochs, by partition, that had ended when a start was to be decided and nobody could be asked."""
+    """The leader epochs that had ended when a start was to be decided without a leader to ask, by partition."""
     return _remember(connection, topic, {}, key="start_pending")
 
 
@@ -47,7 +51,7 @@ def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int,
 
 
 def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
-    """Keep the values of partitions that have none yet; gives those of all partitions, as first remembered."""
+    """Keep the values of partitions that have none yet; return those of all partitions, as first remembered."""
     if values:
         with connection.cursor() as cursor:
             cursor.executemany(

@@ -1,4 +1,4 @@
-"""Rows of the registry's `topics`: one for each topic of a cluster, and the lock of everything below it.
+"""Rows of the registry's `topics`: one for each topic of a cluster. Its lock guards all else that is kept of the topic.
 
 Functions take a connection inside a transaction.
 """

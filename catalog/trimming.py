@@ -1,7 +1,7 @@
-"""What the registry forgets of ranges that have long been in their tables, so that it grows slowly (docs/adr/0028).
+"""Makes rows of ranges smaller that have long been in their tables, so that the registry grows slowly (docs/adr/0028).
 
-A row for each file stays, with its range, rows, size, path and digest; what manifests say of columns goes from it. Of
-neighbours without a file one row stays. Functions take a connection inside a transaction; calling one again is safe.
+A row for each file stays, with its range, rows, size, path and digest. What manifests say of its columns is removed.
+Neighbours without a file become one row. Functions take a connection inside a transaction; calling one again is safe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.model import NO_DETAILS, TopicRow, file_name
 from catalog.postgres import Connection
 
 KEPT_DAYS: Final = 30
-"""How long after a commit everything is kept: far beyond any rollback that somebody would want mended."""
+"""How long everything is kept after a commit: longer than anybody would wait to mend a rollback."""
 
 BATCH: Final = 2_000
 
@@ -35,14 +35,17 @@ ORDER BY start_offset DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """How many rows became smaller, and how many went."""
+    """How many rows became smaller, and how many were removed."""
 
     slimmed: int = 0
     removed: int = 0
 
 
 def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, batch: int = BATCH) -> Trimmed:
-    """Trim a batch of the oldest rows that weren't yet, and drop what settled rewrites and rejections left."""
+    """Trim a batch of the oldest rows, of ranges that were committed at least `days` ago.
+
+    Settled rewrites of that age are removed.
+    """
     topics.lock(connection, topic)
     old = {"topic": topic.id, "days": int(days), "batch": batch}
     found = connection.execute(_CANDIDATES, old).fetchall()
