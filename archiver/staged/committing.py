@@ -46,7 +46,7 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     """
     topic = opened.topic
     objects = ObjectStore.of_table(opened.table.iceberg)
-    presence = Presence(topic=topic, objects=objects, registry=registry, load=partial(catalog.require, topic))
+    presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=partial(catalog.require, topic))
     presence.take_up()
     for _ in range(ATTEMPTS):
         waiting = presence.check(_settle(opened, registry, catalog, landed))

@@ -19,7 +19,7 @@ from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
 from catalog.model import TopicRow, TranslatedRange
-from catalog.registry import Registry
+from catalog.registry import MissingFiles
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Presence:
 
     topic: TopicRow
     objects: ObjectStore
-    registry: Registry
+    missing: MissingFiles
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
@@ -60,15 +60,15 @@ class Presence:
 
     def take_up(self) -> None:
         """Have missing ranges wait for a commit again whose objects are back and whose offsets are still wanted."""
-        if not self.registry.missing.load(self.topic):
+        if not self.missing.load(self.topic):
             return
         table = self.load()
-        missing = self.registry.missing.load(self.topic, table_offsets=table.offsets)
+        missing = self.missing.load(self.topic, table_offsets=table.offsets)
         faults = self._faults(missing)
         back = {one.id for one in missing if one.id not in faults}
         if not back:
             return
-        for one in self.registry.missing.take_up(self.topic, back, table_offsets=table.offsets):
+        for one in self.missing.take_up(self.topic, back, table_offsets=table.offsets):
             _LOG.warning(
                 "a staged file that was missing is back and waits for its commit: %s/%s %s, %s",
                 one.topic,
@@ -137,7 +137,7 @@ class Presence:
             span,
             fault,
         )
-        self.registry.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
+        self.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
 
 
 def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:

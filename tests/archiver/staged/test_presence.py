@@ -18,12 +18,12 @@ from tests.catalog.memory import TOPIC, MemoryCatalog, span
 
 
 class Rejections:
-    """What a registry would be told."""
+    """What the registry would be told of missing files."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
 
-    def reject_missing(self, _: Any, range_ids: list[str], *, reason: str) -> None:
+    def reject(self, _: Any, range_ids: list[str], *, reason: str) -> None:
         assert "nowhere" not in reason
         self.ids += range_ids
 
@@ -59,7 +59,7 @@ def local(one: TranslatedRange) -> Path:
 
 def presence(lake: MemoryCatalog) -> tuple[Presence, Rejections]:
     told = Rejections()
-    return Presence(topic=TOPIC, objects=ObjectStore(), registry=cast("Any", told), load=lake.load), told
+    return Presence(topic=TOPIC, objects=ObjectStore(), missing=cast("Any", told), load=lake.load), told
 
 
 def test_an_empty_mount_says_nothing_of_the_files(lake: MemoryCatalog, mount: Path) -> None:
