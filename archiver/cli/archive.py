@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.json_lines import wants_json
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
 from archiver.errors import ConfigError
 
 INTERRUPTED = 130
@@ -27,20 +27,22 @@ def archive(
     json: AsJsonElsewhere = None,
 ) -> None:
     """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
-    from archiver.cli.archive_events import JsonObserver
-    from archiver.cli.archive_view import PeopleObserver
     from archiver.cli.logs import log_to_stderr
-    from archiver.cli.operating import watched
     from archiver.config import load_config
     from archiver.ingest.job import ArchiveJob
     from archiver.ingest.stopping import stop_on_signals
+    from archiver.observe.archive_json import archive_lines
+    from archiver.observe.archive_screen import ArchiveScreen
+    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.watching import watched
 
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         log_to_stderr(as_json=as_json)
-        with JsonObserver() if as_json else PeopleObserver(Console()) as view, watched(loaded, view) as observer:
+        output = nullcontext(JsonLines(archive_lines)) if as_json else ArchiveScreen(Console())
+        with output as told, watched(loaded, told) as observer:
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded:

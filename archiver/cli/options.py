@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,11 @@ AsJsonElsewhere = Annotated[
 ]
 
 DEFAULT_CONFIG = Path("archiver.toml")
+
+
+def wants_json(chosen: bool | None) -> bool:
+    """Whether output is for a machine: as `--json/--no-json` says, else wherever it doesn't go to a terminal."""
+    return not sys.stdout.isatty() if chosen is None else chosen
 
 
 def seconds_of(option: str, text: str | None) -> float | None:

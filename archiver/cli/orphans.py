@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.json_lines import wants_json
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
 
 
 def orphans(
@@ -27,19 +27,17 @@ def orphans(
     Never touches what a snapshot, branch or tag, the registry, the journal or a commit in doubt refers to, nor files of
     other writers. May run beside `archiver archive`.
     """
-    from archiver.cli.orphans_view import BarObserver, print_report, write_report
     from archiver.config import load_config
+    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.orphans_json import orphans_lines
+    from archiver.observe.orphans_screen import OrphansScreen
     from archiver.upkeep.orphans import Orphans
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
-        console = Console(soft_wrap=True)
         seconds = seconds_of("--older-than", older_than)
-        with BarObserver(console, is_silent=as_json) as observer:
+        output = nullcontext(JsonLines(orphans_lines)) if as_json else OrphansScreen(Console(soft_wrap=True))
+        with output as observer:
             report = Orphans(load_config(config), topics or (), observer, older_than=seconds, deletes=delete).run()
-    if as_json:
-        write_report(report)
-    else:
-        print_report(console, report)
     if not report.succeeded:
         raise typer.Exit(FAILED)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archiver.cli.failures import FAILED, print_error, reported
-from archiver.cli.json_lines import error_json, wants_json, write_line
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
+from archiver.observe.json_lines import error_json, write_line
 
 if TYPE_CHECKING:
     from archiver.upkeep.reconcile import ReconciledTopic

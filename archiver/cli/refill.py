@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.json_lines import wants_json, write_line
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
 from archiver.errors import ConfigError
+from archiver.observe.json_lines import write_line
 
 if TYPE_CHECKING:
     from archiver.refill.report import Mended, RefillReport

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
-from archiver.cli.json_lines import wants_json
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
 
 
 def reprocess(
@@ -30,11 +30,12 @@ def reprocess(
 
     The files that hold them are rewritten in one commit; offsets, order and bytes stay as they are.
     """
-    from archiver.cli.reprocess_view import BarObserver, print_report, write_report
     from archiver.config import load_config
+    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.reprocess_json import reprocess_lines
+    from archiver.observe.reprocess_screen import ReprocessScreen
     from archiver.upkeep.error_rows import ErrorFilter
     from archiver.upkeep.reprocess import Reprocess
-    from archiver.upkeep.reprocess_report import SilentObserver
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
@@ -44,14 +45,8 @@ def reprocess(
             start_offset=start,
             end_offset=ErrorFilter().end_offset if end is None else end,
         )
-        loaded = load_config(config)
-        if as_json:
-            report = Reprocess(loaded, topic, wanted, SilentObserver(), dry_run=dry_run).run()
-            write_report(report)
-        else:
-            console = Console(soft_wrap=True)
-            with BarObserver(console) as observer:
-                report = Reprocess(loaded, topic, wanted, observer, dry_run=dry_run).run()
-            print_report(console, report)
+        output = nullcontext(JsonLines(reprocess_lines)) if as_json else ReprocessScreen(Console(soft_wrap=True))
+        with output as observer:
+            report = Reprocess(load_config(config), topic, wanted, observer, dry_run=dry_run).run()
     if not report.succeeded:
         raise typer.Exit(FAILED)

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from archiver.cli.failures import reported
-from archiver.cli.json_lines import error_json
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.observe.json_lines import error_json
 
 if TYPE_CHECKING:
     from archiver.config import Config

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from archiver.cli.json_lines import error_json
 from archiver.ingest.topic_status import PartitionStatus, TopicStatus
+from archiver.observe.json_lines import error_json
 from schema_mapping.errors import ContextError
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))

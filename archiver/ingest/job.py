@@ -18,7 +18,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import TopicBusy
 from archiver.ingest.broker import BrokerClient
-from archiver.ingest.observer import JobObserver, SilentObserver
+from archiver.ingest.events import Failed, JobEvent, JobObserver, RunFinished, SchemaRegistryDown, TopicsOpened
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task import MODULES
 from archiver.ingest.task_values import TopicTarget
@@ -27,6 +27,7 @@ from archiver.ingest.topic_memory import TopicMemory
 from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
+from archiver.observer import all_of, ignore
 from archiver.schemas.topic import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
@@ -37,7 +38,7 @@ from catalog.registry import Registry
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 
-__all__ = ["ArchiveJob", "JobObserver", "JobReport", "PartitionReport", "SilentObserver", "TopicReport"]
+__all__ = ["ArchiveJob", "JobEvent", "JobObserver", "JobReport", "PartitionReport", "TopicReport"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,15 +46,16 @@ _LOG = logging.getLogger(__name__)
 class ArchiveJob:
     """Archives `topics` (default: all that the configuration speaks for) by `config`.
 
-    `engine` runs the tasks; by default Spark, as the configuration says, started when there is a first task. With
-    `accept_gaps`, offsets that a log lost before they were archived are recorded as lost, and the partition goes on.
+    `observer` is told every event (`archiver.ingest.events`), and can't stop the job. `engine` runs the tasks; by
+    default Spark, as the configuration says, started when there is a first task. With `accept_gaps`, offsets that a log
+    lost before they were archived are recorded as lost, and the partition goes on.
     """
 
     def __init__(
         self,
         config: Config,
         topics: Sequence[str] | None = None,
-        observer: JobObserver | None = None,
+        observer: JobObserver = ignore,
         *,
         engine: Engine | None = None,
         format_: SegmentFormat | None = None,
@@ -61,7 +63,7 @@ class ArchiveJob:
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
-        self._observer = observer or SilentObserver()
+        self._observer = all_of(observer)
         self._engine = engine
         self._format = format_ or ParquetFormat()
         self._accept_gaps = accept_gaps
@@ -92,7 +94,7 @@ class ArchiveJob:
                     if not error.retryable:
                         raise
                     report = JobReport(topics=(), waves=0, seconds=time.monotonic() - started, error=error)
-                    self._observer.finished(report)
+                    self._observer(RunFinished(report=report))
                 stop.wait(max(0.0, started + seconds - time.monotonic()))
             return report
 
@@ -118,7 +120,7 @@ class ArchiveJob:
         clean_spool(self._config.archive.spool)
         with connected.registry.leases() as held:
             runs, refused = self._open_topics(connected, TopicLeases(held), stop, look_every)
-            self._observer.topics_opened({run.name: run.config.table for run in runs})
+            self._observer(TopicsOpened(tables={run.name: run.config.table for run in runs}))
             for run in runs:
                 with failing(run):
                     run.begin()
@@ -142,7 +144,7 @@ class ArchiveJob:
             seconds=time.monotonic() - started,
             stopped=stop.is_set(),
         )
-        self._observer.finished(report)
+        self._observer(RunFinished(report=report))
         return report
 
     def _open_topics(
@@ -167,7 +169,7 @@ class ArchiveJob:
                 runs.append(self._run_of(topic, opened, connected, look_every))
             except ContextError as error:
                 refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
-                self._observer.failed(topic.name, None, error)
+                self._observer(Failed(topic=topic.name, partition=None, error=error))
         return runs, refused
 
     def _open(self, topic: TopicConfig, known: TopicRow | None, connected: _Connected) -> TopicTable:
@@ -186,7 +188,7 @@ class ArchiveJob:
         if schemas.schema_registry is not None:
             registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
         if schemas.schema_registry_down is not None:
-            self._observer.schema_registry_down(topic.name, schemas.schema_registry_down)
+            self._observer(SchemaRegistryDown(topic=topic.name, error=schemas.schema_registry_down))
         return opened
 
     def _run_of(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archiver.errors import DataLoss, NoProgress, TaskInterrupted
-from archiver.ingest.observer import JobObserver
+from archiver.ingest.events import Failed, JobObserver, RangesCommitted
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics
 from catalog.errors import CatalogUnreachable
@@ -51,17 +51,17 @@ class TopicAccount:
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
         self._error = self._error or error
-        self._observer.failed(self._topic, None, error)
+        self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def tell(self, error: ContextError) -> None:
         """Note what is wrong with the topic's archive though the run goes on."""
         self._told = self._told or error
-        self._observer.failed(self._topic, None, error)
+        self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def catalog_away(self, error: CatalogUnreachable) -> None:
         """Note that what is staged waits for the catalog; the run goes on."""
         if self._away is None:
-            self._observer.failed(self._topic, None, error)
+            self._observer(Failed(topic=self._topic, partition=None, error=error))
         self._away = error
 
     def catalog_answered(self) -> None:
@@ -72,7 +72,7 @@ class TopicAccount:
         """Note that a partition can't go on in this run; its first reason counts."""
         if self._of(partition).error is None:
             self._partitions[partition] = replace(self._of(partition), error=error)
-            self._observer.failed(self._topic, partition, error)
+            self._observer(Failed(topic=self._topic, partition=partition, error=error))
 
     def begin_wave(self) -> None:
         """From here on errors count anew."""
@@ -98,7 +98,7 @@ class TopicAccount:
         for partition in sorted({one.partition for one in ranges}):
             own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
             self._partitions[partition] = self._of(partition).committed(own)
-        self._observer.committed(self._topic, ranges)
+        self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
 
     def report(self) -> TopicReport:
         """The account so far."""

@@ -16,8 +16,8 @@ from archiver.ingest.chain import Chain
 from archiver.ingest.continuity import goes_on
 from archiver.ingest.cutting import Backlog
 from archiver.ingest.density import LEAST_OFFSETS
+from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
 from archiver.ingest.lost_ranges import lost_ranges
-from archiver.ingest.observer import JobObserver
 from archiver.ingest.plan import PlannedRange, plan_topic
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task_values import TaskResult
@@ -136,7 +136,7 @@ class TopicRun:
         )
         self._table = view.table
         self.opened = replace(self.opened, table=self.opened.table.with_storage_of(view.table))
-        self._observer.looked(self.name, view.partitions)
+        self._observer(PartitionsSeen(topic=self.name, partitions=view.partitions))
         plan = plan_topic(self.name, view.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**view.unknown, **plan.failed}.items():
             self._account.give_up(partition, error)
@@ -159,7 +159,7 @@ class TopicRun:
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         """Stage what a task covered, and judge the error that ended it."""
         self._account.metrics += result.metrics
-        self._observer.task_finished(self.name, planned, result)
+        self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
         chain = self._chains[planned.partition]
         is_head = planned.start_offset == chain.next
@@ -211,7 +211,7 @@ class TopicRun:
         self._account.catalog_answered()
         if is_new:
             self._account.commits += 1
-            self._observer.step_finished(self.name, "commit", time.perf_counter() - started)
+            self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
             tidy_by_chance(self.opened.staged, self._registry)
 
@@ -302,5 +302,5 @@ class TopicRun:
         pass_point(FaultPoint.BEFORE_STAGE)
         started = time.perf_counter()
         self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
-        self._observer.step_finished(self.name, "stage", time.perf_counter() - started)
+        self._observer(StepFinished(topic=self.name, step="stage", seconds=time.perf_counter() - started))
         pass_point(FaultPoint.AFTER_STAGE)

@@ -12,7 +12,7 @@ from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.cutting import Backlog
-from archiver.ingest.observer import JobObserver
+from archiver.ingest.events import JobObserver, WavePlanned
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task import translate_range
 from archiver.ingest.task_values import TaskResult, TopicTarget, TranslateTask
@@ -56,7 +56,7 @@ class Waves:
             wave += 1
             engine = self._engine()
             owners = self._planner.plan(backlogs, self._limits(engine.slots))
-            self._observer.wave_planned(wave, _by_topic(owners))
+            self._observer(WavePlanned(wave=wave, ranges=_by_topic(owners)))
             pass_point(FaultPoint.AFTER_PLAN)
             tasks = self._tasks(owners, time_shares(owners, backlogs, slots=engine.slots), engine.slots)
             self._work(owners, tasks, engine)

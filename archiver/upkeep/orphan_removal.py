@@ -16,7 +16,7 @@ from typing import Final
 
 from archiver.errors import StorageError
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.orphan_report import Orphan, OrphanObserver, TopicOrphans
+from archiver.upkeep.orphan_report import Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
 from archiver.upkeep.orphan_search import OrphanSearch
 from catalog.claims import Claims, Standstill
 from catalog.model import TopicRow
@@ -58,8 +58,8 @@ def remove_orphans(
                 report.deleted += deletion.deleted
                 report.failures |= deletion.errors
                 for path, error in deletion.errors.items():
-                    observer.failed(topic.topic, path, error)
-                observer.removed(topic.topic, len(needed) + len(deletion.deleted))
+                    observer(OrphanFailed(topic=topic.topic, path=path, error=error))
+                observer(OrphansRemoved(topic=topic.topic, orphans=len(needed) + len(deletion.deleted)))
         if deletion.errors and not deletion.deleted:
             raise next(reversed(deletion.errors.values()))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import TypeAlias
 
+from archiver.observer import Observer
 from schema_mapping.errors import ContextError
 
 
@@ -51,21 +53,10 @@ class Orphan:
     ulid: str | None = None
     """Of data files: what the registry may know it by."""
 
-
-class OrphanObserver(Protocol):
-    """Hears how a search, and the removal after it, go."""
-
-    def listed(self, topic: str, objects: int) -> None:
-        """So many more objects of the topic's table were looked at."""
-
-    def found(self, topic: str, orphans: int) -> None:
-        """The search of a topic ended with so many."""
-
-    def removed(self, topic: str, orphans: int) -> None:
-        """So many more were deleted, or found to be needed again."""
-
-    def failed(self, topic: str, path: str | None, error: ContextError) -> None:
-        """An object could not be looked at or deleted, or (None) the topic could not be searched to its end."""
+    @property
+    def modified(self) -> str:
+        """When it was last written, as text: `2026-01-31T00:00:00Z`."""
+        return datetime.fromtimestamp(self.modified_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,3 +102,48 @@ class OrphansReport:
             number, size = counted.get(each.kind, (0, 0))
             counted[each.kind] = (number + 1, size + each.size)
         return counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectsListed:
+    """The search looked at `objects` more objects of the topic's table."""
+
+    topic: str
+    objects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansFound:
+    """The search of a topic ended; it found `orphans` orphans."""
+
+    topic: str
+    orphans: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansRemoved:
+    """The removal dealt with `orphans` more: they were deleted, or found to be needed again."""
+
+    topic: str
+    orphans: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanFailed:
+    """An object could not be looked at or deleted. Without a `path`, the topic could not be searched to its end."""
+
+    topic: str
+    path: str | None
+    error: ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansFinished:
+    """The run over all topics is over."""
+
+    report: OrphansReport
+
+
+OrphanEvent: TypeAlias = ObjectsListed | OrphansFound | OrphansRemoved | OrphanFailed | OrphansFinished
+
+OrphanObserver: TypeAlias = Observer[OrphanEvent]

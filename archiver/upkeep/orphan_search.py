@@ -16,7 +16,15 @@ from archiver.storage.data_names import DataName
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
-from archiver.upkeep.orphan_report import KeptFor, Orphan, OrphanKind, OrphanObserver, TopicOrphans
+from archiver.upkeep.orphan_report import (
+    KeptFor,
+    ObjectsListed,
+    Orphan,
+    OrphanFailed,
+    OrphanKind,
+    OrphanObserver,
+    TopicOrphans,
+)
 from archiver.upkeep.references import References
 from catalog.archive_table import ArchiveTable
 from catalog.attempt_names import ManifestName, is_ours
@@ -135,7 +143,7 @@ class OrphanSearch:
     def _walk(self, objects: ObjectStore, folder: str) -> Iterator[ListedObject]:
         for part in objects.walk(folder):
             self._report.listed += len(part)
-            self._observer.listed(self._topic.topic, len(part))
+            self._observer(ObjectsListed(topic=self._topic.topic, objects=len(part)))
             yield from part
 
     def _is_old(self, time_ms: int | None, seconds: float) -> bool:
@@ -168,7 +176,7 @@ class OrphanSearch:
             for each, footer in zip(data, pool.map(read, data), strict=True):
                 if isinstance(footer, StorageError):
                     self._report.failures[each[0].path] = footer
-                    self._observer.failed(self._topic.topic, each[0].path, footer)
+                    self._observer(OrphanFailed(topic=self._topic.topic, path=each[0].path, error=footer))
                     continue
                 reason = self._doubt(each[1], footer, offsets)
                 if reason is None:

@@ -13,13 +13,21 @@ from contextlib import ExitStack
 
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
+from archiver.observer import all_of, ignore
 from archiver.storage.journal import Journal
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived import known_topics
 from archiver.upkeep.orphan_removal import remove_orphans
-from archiver.upkeep.orphan_report import OrphanObserver, OrphansReport, TopicOrphans
+from archiver.upkeep.orphan_report import (
+    OrphanFailed,
+    OrphanObserver,
+    OrphansFinished,
+    OrphansFound,
+    OrphansReport,
+    TopicOrphans,
+)
 from archiver.upkeep.orphan_search import Connected, OrphanSearch
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -43,7 +51,7 @@ class Orphans:
         self,
         config: Config,
         topics: Sequence[str],
-        observer: OrphanObserver,
+        observer: OrphanObserver = ignore,
         *,
         older_than: float | None = None,
         deletes: bool = False,
@@ -52,7 +60,7 @@ class Orphans:
     ) -> None:
         self._config = config
         self._topics = tuple(topics)
-        self._observer = observer
+        self._observer = all_of(observer)
         self._older_than = _age(config.archive.orphan_grace, older_than)
         self._deletes = deletes
         self._format = format_ or ParquetFormat()
@@ -74,13 +82,15 @@ class Orphans:
             )
             rows = known_topics(self._config, self._topics, connected.registry)
             done = tuple(self._topic(row, connected) for row in rows)
-        return OrphansReport(
+        report = OrphansReport(
             topics=done,
             deletes=self._deletes,
             older_than=self._older_than,
             spool_folders=self._spool_folders(),
             seconds=time.monotonic() - started,
         )
+        self._observer(OrphansFinished(report=report))
+        return report
 
     def _spool_folders(self) -> int:
         spool = self._config.archive.spool
@@ -96,12 +106,12 @@ class Orphans:
         try:
             table = connected.catalog.require(topic)
             report.orphans = search.run(table)
-            self._observer.found(topic.topic, len(report.orphans))
+            self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
             if self._deletes:
                 remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
         except ContextError as error:
             report.error = error
-            self._observer.failed(topic.topic, None, error)
+            self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))
         return report
 
 

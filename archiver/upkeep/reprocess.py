@@ -17,6 +17,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.observer import all_of, ignore
 from archiver.rows.plan_cache import PlanCache
 from archiver.rows.table_files import ManifestReader
 from archiver.schemas import mapping_options
@@ -29,7 +30,7 @@ from archiver.upkeep.archived import ArchivedTopic, find_archived
 from archiver.upkeep.error_rows import ErrorFilter
 from archiver.upkeep.redecode import Decoding
 from archiver.upkeep.reprocess_file import ReprocessTarget
-from archiver.upkeep.reprocess_report import ReprocessObserver, ReprocessReport, SilentObserver
+from archiver.upkeep.reprocess_report import ReprocessFinished, ReprocessObserver, ReprocessReport
 from archiver.upkeep.reprocess_rounds import Rounds, error_columns
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.columns import SchemaChange, merge
@@ -47,7 +48,7 @@ class Reprocess:
         config: Config,
         topic: str,
         wanted: ErrorFilter | None = None,
-        observer: ReprocessObserver | None = None,
+        observer: ReprocessObserver = ignore,
         *,
         dry_run: bool = False,
         engine: Engine | None = None,
@@ -56,7 +57,7 @@ class Reprocess:
         self._config = config
         self._name = topic
         self._wanted = wanted or ErrorFilter()
-        self._observer = observer or SilentObserver()
+        self._observer = all_of(observer)
         self._dry_run = dry_run
         self._engine = engine
         self._format = format_ or ParquetFormat()
@@ -81,7 +82,7 @@ class Reprocess:
 
             work, assignment = self._begin(archived, schemas, engine, registry=registry, catalog=catalog)
             commit_id = work.run(archived.table, SchemaChange.of(assignment))
-        return ReprocessReport(
+        report = ReprocessReport(
             topic=self._name,
             table=archived.topic.table,
             dry_run=self._dry_run,
@@ -92,6 +93,8 @@ class Reprocess:
             commit_id=commit_id,
             schema_registry_down=schemas.schema_registry_down,
         )
+        self._observer(ReprocessFinished(report=report))
+        return report
 
     def _checked(self) -> TopicConfig:
         """The topic's settings, once all that can be known without a server is right."""

@@ -5,37 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
+from archiver.observer import Observer
 from archiver.upkeep.error_rows import ErrorKind
 from archiver.upkeep.reprocess_file import FileResult
 from schema_mapping.errors import ContextError
-
-
-class ReprocessObserver(Protocol):
-    """Hears how a reprocessing goes."""
-
-    def planned(self, files: int) -> None:
-        """So many files may hold such rows; asked anew where others changed the table."""
-
-    def file_done(self, result: FileResult) -> None:
-        """A file was looked through, and written anew where that helps."""
-
-    def failed(self, path: str, error: ContextError) -> None:
-        """A file stays as it is."""
-
-
-class SilentObserver:
-    """Hears and says nothing."""
-
-    def planned(self, files: int) -> None:
-        """Say nothing."""
-
-    def file_done(self, result: FileResult) -> None:
-        """Say nothing."""
-
-    def failed(self, path: str, error: ContextError) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +47,37 @@ class ReprocessReport:
     def files(self) -> int:
         """Files that were written anew, or would be."""
         return sum(1 for each in self.results if each.mended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPlanned:
+    """`files` files may hold such rows. Planned again where others changed the table meanwhile."""
+
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReprocessed:
+    """A file was read through, and written anew where that helps."""
+
+    result: FileResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFailed:
+    """A file could not be read or written, and stays as it is."""
+
+    path: str
+    error: ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessFinished:
+    """The reprocessing is over."""
+
+    report: ReprocessReport
+
+
+ReprocessEvent: TypeAlias = FilesPlanned | FileReprocessed | FileFailed | ReprocessFinished
+
+ReprocessObserver: TypeAlias = Observer[ReprocessEvent]

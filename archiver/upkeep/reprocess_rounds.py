@@ -15,7 +15,7 @@ from archiver.rows.table_files import ManifestReader, TableFile, TableFiles
 from archiver.storage.journal import TableJournal
 from archiver.upkeep.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess_file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
-from archiver.upkeep.reprocess_report import ReprocessObserver
+from archiver.upkeep.reprocess_report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.rewrites import put_in_place
 from archiver.upkeep.upload_claims import UploadClaims
 from catalog.archive_table import ArchiveTable
@@ -110,7 +110,7 @@ class Rounds:
             ReprocessTask(target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run)
             for file in self._candidates(table, files)
         ]
-        self._observer.planned(len(tasks))
+        self._observer(FilesPlanned(files=len(tasks)))
         if not tasks:
             return
         for outcome in self._engine().run_tasks(tasks, reprocess_file):
@@ -120,7 +120,7 @@ class Rounds:
                 claims.keep(*([made.file.path] if made else []))
                 self.results[file.path] = outcome.result
                 self._read[file.path] = file
-                self._observer.file_done(outcome.result)
+                self._observer(FileReprocessed(result=outcome.result))
             elif outcome.error is not None:
                 self._fail(file.path, outcome.error)
 
@@ -141,7 +141,7 @@ class Rounds:
 
     def _fail(self, path: str, error: ContextError) -> None:
         self.failures[path] = error
-        self._observer.failed(path, error)
+        self._observer(FileFailed(path=path, error=error))
 
 
 def error_columns(table: ArchiveTable) -> frozenset[int]:

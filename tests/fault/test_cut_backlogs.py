@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -13,8 +12,10 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 from archiver.config import load_config
 from archiver.errors import ParseHalted
-from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
+from archiver.ingest.events import JobEvent, JobObserver, WavePlanned
+from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.ingest.plan import PlannedRange
+from archiver.observer import ignore
 from catalog.model import FileState, StateCount
 from catalog.registry import Registry
 from tests.fault.test_kill_points import archive, archive_by_spark
@@ -36,17 +37,18 @@ def produce(stack: Stack, topic: str, *, seed: int = 1, count: int = RECORDS) ->
     stack.produce(topic, *messages, batch_num_messages=7)
 
 
-class Plans(SilentObserver):
+class Plans:
     """Remembers the ranges of each wave."""
 
     def __init__(self) -> None:
         self.waves: list[list[PlannedRange]] = []
 
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        self.waves.append([one for those in ranges.values() for one in those])
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, WavePlanned):
+            self.waves.append([one for those in event.ranges.values() for one in those])
 
 
-def run(config: Path, observer: Plans | None = None) -> JobReport:
+def run(config: Path, observer: JobObserver = ignore) -> JobReport:
     return ArchiveJob(load_config(config), observer=observer, engine=InlineEngine()).run_once()
 
 

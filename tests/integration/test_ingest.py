@@ -16,10 +16,8 @@ from google.protobuf.wrappers_pb2 import Int64Value
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.task_values import TaskResult
-from catalog.model import TranslatedRange
+from archiver.ingest.events import JobEvent, RunFinished, TaskFinished
+from archiver.ingest.job import ArchiveJob, JobReport
 from tests.inline_engine import InlineEngine
 from tests.integration.ingesting import numbered, places, read, run, run_well, schema
 from tests.integration.readers import from_archive, from_kafka
@@ -116,21 +114,36 @@ def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_sta
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
-class After(SilentObserver):
-    """Does something when the first task has come back."""
+class After:
+    """Does something whenever a task has come back, and keeps the reports."""
 
     def __init__(self, act: Any) -> None:
         self._act = act
         self.reports: list[JobReport] = []
 
-    def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
-        self._act()
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, TaskFinished):
+            self._act()
+        elif isinstance(event, RunFinished):
+            self.reports.append(event.report)
 
-    def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
-        pass
 
-    def finished(self, report: JobReport) -> None:
-        self.reports.append(report)
+def test_an_observer_that_raises_is_logged_once_and_stops_nothing(
+    stack: Stack, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = stack.topic(2)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *numbered(range(10), 2))
+    calls: list[JobEvent] = []
+
+    def fail(event: JobEvent) -> None:
+        calls.append(event)
+        raise BrokenPipeError
+
+    assert ArchiveJob(load_config(config), observer=fail, engine=InlineEngine()).run_once().succeeded
+    assert len(calls) == 1
+    assert [record.levelname for record in caplog.records if record.name == "archiver.observer"] == ["ERROR"]
+    assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
 
 
 def test_a_stopped_run_commits_what_is_done_and_the_next_goes_on(stack: Stack) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 from archiver.config import load_config
-from archiver.ingest.job import ArchiveJob, SilentObserver
+from archiver.ingest.events import JobEvent, WavePlanned
+from archiver.ingest.job import ArchiveJob
 from tests.inline_engine import InlineEngine
 from tests.integration.ingesting import numbered, places, read, run_well, values
 from tests.integration.readers import from_kafka
@@ -58,15 +58,15 @@ def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
     assert values(read(stack, config, topic)) == [b"1", b"2"]
 
 
-class AddsPartitions(SilentObserver):
+class AddsPartitions:
     """Adds partitions, and records to them, when the first wave has been planned."""
 
     def __init__(self, stack: Stack, topic: str) -> None:
         self._stack = stack
         self._topic = topic
 
-    def wave_planned(self, wave: int, ranges: Any) -> None:
-        if wave == 1:
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, WavePlanned) and event.wave == 1:
             self._stack.admin.create_partitions([NewPartitions(self._topic, 3)])[self._topic].result(30)
             time.sleep(1)
             self._stack.produce(self._topic, {"value": b"added", "partition": 2})

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
 
 from archiver.config import load_config
-from archiver.ingest.job import ArchiveJob, SilentObserver
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.events import JobEvent, WavePlanned
+from archiver.ingest.job import ArchiveJob
 from tests.inline_engine import InlineEngine
 from tests.stack import Stack
 
@@ -19,14 +18,16 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 WIDE, NARROW = 600, 3
 
 
-class Waves(SilentObserver):
+class Waves:
     """Counts each wave's tasks by topic and partition."""
 
     def __init__(self) -> None:
         self.waves: list[Counter[tuple[str, int]]] = []
 
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        self.waves.append(Counter((topic, each.partition) for topic, those in ranges.items() for each in those))
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, WavePlanned):
+            ranges = event.ranges.items()
+            self.waves.append(Counter((topic, each.partition) for topic, those in ranges for each in those))
 
 
 def test_everybody_has_a_turn_and_each_record_is_there_once(stack: Stack) -> None:

@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from archiver.errors import StorageUnavailable
+from archiver.observer import ignore
 from archiver.upkeep import orphan_removal
 from archiver.upkeep.orphan_removal import WORKERS, remove_orphans
 from archiver.upkeep.orphan_report import Orphan, OrphanKind, TopicOrphans
@@ -66,16 +67,6 @@ class Search:
         return False
 
 
-class Silent:
-    def listed(self, topic: str, objects: int) -> None: ...
-
-    def found(self, topic: str, orphans: int) -> None: ...
-
-    def removed(self, topic: str, orphans: int) -> None: ...
-
-    def failed(self, topic: str, path: str | None, error: Exception) -> None: ...
-
-
 @pytest.fixture
 def dsn(stack: Stack) -> str:
     return stack.database()
@@ -96,7 +87,7 @@ def report(tmp_path: Path) -> TopicOrphans:
 
 def remove(registry: Registry, report: TopicOrphans) -> None:
     topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
-    remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=Silent())
+    remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=ignore)
 
 
 def left(folder: Path) -> int:

@@ -15,9 +15,7 @@ import psycopg
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
-from rich.console import Console
 
-from archiver.cli.orphans_view import BarObserver
 from archiver.config import load_config
 from archiver.engine.runner import Outcome
 from archiver.engine.spark import SparkEngine
@@ -257,7 +255,6 @@ def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_pa
         orphans = Orphans(
             load_config(config),
             [topic],
-            BarObserver(Console(quiet=True), is_silent=True),
             deletes=True,
             clock=lambda: time.time() + days,
         )
@@ -286,7 +283,6 @@ def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack,
     late = Orphans(
         load_config(config),
         [topic],
-        BarObserver(Console(quiet=True), is_silent=True),
         clock=lambda: time.time() + 4 * 86_400.0,
     )
     assert len(late.run().topics[0].orphans) > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.ingest.job import ArchiveJob, JobReport, SilentObserver
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.events import JobEvent, WavePlanned
+from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.registry import client_of
 from archiver.upkeep.reprocess import Reprocess
 from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
@@ -153,15 +153,16 @@ def test_what_a_registry_that_is_down_has_said_before_counts(stack: Stack, regis
     assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
 
 
-class Plans(SilentObserver):
+class Plans:
     """Keeps the offsets of every wave."""
 
     def __init__(self) -> None:
         self.waves: list[list[tuple[int, int]]] = []
 
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        del wave
-        self.waves.append([(each.start_offset, each.end_offset) for those in ranges.values() for each in those])
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, WavePlanned):
+            planned = [each for those in event.ranges.values() for each in those]
+            self.waves.append([(each.start_offset, each.end_offset) for each in planned])
 
 
 def test_what_lies_behind_a_record_that_waits_is_not_fetched_in_vain(stack: Stack, registry: FakeRegistry) -> None:

@@ -1,12 +1,24 @@
-"""A short run of a job, as its observers hear of it."""
+"""A short run of a job, as its observers are told it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from archiver.errors import BrokerUnavailable, DataLoss
-from archiver.ingest.observer import JobObserver
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    JobObserver,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    WavePlanned,
+)
 from archiver.ingest.plan import PartitionView, PlannedRange
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task_values import TaskMetrics, TaskResult
@@ -28,26 +40,34 @@ LOSS = DataLoss("Records were deleted", topic="orders", partition=1)
 
 
 def play(observer: JobObserver) -> None:
+    """Tell an observer the run."""
+    for event in run():
+        observer(event)
+
+
+def run() -> Iterator[JobEvent]:
     """Two partitions: one archived in two tasks, of which one fails; one lost."""
-    observer.topics_opened({"orders": "kafka.orders"})
+    yield TopicsOpened(tables={"orders": "kafka.orders"})
     known = PartitionOffset(next_offset=10)
-    views = [
+    seen = (
         PartitionView(partition=0, log_start=0, last_stable=200, known=known),
         PartitionView(partition=1, log_start=50, last_stable=60, known=known),
-    ]
-    observer.looked("orders", views)
-    observer.failed("orders", 1, LOSS)
+    )
+    yield PartitionsSeen(topic="orders", partitions=seen)
+    yield Failed(topic="orders", partition=1, error=LOSS)
     head = PlannedRange(partition=0, start_offset=10, end_offset=100, leader_epoch=-1, owns_head=True)
     tail = replace(head, start_offset=100, end_offset=200, owns_head=False)
-    observer.wave_planned(1, {"orders": [head, tail]})
+    yield WavePlanned(wave=1, ranges={"orders": (head, tail)})
     done = replace(span(0, 10, 100), file=replace(file(rows=90), raw_values=4, size_bytes=5_000))
     now = time.time_ns()
     result = TaskResult(ranges=(done,), metrics=METRICS, started_ns=now - 3_000_000_000, finished_ns=now)
-    observer.task_finished("orders", head, result)
-    observer.step_finished("orders", "stage", 0.01)
-    observer.task_finished("orders", tail, TaskResult(ranges=(), error=BrokerUnavailable("no broker answers")))
-    observer.committed("orders", [done, replace(span(1, 10, 50, with_file=False), lost=True)])
-    observer.step_finished("orders", "commit", 0.4)
+    yield TaskFinished(topic="orders", planned=head, result=result)
+    yield StepFinished(topic="orders", step="stage", seconds=0.01)
+    failed = TaskResult(ranges=(), error=BrokerUnavailable("no broker answers"))
+    yield TaskFinished(topic="orders", planned=tail, result=failed)
+    lost = replace(span(1, 10, 50, with_file=False), lost=True)
+    yield RangesCommitted(topic="orders", ranges=(done, lost))
+    yield StepFinished(topic="orders", step="commit", seconds=0.4)
     partition = PartitionReport(partition=1, error=LOSS)
     topic = TopicReport(topic="orders", table="kafka.orders", partitions=(partition,))
-    observer.finished(JobReport(topics=(topic,), waves=1, seconds=4.0))
+    yield RunFinished(report=JobReport(topics=(topic,), waves=1, seconds=4.0))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from archiver.errors import BrokerUnavailable, CorruptBatch, DataLoss, NoProgress, TaskInterrupted
-from archiver.ingest.observer import SilentObserver
+from archiver.ingest.events import Failed, JobEvent
 from archiver.ingest.topic_account import TRIES, TopicAccount
-from schema_mapping.errors import ContextError
+from archiver.observer import ignore
 from tests.catalog.memory import span
 
 
-class Failures(SilentObserver):
+class Failures:
     def __init__(self) -> None:
         self.told: list[tuple[int | None, str]] = []
 
-    def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
-        self.told.append((partition, type(error).__name__))
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, Failed):
+            self.told.append((event.partition, type(event.error).__name__))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_stop_is_no_error(account: TopicAccount) -> None:
 
 @pytest.mark.parametrize(("accept_gaps", "given_up"), [(False, (0,)), (True, ())])
 def test_a_loss_that_will_be_accepted_is_tried_again(accept_gaps: bool, given_up: tuple[int, ...]) -> None:
-    account = TopicAccount("orders", "kafka.orders", SilentObserver(), accept_gaps=accept_gaps)
+    account = TopicAccount("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
     account.begin_wave()
     account.judge(0, DataLoss("gone"))
     assert account.given_up == given_up

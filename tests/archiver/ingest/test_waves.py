@@ -12,11 +12,11 @@ from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine, Outcome, Result, Task
 from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
 from archiver.ingest.cutting import Backlog
-from archiver.ingest.observer import SilentObserver
 from archiver.ingest.plan import PlannedRange
 from archiver.ingest.task_values import TaskResult, TopicTarget
 from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.waves import Waves
+from archiver.observer import ignore
 from schema_mapping.errors import ContextError
 from tests.archiver.ingest.logs import Bench, LogInMemory, batch
 from tests.inline_engine import InlineEngine
@@ -88,7 +88,7 @@ def waves(
         targets=target_of,
         engine=engine,
         settings=settings,
-        observer=SilentObserver(),
+        observer=ignore,
         stop=stop or threading.Event(),
     )
 

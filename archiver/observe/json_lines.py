@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Generic, TextIO, TypeAlias, TypeVar
 
 from schema_mapping.errors import ContextError
 
+E = TypeVar("E")
 
-def wants_json(chosen: bool | None) -> bool:
-    """Whether output is for a machine: as `--json/--no-json` says, else wherever it doesn't go to a terminal."""
-    return not sys.stdout.isatty() if chosen is None else chosen
+Line: TypeAlias = tuple[str, dict[str, Any]]
+"""What one line says: the event's name and its values."""
+
+
+class JsonLines(Generic[E]):
+    """An observer that writes the lines which `lines_of` makes of each event; `out` is standard output by default."""
+
+    def __init__(self, lines_of: Callable[[E], Iterable[Line]], out: TextIO | None = None) -> None:
+        self._lines_of = lines_of
+        self._out = out or sys.stdout
+
+    def __call__(self, event: E) -> None:
+        """Write the event's lines."""
+        for name, values in self._lines_of(event):
+            write_line(name, out=self._out, **values)
 
 
 def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
-    """Write one event; `out` is standard output by default."""
+    """Write one line; `out` is standard output by default."""
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
     stream = out or sys.stdout
     stream.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archiver.metrics.health import MOST_REASONS, Health, HealthReport
+from archiver.observe.health import MOST_REASONS, Health, HealthReport
 
 
 @dataclass

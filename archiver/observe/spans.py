@@ -6,36 +6,67 @@ A task's steps take turns and overlap, batch by batch. Each is one span from the
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import assert_never
 
 from opentelemetry.trace import Span, Status, StatusCode, Tracer, set_span_in_context
 
-from archiver.ingest.observer import SilentObserver, Step
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.report import JobReport
-from archiver.ingest.task_values import TaskResult
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    WavePlanned,
+)
 from schema_mapping.errors import ContextError
 
 _NANOSECONDS = 1_000_000_000
 
 
-class TracingObserver(SilentObserver):
-    """Makes spans as things end."""
+class Spans:
+    """An observer that makes a span of each wave, task and step once it ends."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._wave: Span | None = None
 
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
-        """Begin the wave's span, and end that of the one before."""
+    def __call__(self, event: JobEvent) -> None:
+        """Make the spans that end with an event."""
+        match event:
+            case WavePlanned():
+                self._begin_wave(event)
+            case TaskFinished():
+                self._task(event)
+            case StepFinished():
+                end = time.time_ns()
+                start = end - int(event.seconds * _NANOSECONDS)
+                self._span(event.step, start, {"archiver.topic": event.topic}).end(end)
+            case Failed():
+                self._note_failure(event)
+            case RunFinished():
+                self._end_wave()
+            case TopicsOpened() | SchemaRegistryDown() | PartitionsSeen() | RangesCommitted():
+                pass  # no span begins or ends with these
+            case _ as never:
+                assert_never(never)
+
+    def _begin_wave(self, event: WavePlanned) -> None:
+        """Begin the wave's span, and end that of the wave before."""
         self._end_wave()
-        tasks = sum(len(those) for those in ranges.values())
+        tasks = sum(len(those) for those in event.ranges.values())
         self._wave = self._tracer.start_span(
-            "wave", attributes={"archiver.wave": wave, "archiver.tasks": tasks, "archiver.topics": len(ranges)}
+            "wave",
+            attributes={"archiver.wave": event.wave, "archiver.tasks": tasks, "archiver.topics": len(event.ranges)},
         )
 
-    def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
+    def _task(self, event: TaskFinished) -> None:
         """Make the task's span and those of its steps."""
+        planned, result = event.planned, event.result
         end = result.finished_ns or time.time_ns()
         start = result.started_ns or end
         metrics = result.metrics
@@ -43,7 +74,7 @@ class TracingObserver(SilentObserver):
             "task",
             start,
             {
-                "archiver.topic": topic,
+                "archiver.topic": event.topic,
                 "archiver.partition": planned.partition,
                 "archiver.start_offset": planned.start_offset,
                 "archiver.end_offset": planned.end_offset,
@@ -60,23 +91,13 @@ class TracingObserver(SilentObserver):
         _judge(span, result.error)
         span.end(end)
 
-    def step_finished(self, topic: str, step: Step, seconds: float) -> None:
-        """Make the span of a step that the driver took."""
-        end = time.time_ns()
-        self._span(step, end - int(seconds * _NANOSECONDS), {"archiver.topic": topic}).end(end)
-
-    def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
-        """Note it on the wave."""
+    def _note_failure(self, event: Failed) -> None:
+        """Note the failure on the wave's span."""
         if self._wave is not None:
-            place: dict[str, str | int] = {"archiver.topic": topic}
-            place |= {} if partition is None else {"archiver.partition": partition}
-            self._wave.record_exception(error, attributes=place)
-            _judge(self._wave, error)
-
-    def finished(self, report: JobReport) -> None:
-        """End the last wave."""
-        del report
-        self._end_wave()
+            place: dict[str, str | int] = {"archiver.topic": event.topic}
+            place |= {} if event.partition is None else {"archiver.partition": event.partition}
+            self._wave.record_exception(event.error, attributes=place)
+            _judge(self._wave, event.error)
 
     def _span(self, name: str, start: int, attributes: Mapping[str, str | int]) -> Span:
         parent = set_span_in_context(self._wave) if self._wave is not None else None

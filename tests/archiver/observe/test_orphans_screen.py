@@ -10,9 +10,24 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from archiver.cli.orphans_view import SHOWN, BarObserver, print_report, write_report
 from archiver.errors import StorageDenied
-from archiver.upkeep.orphan_report import KeptFor, Orphan, OrphanKind, OrphansReport, TopicOrphans
+from archiver.observe.json_lines import JsonLines
+from archiver.observe.orphans_json import orphans_lines
+from archiver.observe.orphans_screen import SHOWN, OrphansScreen
+from archiver.upkeep.orphan_report import (
+    KeptFor,
+    ObjectsListed,
+    Orphan,
+    OrphanEvent,
+    OrphanFailed,
+    OrphanKind,
+    OrphanObserver,
+    OrphansFinished,
+    OrphansFound,
+    OrphansRemoved,
+    OrphansReport,
+    TopicOrphans,
+)
 
 
 def report(number: int, *, deletes: bool) -> OrphansReport:
@@ -29,7 +44,7 @@ def report(number: int, *, deletes: bool) -> OrphansReport:
 
 def shown(done: OrphansReport) -> str:
     console = Console(file=io.StringIO(), width=200)
-    print_report(console, done)
+    OrphansScreen(console)(OrphansFinished(report=done))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -47,7 +62,7 @@ def test_a_removal_says_what_went() -> None:
 
 
 def test_a_machine_hears_of_every_object(capsys: pytest.CaptureFixture[str]) -> None:
-    write_report(report(4, deletes=True))
+    play(JsonLines(orphans_lines), report(4, deletes=True))
     topic, finished = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (finished["event"], finished["succeeded"], finished["deletes"]) == ("finished", False, True)
     assert (topic["event"], topic["topic"], topic["objects"]) == ("orphans", "orders", 99)
@@ -57,17 +72,27 @@ def test_a_machine_hears_of_every_object(capsys: pytest.CaptureFixture[str]) -> 
     assert topic["orphans"][0]["modified"] == "1970-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("is_silent", [True, False])
-def test_failures_are_told_as_they_come(is_silent: bool) -> None:
-    console = Console(file=io.StringIO(), width=200, force_terminal=True)
-    with BarObserver(console, is_silent=is_silent) as observer:
-        for _ in range(2):
-            observer.listed("orders", 40)
-            observer.found("orders", 3)
-            observer.removed("orders", 2)
-            observer.failed("orders", "s3://b/0", StorageDenied("no right"))
+def play(observer: OrphanObserver, done: OrphansReport) -> None:
+    events: tuple[OrphanEvent, ...] = (
+        ObjectsListed(topic="orders", objects=40),
+        OrphansFound(topic="orders", orphans=3),
+        OrphansRemoved(topic="orders", orphans=2),
+        OrphanFailed(topic="orders", path="s3://b/0", error=StorageDenied("no right")),
+    )
+    for event in (*events, *events, OrphansFinished(report=done)):
+        observer(event)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_failures_are_shown_as_they_come_and_the_report_at_the_end(terminal: bool) -> None:
+    console = Console(file=io.StringIO(), width=200, force_terminal=terminal, color_system=None)
+    with OrphansScreen(console) as screen:
+        play(screen, report(4, deletes=True))
     assert isinstance(console.file, io.StringIO)
-    assert ("no right" in console.file.getvalue()) is not is_silent
+    text = console.file.getvalue()
+    assert text.count("s3://b/0: StorageDenied: no right") == 2
+    assert text.index("no right") < text.index("3 of 4 orphans deleted")
+    assert ("orders: deleting" in text) is terminal
 
 
 def test_too_young_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

@@ -2,84 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from archiver.cli.bars import Bars
-from archiver.ingest.observer import Step
-from archiver.ingest.plan import PartitionView, PlannedRange
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    WavePlanned,
+)
 from archiver.ingest.report import JobReport, TopicReport
-from archiver.ingest.task_values import TaskResult
-from catalog.model import TranslatedRange
-from schema_mapping.errors import ContextError
+from archiver.observe.bars import Bars
 
 MEGABYTE = 1_000_000
 
 
-class PeopleObserver(Bars):
-    """Tells a person: on a terminal with bars, elsewhere with a line for each wave and failure. Use as a context."""
+class ArchiveScreen(Bars):
+    """Shows a person the job: on a terminal with bars, elsewhere with a line for each wave and failure.
+
+    An observer of `JobEvent`. Use as a context.
+    """
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, unit="offsets")
         self._wave: str | None = None
         self._ahead: dict[tuple[str, int], int] = {}
 
-    def topics_opened(self, tables: Mapping[str, str]) -> None:
-        """Say what will be archived."""
-        for topic, table in sorted(tables.items()):
+    def __call__(self, event: JobEvent) -> None:
+        """Show an event."""
+        match event:
+            case TopicsOpened():
+                self._say_opened(event)
+            case PartitionsSeen():
+                self._count_ahead(event)
+            case SchemaRegistryDown():
+                self.console.print(
+                    f"[yellow]{event.topic}[/]: going on with the schemas last known: {escape(str(event.error))}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+            case WavePlanned():
+                self._begin_wave(event)
+            case TaskFinished():
+                self.advance(sum(each.end_offset - each.start_offset for each in event.result.ranges))
+            case StepFinished():
+                pass  # `RangesCommitted` says what a commit brought
+            case RangesCommitted():
+                self._say_committed(event)
+            case Failed():
+                where = event.topic if event.partition is None else f"{event.topic}-{event.partition}"
+                self.say_error(where, event.error)
+            case RunFinished():
+                self._show_report(event.report)
+            case _ as never:
+                assert_never(never)
+
+    def _say_opened(self, event: TopicsOpened) -> None:
+        for topic, table in sorted(event.tables.items()):
             self.console.print(f"{topic} [dim]into[/] {table}", highlight=False)
 
-    def looked(self, topic: str, partitions: Sequence[PartitionView]) -> None:
-        """Have the bar count what the run finds to archive."""
-        for each in partitions:
-            self._ahead.setdefault((topic, each.partition), each.lag)
+    def _count_ahead(self, event: PartitionsSeen) -> None:
+        """Have the bar's total be what the run finds to archive when it first looks at each partition."""
+        for each in event.partitions:
+            self._ahead.setdefault((event.topic, each.partition), each.lag)
         if self._wave is not None:
             self.show(self._wave, total=sum(self._ahead.values()))
 
-    def schema_registry_down(self, topic: str, error: ContextError) -> None:
-        """Say that the topic goes on with what is remembered."""
-        self.console.print(
-            f"[yellow]{topic}[/]: going on with the schemas last known: {escape(str(error))}",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    def wave_planned(self, wave: int, ranges: Mapping[str, Sequence[PlannedRange]]) -> None:
+    def _begin_wave(self, event: WavePlanned) -> None:
         """Name the wave on a bar over all offsets of the run."""
+        ranges = event.ranges
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
         partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
-        self._wave = f"Wave {wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
+        self._wave = f"Wave {event.wave}: {len(planned)} tasks for {partitions} partitions of {len(ranges)} topics"
         self.show(self._wave, total=sum(self._ahead.values()))
         if not self.console.is_terminal:
             self.console.print(f"{self._wave}, {offsets:,} offsets", highlight=False)
 
-    def task_finished(self, topic: str, planned: PlannedRange, result: TaskResult) -> None:
-        """Move the bar by what the task covered."""
-        del topic, planned
-        self.advance(sum(each.end_offset - each.start_offset for each in result.ranges))
-
-    def step_finished(self, topic: str, step: Step, seconds: float) -> None:
-        """Say nothing: `committed` does."""
-
-    def committed(self, topic: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Say what a commit brought."""
-        rows = sum(each.file.rows for each in ranges if each.file)
-        self.console.print(f"{topic}: committed {rows:,} records", highlight=False, style="dim")
-        for each in ranges:
+    def _say_committed(self, event: RangesCommitted) -> None:
+        rows = sum(each.file.rows for each in event.ranges if each.file)
+        self.console.print(f"{event.topic}: committed {rows:,} records", highlight=False, style="dim")
+        for each in event.ranges:
             if each.lost:
-                self.console.print(f"[bold yellow]{topic}-{each.partition}[/]: recorded as lost {each.span}")
+                self.console.print(f"[bold yellow]{event.topic}-{each.partition}[/]: recorded as lost {each.span}")
 
-    def failed(self, topic: str, partition: int | None, error: ContextError) -> None:
-        """Say what can't go on, and why."""
-        where = topic if partition is None else f"{topic}-{partition}"
-        self.say_error(where, error)
-
-    def finished(self, report: JobReport) -> None:
-        """Show the run's table."""
+    def _show_report(self, report: JobReport) -> None:
         self.clear()
         self._wave = None
         self._ahead.clear()

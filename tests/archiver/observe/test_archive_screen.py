@@ -8,10 +8,12 @@ import json
 import pytest
 from rich.console import Console
 
-from archiver.cli.archive_events import JsonObserver
-from archiver.cli.archive_view import PeopleObserver
 from archiver.errors import BrokerUnavailable
+from archiver.ingest.events import RunFinished
 from archiver.ingest.report import JobReport
+from archiver.observe.archive_json import archive_lines
+from archiver.observe.archive_screen import ArchiveScreen
+from archiver.observe.json_lines import JsonLines
 from tests.archiver.ingest.events import play
 
 AWAY = JobReport(topics=(), waves=0, seconds=4.0, error=BrokerUnavailable("No broker answers", addresses="127.0.0.1:9"))
@@ -20,7 +22,7 @@ AWAY = JobReport(topics=(), waves=0, seconds=4.0, error=BrokerUnavailable("No br
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_run_is_told(terminal: bool) -> None:
     out = io.StringIO()
-    with PeopleObserver(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
+    with ArchiveScreen(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
         play(observer)
     text = " ".join(out.getvalue().split())
     for part in ("orders into kafka.orders", "committed 90 records", "recorded as lost [10, 50)", "DataLoss: Records"):
@@ -32,8 +34,8 @@ def test_a_run_is_told(terminal: bool) -> None:
 @pytest.mark.parametrize("terminal", [True, False])
 def test_what_ended_a_whole_run_is_told(terminal: bool) -> None:
     out = io.StringIO()
-    with PeopleObserver(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
-        observer.finished(AWAY)
+    with ArchiveScreen(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
+        observer(RunFinished(report=AWAY))
     text = " ".join(out.getvalue().split())
     assert "BrokerUnavailable: No broker answers [addresses='127.0.0.1:9']" in text
     assert "0 records in 4.0 s, with failures" in text
@@ -41,9 +43,9 @@ def test_what_ended_a_whole_run_is_told(terminal: bool) -> None:
 
 def test_machines_are_told_too() -> None:
     out = io.StringIO()
-    with JsonObserver(out) as observer:
-        observer.finished(AWAY)
-        observer.finished(JobReport(topics=(), waves=0, seconds=4.0))
+    observer = JsonLines(archive_lines, out)
+    observer(RunFinished(report=AWAY))
+    observer(RunFinished(report=JobReport(topics=(), waves=0, seconds=4.0)))
     away, fine = map(json.loads, out.getvalue().splitlines())
     assert (away["event"], away["succeeded"]) == ("finished", False)
     assert away["error"]["kind"] == "BrokerUnavailable"

@@ -1,4 +1,4 @@
-"""The frame of commands that show one bar on a terminal: start and stop, move it, say what failed."""
+"""The frame of every command's screen: one bar on a terminal, and errors as they come."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from schema_mapping.errors import ContextError
 
 
 class RateColumn(ProgressColumn):
-    """Units a second."""
+    """How many units were done a second."""
 
     def render(self, task: Task) -> Text:
-        """The rate of late, nothing before there is one."""
+        """The current rate; empty while there is none."""
         return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 class Bars:
-    """A bar with rate and time left, on a terminal only; `is_silent` says nothing at all. Use as a context."""
+    """A bar with rate and time left, on a terminal only. Use as a context."""
 
-    def __init__(self, console: Console, *, unit: str, is_silent: bool = False) -> None:
+    def __init__(self, console: Console, *, unit: str) -> None:
         self.console = console
-        self._is_silent = is_silent
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -49,7 +48,7 @@ class Bars:
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=is_silent or not console.is_terminal,
+            disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
 
@@ -58,10 +57,10 @@ class Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self.close()
 
     def show(self, title: str, *, total: int | None, done: int | None = None) -> None:
-        """Have a bar with this title; `done` None leaves it where it is."""
+        """Show the bar with this title. Without `done` it stays where it is."""
         if self._task is None:
             self._task = self._progress.add_task(title, total=total)
         self._progress.update(self._task, description=title, total=total, completed=done)
@@ -72,16 +71,19 @@ class Bars:
             self._progress.advance(self._task, by)
 
     def clear(self) -> None:
-        """Have no bar."""
+        """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
             self._task = None
 
+    def close(self) -> None:
+        """Take the bar from the terminal, for good."""
+        self._progress.stop()
+
     def say_error(self, where: str, error: ContextError) -> None:
-        """Say what stays as it is, and why."""
-        if not self._is_silent:
-            self.console.print(
-                f"[bold red]{escape(where)}[/]: {type(error).__name__}: {escape(str(error))}",
-                highlight=False,
-                soft_wrap=True,
-            )
+        """Print an error and the place that it is about."""
+        self.console.print(
+            f"[bold red]{escape(where)}[/]: {type(error).__name__}: {escape(str(error))}",
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -11,14 +11,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
-from archiver.cli.archive_events import JsonObserver
-from archiver.ingest.metering import MeteringObserver
-from archiver.ingest.observer import SilentObserver
-from archiver.ingest.observers import Observers
-from archiver.ingest.spans import TracingObserver
-from archiver.metrics.health import Health
-from archiver.metrics.instruments import Instruments
-from archiver.metrics.tracing import tracer_to
+from archiver.observe.archive_json import archive_lines
+from archiver.observe.health import Health
+from archiver.observe.instruments import Instruments
+from archiver.observe.json_lines import JsonLines
+from archiver.observe.metering import Metering
+from archiver.observe.spans import Spans
+from archiver.observe.tracing import tracer_to
 from tests.archiver.ingest.events import play
 
 
@@ -30,7 +29,7 @@ def health() -> Health:
 @pytest.fixture
 def samples(health: Health) -> dict[tuple[str, ...], float]:
     instruments = Instruments()
-    play(Observers(SilentObserver(), MeteringObserver(instruments, health)))
+    play(Metering(instruments, health))
     return {
         (sample.name.removeprefix("archiver_"), *sorted(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(instruments.text().decode())
@@ -78,7 +77,7 @@ def test_what_a_run_could_not_do_is_why_it_is_not_ready(samples: dict[tuple[str,
 def spans() -> dict[str, list[ReadableSpan]]:
     exporter = InMemorySpanExporter()
     with tracer_to("http://unused", {}, exporter) as tracer:
-        play(TracingObserver(tracer))
+        play(Spans(tracer))
     found: dict[str, list[ReadableSpan]] = {}
     for span in exporter.get_finished_spans():
         found.setdefault(span.name, []).append(span)
@@ -114,7 +113,7 @@ def test_errors_are_on_the_spans(spans: dict[str, list[ReadableSpan]]) -> None:
 
 def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     out = io.StringIO()
-    play(JsonObserver(out))
+    play(JsonLines(archive_lines, out))
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [event["event"] for event in events] == [
         "topics_opened",

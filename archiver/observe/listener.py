@@ -21,8 +21,8 @@ from typing import Any, Final, Self
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from archiver.errors import ConfigError
-from archiver.metrics.health import Health
-from archiver.metrics.instruments import Instruments
+from archiver.observe.health import Health
+from archiver.observe.instruments import Instruments
 
 WORKERS: Final = 8
 """Connections served at a time."""

@@ -16,9 +16,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from archiver.errors import ConfigError
-from archiver.metrics.health import Health
-from archiver.metrics.instruments import Instruments
-from archiver.metrics.listener import REQUEST_SECONDS, WORKERS, Listener
+from archiver.observe.health import Health
+from archiver.observe.instruments import Instruments
+from archiver.observe.listener import REQUEST_SECONDS, WORKERS, Listener
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""What operators watch: Prometheus metrics, health, and where traces go. Knows nothing of jobs."""

@@ -1,0 +1,108 @@
+"""A job's progress as Prometheus metrics and as health."""
+
+from __future__ import annotations
+
+import time
+from typing import assert_never
+
+from archiver.errors import TaskInterrupted
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    WavePlanned,
+)
+from archiver.ingest.report import JobReport
+from archiver.observe.health import Health
+from archiver.observe.instruments import Instruments
+
+
+class Metering:
+    """An observer that counts what the job tells.
+
+    If it fails, it is told nothing more, and health soon shows a job without progress: numbers don't go stale unseen.
+    """
+
+    def __init__(self, instruments: Instruments, health: Health) -> None:
+        self._to = instruments
+        self._health = health
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def __call__(self, event: JobEvent) -> None:
+        """Count an event; each one says that the job moves."""
+        self._health.progressed()
+        match event:
+            case TopicsOpened():
+                self._health.began()
+            case SchemaRegistryDown():
+                pass  # the topic goes on
+            case PartitionsSeen():
+                self._seen(event)
+            case WavePlanned():
+                self._to.waves.inc()
+            case TaskFinished():
+                self._task(event)
+            case StepFinished():
+                self._step(event)
+            case RangesCommitted():
+                self._committed(event)
+            case Failed():
+                self._to.failures.labels(event.topic, type(event.error).__name__).inc()
+            case RunFinished(report=report):
+                outcome = "stopped" if report.stopped else "succeeded" if report.succeeded else "failed"
+                self._to.runs.labels(outcome).inc()
+                self._health.ended(_reasons(report))
+            case _ as never:
+                assert_never(never)
+
+    def _seen(self, event: PartitionsSeen) -> None:
+        """Note how far behind the partitions are."""
+        for each in event.partitions:
+            self._ends[event.topic, each.partition] = each.last_stable
+            self._place(event.topic, each.partition, each.next_offset)
+
+    def _task(self, event: TaskFinished) -> None:
+        topic, result = event.topic, event.result
+        outcome = "done" if result.error is None else "failed"
+        self._to.tasks.labels(topic, "interrupted" if isinstance(result.error, TaskInterrupted) else outcome).inc()
+        self._to.source_bytes.labels(topic).inc(result.metrics.source_bytes)
+        for step, seconds in result.metrics.steps.items():
+            self._to.step_seconds.labels(topic, step).inc(seconds)
+
+    def _step(self, event: StepFinished) -> None:
+        self._to.step_seconds.labels(event.topic, event.step).inc(event.seconds)
+        if event.step == "commit":
+            self._to.commits.labels(event.topic).inc()
+            self._to.commit_seconds.labels(event.topic).observe(event.seconds)
+
+    def _committed(self, event: RangesCommitted) -> None:
+        """Count what is in the table now."""
+        topic, ranges = event.topic, event.ranges
+        files = [one.file for one in ranges if one.file is not None]
+        self._to.records.labels(topic).inc(sum(file.rows for file in files))
+        self._to.files.labels(topic).inc(len(files))
+        self._to.file_bytes.labels(topic).inc(sum(file.size_bytes for file in files))
+        self._to.raw_values.labels(topic).inc(sum(file.raw_values for file in files))
+        self._to.lost_offsets.labels(topic).inc(sum(one.end_offset - one.start_offset for one in ranges if one.lost))
+        self._to.last_committed.labels(topic).set(time.time())
+        for one in sorted(ranges, key=lambda one: one.end_offset):
+            self._place(topic, one.partition, one.end_offset)
+
+    def _place(self, topic: str, partition: int, offset: int) -> None:
+        self._to.next_offset.labels(topic, partition).set(offset)
+        self._to.lag_offsets.labels(topic, partition).set(max(0, self._ends.get((topic, partition), offset) - offset))
+
+
+def _reasons(report: JobReport) -> list[str]:
+    whole = [f"{type(report.error).__name__}: {report.error}"] if report.error else []
+    return whole + [
+        f"{topic.topic if partition is None else f'{topic.topic}-{partition}'}: {type(error).__name__}: {error}"
+        for topic in report.topics
+        for partition, error in topic.failures
+    ]

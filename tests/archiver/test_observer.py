@@ -1,0 +1,46 @@
+"""Observers as one function, and what becomes of one that raises."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from archiver.observer import all_of, ignore
+
+
+def test_each_observer_is_told_each_event_in_turn() -> None:
+    told: list[tuple[str, int]] = []
+    tell = all_of(lambda event: told.append(("first", event)), ignore, lambda event: told.append(("second", event)))
+    tell(1)
+    tell(2)
+    assert told == [("first", 1), ("second", 1), ("first", 2), ("second", 2)]
+
+
+def test_one_that_raises_is_logged_once_and_left_out_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[int] = []
+    calls: list[int] = []
+
+    class Broken:
+        def __call__(self, event: int) -> None:
+            calls.append(event)
+            if event == 2:
+                raise OSError("disk full")
+
+    tell = all_of(Broken(), told.append)
+    with caplog.at_level(logging.ERROR):
+        for number in range(5):
+            tell(number)
+    assert (calls, told) == ([0, 1, 2], [0, 1, 2, 3, 4])
+    (record,) = caplog.records
+    assert "Broken" in record.getMessage()
+    assert record.exc_info is not None
+    assert "disk full" in str(record.exc_info[1])
+
+
+def test_who_stops_the_process_is_heard() -> None:
+    def interrupt(event: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        all_of(interrupt)(1)
