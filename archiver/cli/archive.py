@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
@@ -33,7 +31,8 @@ def archive(
     from archiver.ingest.stopping import stop_on_signals
     from archiver.observe.archive_json import archive_lines
     from archiver.observe.archive_screen import ArchiveScreen
-    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.bars import Terminal
+    from archiver.observe.output import Output
     from archiver.observe.watching import watched
 
     as_json = wants_json(json)
@@ -41,11 +40,11 @@ def archive(
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         log_to_stderr(as_json=as_json)
-        output = nullcontext(JsonLines(archive_lines)) if as_json else ArchiveScreen(Console())
-        with output as told, watched(loaded, told) as observer:
+        output = Output(as_json=as_json, lines_of=archive_lines, screen=lambda: ArchiveScreen(Terminal()))
+        with output, watched(loaded, output) as observer:
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
-    if not report.succeeded:
+    if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)
     if report.stopped and seconds is None:
         raise typer.Exit(INTERRUPTED)

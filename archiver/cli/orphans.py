@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
@@ -28,16 +26,17 @@ def orphans(
     other writers. May run beside `archiver archive`.
     """
     from archiver.config import load_config
-    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.bars import Terminal
     from archiver.observe.orphans_json import orphans_lines
     from archiver.observe.orphans_screen import OrphansScreen
+    from archiver.observe.output import Output
     from archiver.upkeep.orphans import Orphans
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
         seconds = seconds_of("--older-than", older_than)
-        output = nullcontext(JsonLines(orphans_lines)) if as_json else OrphansScreen(Console(soft_wrap=True))
-        with output as observer:
-            report = Orphans(load_config(config), topics or (), observer, older_than=seconds, deletes=delete).run()
-    if not report.succeeded:
+        output = Output(as_json=as_json, lines_of=orphans_lines, screen=lambda: OrphansScreen(Terminal(soft_wrap=True)))
+        with output:
+            report = Orphans(load_config(config), topics or (), output, older_than=seconds, deletes=delete).run()
+    if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

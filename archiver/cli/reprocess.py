@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from archiver.cli.failures import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
@@ -31,7 +29,8 @@ def reprocess(
     The files that hold them are rewritten in one commit; offsets, order and bytes stay as they are.
     """
     from archiver.config import load_config
-    from archiver.observe.json_lines import JsonLines
+    from archiver.observe.bars import Terminal
+    from archiver.observe.output import Output
     from archiver.observe.reprocess_json import reprocess_lines
     from archiver.observe.reprocess_screen import ReprocessScreen
     from archiver.upkeep.error_rows import ErrorFilter
@@ -45,8 +44,10 @@ def reprocess(
             start_offset=start,
             end_offset=ErrorFilter().end_offset if end is None else end,
         )
-        output = nullcontext(JsonLines(reprocess_lines)) if as_json else ReprocessScreen(Console(soft_wrap=True))
-        with output as observer:
-            report = Reprocess(load_config(config), topic, wanted, observer, dry_run=dry_run).run()
-    if not report.succeeded:
+        output = Output(
+            as_json=as_json, lines_of=reprocess_lines, screen=lambda: ReprocessScreen(Terminal(soft_wrap=True))
+        )
+        with output:
+            report = Reprocess(load_config(config), topic, wanted, output, dry_run=dry_run).run()
+    if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -31,6 +31,18 @@ class RateColumn(ProgressColumn):
         return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
+class Terminal(Console):
+    """A console for observers: where nobody reads its pipe any more, printing raises BrokenPipeError.
+
+    Rich would end the process, in the middle of the job's work.
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more, and say why."""
+        self.quiet = True
+        raise BrokenPipeError("nobody reads standard output any more")
+
+
 class Bars:
     """A bar with rate and time left, on a terminal only. Use as a context."""
 
@@ -74,6 +86,7 @@ class Bars:
         """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
+            self._progress.refresh()  # else the bar stays below what is printed next until the next tick
             self._task = None
 
     def close(self) -> None:

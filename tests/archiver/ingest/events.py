@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from archiver.errors import BrokerUnavailable, DataLoss
+from archiver.errors import BrokerUnavailable, DataLoss, SchemaRegistryUnavailable
 from archiver.ingest.events import (
     Failed,
     JobEvent,
@@ -14,6 +14,7 @@ from archiver.ingest.events import (
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
+    SchemaRegistryDown,
     StepFinished,
     TaskFinished,
     TopicsOpened,
@@ -48,6 +49,7 @@ def play(observer: JobObserver) -> None:
 def run() -> Iterator[JobEvent]:
     """Two partitions: one archived in two tasks, of which one fails; one lost."""
     yield TopicsOpened(tables={"orders": "kafka.orders"})
+    yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))
     known = PartitionOffset(next_offset=10)
     seen = (
         PartitionView(partition=0, log_start=0, last_stable=200, known=known),

@@ -25,7 +25,13 @@ def test_a_run_is_told(terminal: bool) -> None:
     with ArchiveScreen(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
         play(observer)
     text = " ".join(out.getvalue().split())
-    for part in ("orders into kafka.orders", "committed 90 records", "recorded as lost [10, 50)", "DataLoss: Records"):
+    for part in (
+        "orders into kafka.orders",
+        "committed 90 records",
+        "recorded as lost [10, 50)",
+        "DataLoss: Records",
+        "orders: going on with the schemas last known: nobody answers",
+    ):
         assert part in text
     assert "Wave 1: 2 tasks for 1 partitions of 1 topics" in text
     assert ("/200 offsets" in text) is terminal

@@ -117,6 +117,7 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [event["event"] for event in events] == [
         "topics_opened",
+        "schema_registry_down",
         "looked",
         "failed",
         "wave_planned",
@@ -128,7 +129,8 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         "finished",
     ]
     assert all("time" in event for event in events)
-    assert events[1]["behind"] == [
+    assert events[1]["error"]["message"] == "nobody answers"
+    assert events[2]["behind"] == [
         {"partition": 0, "next_offset": 10, "last_stable": 200},
         {"partition": 1, "next_offset": 10, "last_stable": 60},
     ]
