@@ -1,4 +1,4 @@
-"""The account of one topic in one run: what was committed, what went wrong, and who is given up for it.
+"""The account of one topic in one run: what was committed, what went wrong, and which partitions were given up.
 
 Errors stay with the partition or topic they happened to. A partition that failed for good is left out of later waves.
 """
@@ -18,11 +18,11 @@ from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
 
 TRIES = 3
-"""In how many waves in a row a partition's tasks may end in a retryable error before the run gives it up."""
+"""A partition is given up after retryable errors in this many waves in a row."""
 
 
 class TopicAccount:
-    """Keeps the account and tells the observer. With `accept_gaps`, a loss is tried again: it will be accepted."""
+    """Keeps the account and tells the observer. With `accept_gaps`, a partition with a loss is tried again."""
 
     def __init__(self, topic: str, table: str, observer: JobObserver, *, accept_gaps: bool) -> None:
         self._topic = topic
@@ -75,15 +75,15 @@ class TopicAccount:
             self._observer(Failed(topic=self._topic, partition=partition, error=error))
 
     def begin_wave(self) -> None:
-        """From here on errors count anew."""
+        """Begin a wave: each partition's errors count once more."""
         self._judged.clear()
 
     def moved(self, partition: int) -> None:
-        """Note that a partition has come further: errors before that don't count."""
+        """Note that a partition made progress: earlier errors don't count any more."""
         self._tries[partition] = 0
 
     def judge(self, partition: int, error: ContextError) -> None:
-        """Give a partition up for a task's error, or let it be tried again; what was stopped on request is none."""
+        """Give a partition up for a task's error, or let it be tried again. A task stopped on request has no error."""
         if isinstance(error, TaskInterrupted):
             return
         if partition not in self._judged:

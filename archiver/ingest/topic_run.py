@@ -86,9 +86,9 @@ class TopicRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something was left by the last plan because it is small and young: a later wave may take it.
+        """Whether the last plan left a partition out because it has few and recent records; a later wave may take it.
 
-        Else a topic that had nothing to plan gets nothing in later waves of the run, which ends where logs did then.
+        A topic that had nothing to plan and waits for nothing is left out of the run's later waves.
         """
         return self._is_waiting
 
@@ -121,9 +121,9 @@ class TopicRun:
             self._account.tell(error)
 
     def plan(self) -> tuple[Backlog, ...]:
-        """What is left to archive, up to where the logs ended when the run first looked; nothing where all is done.
+        """What is left to archive, up to where the logs ended when the run first looked. Empty once all is archived.
 
-        What is small and young is left where the job looks again.
+        A partition with few and recent records is left out if the job will look again: see `is_waiting`.
         """
         view = look(
             self.opened,
@@ -216,7 +216,7 @@ class TopicRun:
             tidy_by_chance(self.opened.staged, self._registry)
 
     def finish(self) -> None:
-        """Hand over what still waits behind a gap: the registry keeps it as rejected, unless others filled the gap."""
+        """Stage what still waits after a gap. The registry keeps it as rejected, unless others filled the gap."""
         self._stage([one for chain in self._chains.values() for one in chain.leftover()])
 
     def report(self) -> TopicReport:
@@ -244,7 +244,7 @@ class TopicRun:
         if not self._is_ripe(backlog):
             self._is_waiting = True
             return None
-        # Where a record waits for the schema registry, nothing behind it can be kept: only its own batch is tried.
+        # Where a record waits for the schema registry, nothing after it can be kept: only its own batch is tried.
         return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._unanswered else backlog
 
     def _is_ripe(self, backlog: Backlog) -> bool:

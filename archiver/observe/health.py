@@ -1,4 +1,4 @@
-"""Whether the process lives and can do its work, with the reasons where not, as orchestrators ask."""
+"""Whether the process is alive and can do its work, and if not, why: what an orchestrator asks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """`live`: it moves, or has nothing to do. `ready`: it has begun, and all it is to archive can be archived."""
+    """`live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out."""
 
     live: bool
     ready: bool
@@ -21,7 +21,7 @@ class HealthReport:
 
 
 class Health:
-    """What a job tells of itself. A run that shows no progress for `stalled_after` seconds counts as dead."""
+    """The health of one job. A run without progress for `stalled_after` seconds counts as dead."""
 
     def __init__(self, *, stalled_after: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._stalled_after = stalled_after
@@ -32,26 +32,26 @@ class Health:
         self._reasons: tuple[str, ...] = ("The job has not begun yet",)
 
     def progressed(self) -> None:
-        """Something went on."""
+        """Note progress."""
         with self._lock:
             self._progress = self._clock()
             self._idle = False
 
     def began(self) -> None:
-        """A run has begun, with topics that can be archived."""
+        """Note that a run has begun, with topics that can be archived."""
         self.progressed()
         with self._lock:
             if self._reasons == ("The job has not begun yet",):
                 self._reasons = ()
 
     def ended(self, reasons: Sequence[str]) -> None:
-        """A run is over; `reasons` are what it could not do."""
+        """Note that a run is over. `reasons` say what it could not archive."""
         with self._lock:
             self._idle = True
             self._reasons = tuple(reasons)
 
     def report(self) -> HealthReport:
-        """How it is now."""
+        """The health now."""
         with self._lock:
             silent = self._clock() - self._progress
             live = self._idle or silent < self._stalled_after

@@ -1,7 +1,7 @@
 """The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live` and `/health/ready`.
 
 Health answers 200 or 503 with a JSON object that gives the reasons. Nothing secret is served; bind it where only
-operators reach it. Clients that dawdle are dropped, and those that say nothing make room for those that come.
+operators reach it. Slow clients are dropped. If all places are taken, the connection that was silent longest has to go.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORKERS: Final = 8
 REQUEST_SECONDS: Final = 5.0
 """How long a request may take to arrive whole."""
 ANSWER_SECONDS: Final = 10.0
-"""How long an answer may take to be taken."""
+"""How long a client may take to receive an answer."""
 _REQUEST_BYTES: Final = 16 << 10
 _END: Final = b"\r\n\r\n"
 
@@ -88,7 +88,7 @@ class _Server(HTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Have a worker serve the connection; where none is free, the one that was silent longest has to go."""
+        """Give the connection to a worker. If none is free, drop the connection that was silent longest."""
         with self._lock:
             if len(self._open) >= WORKERS:
                 silent = next((each for each, is_whole in self._open.items() if not is_whole), None)

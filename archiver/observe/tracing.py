@@ -1,4 +1,4 @@
-"""Where spans go: OTLP over HTTP, in batches, from a thread of its own; what can't be sent is dropped, and logged."""
+"""Sends spans as OTLP over HTTP, in batches, from its own thread. Spans that can't be sent are dropped, and logged."""
 
 from __future__ import annotations
 

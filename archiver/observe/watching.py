@@ -1,4 +1,4 @@
-"""What an archiver shows of itself while it works, besides its output: metrics, health and traces, as configured."""
+"""Starts what the configuration asks for beside a job's output: metrics, health and traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STALLED_SLACK_SECONDS = 300.0
 
 @contextmanager
 def watched(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
-    """An observer that serves metrics and sends spans, where the configuration says so, and tells `observer` too.
+    """An observer that tells `observer`, serves metrics and sends spans, as the configuration says.
 
     Raises ConfigError where the address can't be listened on.
     """

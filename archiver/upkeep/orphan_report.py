@@ -1,4 +1,4 @@
-"""What a search for orphans tells while it runs, and what it comes to."""
+"""The report of a search for orphans, and the events that the search tells while it runs."""
 
 from __future__ import annotations
 

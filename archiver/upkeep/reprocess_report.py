@@ -1,4 +1,4 @@
-"""What a reprocessing tells while it runs, and what it comes to."""
+"""The report of a reprocessing, and the events that it tells while it runs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ReprocessReport:
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """The errors that were asked for."""
+        """How many errors of each kind were found, of those asked for."""
         return sum((each.found for each in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
-        """Those of them that are gone, or would be."""
+        """How many of them are gone, or would be."""
         return sum((each.mended for each in self.results), Counter())
 
     @property

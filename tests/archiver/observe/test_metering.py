@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import get_args
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
@@ -11,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
+from archiver.ingest.events import JobEvent
 from archiver.observe.archive_json import archive_lines
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
@@ -18,7 +20,8 @@ from archiver.observe.json_lines import JsonLines
 from archiver.observe.metering import Metering
 from archiver.observe.spans import Spans
 from archiver.observe.tracing import tracer_to
-from tests.archiver.ingest.events import play
+from archiver.observer import all_of
+from tests.archiver.ingest.events import play, run
 
 
 @pytest.fixture
@@ -71,6 +74,31 @@ def test_what_a_run_could_not_do_is_why_it_is_not_ready(samples: dict[tuple[str,
     report = health.report()
     assert (report.live, report.ready) == (True, False)
     assert report.reasons[0].startswith("orders-1: DataLoss: Records were deleted")
+
+
+def test_metrics_that_fail_make_health_fail_and_not_the_job(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    health = Health(stalled_after=60, clock=lambda: now)
+    instruments = Instruments()
+    monkeypatch.setattr(instruments.waves, "inc", fail)
+    told: list[JobEvent] = []
+    play(all_of(Metering(instruments, health), told.append))
+    assert len(told) == len(list(run()))
+    assert [record.name for record in caplog.records] == ["archiver.observer"]
+    assert health.report().live
+    now = 61.0
+    assert not health.report().live
+
+
+def fail(amount: float = 1.0) -> None:
+    raise ValueError(amount)
+
+
+def test_every_event_is_played() -> None:
+    """The observers' tests are of all of them."""
+    assert {type(event) for event in run()} == set(get_args(JobEvent))
 
 
 @pytest.fixture
