@@ -22,7 +22,7 @@ def reprocess_lines(event: ReprocessEvent) -> Iterator[Line]:
             "dry_run": report.dry_run,
             "schema_version": report.schema_version,
             "commit_id": report.commit_id,
-            "schema_registry_down": error_json(report.registry_down) if report.registry_down else None,
+            "schema_registry_down": error_json(report.schema_registry_down) if report.schema_registry_down else None,
             "files_read": len(report.results) + len(report.failures),
             "files_rewritten": report.files,
             "errors": [
