@@ -13,7 +13,7 @@ FAULTS ?= 200
 SEED ?= 1
 OUT ?= docs/faults.json
 
-.PHONY: help setup demo test unit integration test-slow soak mutants check format conformance interop fuzz fuzz-smoke bench package lock clean
+.PHONY: help setup demo test unit integration test-slow soak mutants check hooks format conformance interop fuzz fuzz-smoke bench package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ check: setup  ## Lint, format, types, import contracts
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+hooks: setup  ## Run the checks before each commit that changes code (pre-commit)
+	.venv/bin/pre-commit install
 
 format: setup  ## Put the code in the house format
 	.venv/bin/ruff check --fix --exit-zero
