@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 from archiver.local import Endpoints
 from archiver.local.ports import choose
 from tests.fetched import Dependency, fetched, retrieve
@@ -19,6 +21,8 @@ from tests.stack import Stack
 
 VERSION = "1.11.0"
 LAUNCHER = Path(__file__).parent / "java" / "RestCatalog.java"
+EACH_CATALOG = ("embedded", pytest.param("java", marks=pytest.mark.slow))
+"""Parameters of a fixture that gives `stack_with` each: the stack's own catalog, and with the slow tests this one."""
 _CORE = Dependency(organisation="org.apache.iceberg", name="iceberg-core", revision=VERSION, with_needs=True)
 _NEEDED = (
     _CORE,
@@ -58,6 +62,16 @@ def java_catalog(stack: Stack, scratch: Path) -> Iterator[Stack]:
     ):
         known = {each.name: getattr(stack.endpoints, each.name) for each in fields(Endpoints)}
         yield Stack(JavaEndpoints(**known | {"catalog_uri": uri, "warehouse": warehouse}), scratch)
+
+
+@contextmanager
+def stack_with(catalog: str, stack: Stack, folders: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The stack with one of `EACH_CATALOG`."""
+    if catalog == "embedded":
+        yield stack
+    else:
+        with java_catalog(stack, folders.mktemp("java-catalog")) as judged:
+            yield judged
 
 
 def _fetch(folder: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import BaseServer
 from typing import TypeVar
 
@@ -22,3 +25,30 @@ def serving(server: Server) -> Iterator[Server]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def answering(
+    status: int, body: object, *, after_seconds: float = 0.0, headers: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A server that gives every request this answer."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(after_seconds)
+            self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"

@@ -9,7 +9,7 @@ import requests
 from catalog.commit import Patience
 from catalog.rest import connect
 from catalog.retry_after import AskedPause, retry_after_seconds
-from tests.catalog.test_rest import answering
+from tests.serving import answering
 
 
 def response(status: int, text: str | None) -> requests.Response:

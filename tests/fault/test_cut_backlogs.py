@@ -18,7 +18,7 @@ from archiver.ingest.plan import PlannedRange
 from archiver.observer import ignore
 from catalog.model import FileState, StateCount
 from catalog.registry import Registry
-from tests.fault.test_kill_points import archive, archive_by_spark
+from tests.fault.killed_jobs import archive, archive_by_spark
 from tests.inline_engine import InlineEngine
 from tests.integration.corpus import produce_transactions
 from tests.integration.readers import from_archive, from_kafka

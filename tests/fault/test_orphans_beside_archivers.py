@@ -14,7 +14,7 @@ from archiver.upkeep.orphan_report import OrphansReport
 from archiver.upkeep.orphans import Orphans
 from archiver.upkeep.reprocess import Reprocess
 from schema_mapping.errors import ContextError
-from tests.fault.test_kill_points import archive
+from tests.fault.killed_jobs import archive
 from tests.inline_engine import InlineEngine
 from tests.integration.mending import PARTITIONS, RIGHT, WRONG, archived_wrongly, produce
 from tests.integration.readers import from_archive, from_kafka

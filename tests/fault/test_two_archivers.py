@@ -11,7 +11,7 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
 from catalog.model import FileState
 from catalog.registry import Registry
-from tests.fault.test_kill_points import EACH, PARTITIONS, assert_each_once, produce
+from tests.fault.killed_jobs import EACH, PARTITIONS, assert_each_once, produce
 from tests.inline_engine import InlineEngine
 from tests.stack import Stack
 

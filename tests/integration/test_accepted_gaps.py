@@ -16,9 +16,8 @@ from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.rebuild import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
+from tests.integration.archiving import archive_once, without_registry
 from tests.integration.readers import from_archive
-from tests.integration.test_rebuild import without_registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration

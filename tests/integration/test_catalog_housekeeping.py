@@ -13,12 +13,19 @@ from catalog.model import PartitionOffset, new_id
 from catalog.tables import TableCatalog
 from tests.integration.catalog_files import assigned, bare, made, new_topic, written
 from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
+from tests.java_catalog import EACH_CATALOG, stack_with
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
 
 COMMITS = 36
 SMALL = Retention(seconds=0.0, keep=6, least=3, batch=5)
+
+
+@pytest.fixture(scope="module", params=EACH_CATALOG)
+def stack(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with stack_with(request.param, stack, tmp_path_factory) as judged:
+        yield judged
 
 
 @pytest.fixture

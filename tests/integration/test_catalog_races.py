@@ -16,6 +16,7 @@ from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.tables import TableCatalog
 from tests.forked import FORKED
 from tests.integration.catalog_files import assigned, bare, made, new_topic, written
+from tests.java_catalog import EACH_CATALOG, stack_with
 from tests.lossy_catalog import Fault, LossyProxy, lossy_proxy
 from tests.stack import Stack
 
@@ -24,6 +25,12 @@ pytestmark = pytest.mark.integration
 IMPATIENT = Patience(attempts=6, first_seconds=0.01)
 LANDED = [Fault.LOSE_ANSWER, Fault.SILENCE, Fault.ANSWER_504, Fault.ANSWER_409, Fault.DELIVER_TWICE]
 NOT_LANDED = [Fault.LOSE_REQUEST, Fault.REFUSE_503]
+
+
+@pytest.fixture(scope="module", params=EACH_CATALOG)
+def stack(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with stack_with(request.param, stack, tmp_path_factory) as judged:
+        yield judged
 
 
 @pytest.fixture

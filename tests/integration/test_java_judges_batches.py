@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from archiver.wire import Codec, DecodedBatches, decode_batches, encode_batches
-from tests.archiver.wire.test_batch_compression import BEHIND, PLAIN
+from tests.compressed_streams import PLAIN, WITH_TRAILING_BYTES
 from tests.integration.java_records import SOURCE, JavaView, dumped, java, read_by_java, seen_by_us
 from tests.record_batches import Record, build, compressed, raw_batch, raw_record
 
@@ -106,8 +106,8 @@ def test_java_reads_the_same_in_what_we_encode(
         assert ours == compared
 
 
-def test_bytes_behind_a_compressed_stream_are_passed_over_as_java_does(tmp_path: Path) -> None:
-    data = {f"{index}.bin": compressed(PLAIN, *framing) for index, framing in enumerate(BEHIND.values())}
+def test_bytes_after_a_compressed_stream_are_passed_over_as_java_does(tmp_path: Path) -> None:
+    data = {f"{index}.bin": compressed(PLAIN, *framing) for index, framing in enumerate(WITH_TRAILING_BYTES.values())}
     for name, batch in data.items():
         (tmp_path / name).write_bytes(batch)
     for name, view in read_by_java(*tmp_path.iterdir()).items():

@@ -25,12 +25,13 @@ from catalog.registry import Registry
 from catalog.rewrite import Replacement, Rewrite
 from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
-from tests.fault.test_kill_points import archive as archive_process
+from tests.fault.killed_jobs import archive as archive_process
 from tests.inline_engine import InlineEngine
 from tests.integration.archiving import archive_once
 from tests.integration.mending import PARTITIONS as MENDED_PARTITIONS
 from tests.integration.mending import RIGHT, archived_wrongly
 from tests.integration.readers import from_archive, from_kafka
+from tests.java_catalog import EACH_CATALOG, stack_with
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -38,6 +39,12 @@ pytestmark = pytest.mark.integration
 PARTITIONS = 2
 LATER = 2 * 3600.0
 """So much further on is the clock by which manifests are old enough."""
+
+
+@pytest.fixture(scope="module", params=EACH_CATALOG)
+def stack(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with stack_with(request.param, stack, tmp_path_factory) as judged:
+        yield judged
 
 
 class Watcher:

@@ -13,8 +13,8 @@ from archiver.upkeep.reconcile import reconcile
 from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
+from tests.integration.archiving import without_registry
 from tests.integration.ingesting import places, read, run, run_well
-from tests.integration.test_rebuild import without_registry
 from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.stack import Stack
 

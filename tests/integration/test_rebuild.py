@@ -21,10 +21,10 @@ from catalog.model import FileState, VersionRecord
 from catalog.registry import Registry
 from schema_mapping.ledger import LedgerState
 from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
+from tests.integration.archiving import archive_once, without_registry
 from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly, produce, values
 from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack, unique
+from tests.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,
@@ -61,17 +61,6 @@ def memory(config: Path, topic: str) -> tuple[LedgerState, tuple[VersionRecord, 
             " FROM files WHERE state = 'committed'"
         ).fetchall()
     return ledger, history, {path: tuple(rest) for path, *rest in found}
-
-
-def without_registry(stack: Stack, config: Path, *, with_journal: bool) -> Path:
-    """The configuration with an empty database and, if so asked, an empty journal."""
-    settings = load_config(config)
-    text = config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(stack.database()))
-    if not with_journal:
-        text = text.replace(json.dumps(settings.archive.journal), json.dumps(f"s3://{stack.bucket}/{unique('none')}"))
-    path = config.with_name("rebuilt.toml")
-    path.write_text(text)
-    return path
 
 
 def rebuild(config: Path, topic: str) -> RebuiltTopic:

@@ -21,8 +21,8 @@ from archiver.upkeep.unreferenced import Ends, LeftFor, continuing_ranges
 from catalog.archive_table import ArchiveTable
 from catalog.registry import Registry
 from catalog.tables import TableCatalog
+from tests.integration.archiving import without_registry
 from tests.integration.ingesting import numbered, places, read, run, run_well
-from tests.integration.test_rebuild import without_registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration

@@ -19,10 +19,9 @@ from archiver.refill.refill import RefillJob
 from archiver.refill.report import Fate, RefillReport
 from archiver.upkeep.rebuild import Rebuild
 from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
+from tests.integration.archiving import archive_once, without_registry
 from tests.integration.foreign_writes import compact, delete_rows, set_main, table_of
 from tests.integration.readers import from_archive, from_kafka
-from tests.integration.test_rebuild import without_registry
 from tests.stack import Stack
 
 pytestmark = pytest.mark.integration

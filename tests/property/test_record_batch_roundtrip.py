@@ -8,18 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.wire import Codec, decode_batches, encode_batches
+from tests.property.produced_records import RECORDS
 from tests.record_batches import BUILDER_CODECS, Record, build, headers_of
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
-TIMES = st.integers(-(1 << 61), (1 << 61) - 1)
-BYTES = st.none() | st.binary(max_size=300)
-RECORDS = st.builds(
-    Record,
-    timestamp=TIMES,
-    key=BYTES,
-    value=BYTES,
-    headers=st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=4).map(tuple),
-)
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=30), st.sampled_from(BUILDER_CODECS), st.integers(0, 1 << 60), st.data())

@@ -14,7 +14,7 @@ from archiver.rows.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import add_digests
-from tests.property.test_record_batch_roundtrip import RECORDS as PRODUCED
+from tests.property.produced_records import RECORDS as PRODUCED
 from tests.record_batches import BUILDER_CODECS, Record, build
 from tests.record_digest import SeenRecord, digest, encoding
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import pytest
-from pyiceberg.schema import Schema
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
 from schema_mapping.descriptors import find_descriptor
@@ -17,9 +15,8 @@ from schema_mapping.ledger_tree import Ledger
 from schema_mapping.shape import root_shape
 from schema_mapping.type_graph import type_graph
 from tests.cpu_time import spent
+from tests.schema_mapping.assigned_columns import changed, columns, row_columns
 from tests.schema_mapping.proto_text import compile_text, fields
-
-REMARK = re.compile(r" \(removed in schema version \d+\)")
 
 
 @dataclass
@@ -34,25 +31,6 @@ class Table:
         self.last = assign(self.state, value=source, options=MappingOptions(**options))
         self.state = self.last.state
         return self.last
-
-
-def columns(schema: Schema, under: str = "val") -> dict[str, tuple[int, str]]:
-    """Name to id and type of a struct's columns, without the synthesized ones and remarks."""
-    struct = schema.find_type(under)
-    return {
-        field.name: (field.field_id, REMARK.sub("", str(field.field_type)))
-        for field in struct.fields
-        if not field.name.startswith("__")
-    }
-
-
-def changed(assignment: Assignment) -> list[tuple[str, str]]:
-    return [(change.kind.value, change.column) for change in assignment.changes]
-
-
-def row_columns(assignment: Assignment) -> dict[str, int]:
-    kind = assignment.row.arrow_schema.field("val").type
-    return {field.name: int(field.metadata[b"PARQUET:field_id"]) for field in kind if not field.name.startswith("__")}
 
 
 def test_first_version() -> None:

@@ -11,8 +11,8 @@ from schema_mapping import Assignment, LedgerState, MappingOptions, assign
 from schema_mapping.evolution import ChangeKind
 from schema_mapping.relearning import relearned
 from schema_mapping.row import row_mapping_from_text
+from tests.schema_mapping.assigned_columns import changed, columns, row_columns
 from tests.schema_mapping.proto_text import fields
-from tests.schema_mapping.test_evolution import changed, columns, row_columns
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -10,10 +10,9 @@ import pytest
 
 from archiver.errors import CorruptBatch
 from archiver.wire import DecodedBatches, DecodeLimits, decode_batches
+from tests.compressed_streams import PAYLOAD, PLAIN, WITH_TRAILING_BYTES
 from tests.record_batches import HEADER, Record, build, compressed, xerial
 
-PLAIN = build([Record(value=b"%d" % number * 30) for number in range(200)])
-PAYLOAD = PLAIN[HEADER.size :]
 ZEROS = build([Record(value=bytes(8_000_000))])
 SMALL = DecodeLimits(chunk=1 << 20, batch=4 << 20)
 
@@ -25,12 +24,6 @@ def zstd_stream(data: bytes) -> bytes:
     return bytes(stream.finish())
 
 
-def lz4(data: bytes, *, checked: bool = False) -> bytes:
-    writer = cramjam.lz4.Compressor(level=1, content_checksum=checked, block_linked=False)
-    writer.compress(data)
-    return bytes(writer.finish())
-
-
 FRAMINGS = {
     "gzip": (1, gzip.compress(PAYLOAD)),
     "gzip in two members": (1, gzip.compress(PAYLOAD[:500]) + gzip.compress(PAYLOAD[500:])),
@@ -40,21 +33,6 @@ FRAMINGS = {
     "lz4": (3, bytes(cramjam.lz4.compress(PAYLOAD))),
     "zstd": (4, bytes(cramjam.zstd.compress(PAYLOAD))),
     "zstd without content size": (4, zstd_stream(PAYLOAD)),
-}
-
-HALF = len(PAYLOAD) // 2
-
-
-BEHIND = {  # each is read by Java's consumer
-    "gzip and zeros": (1, gzip.compress(PAYLOAD) + bytes(40)),
-    "gzip and garbage": (1, gzip.compress(PAYLOAD) + b"garbage" * 9),
-    "gzip and half a header": (1, gzip.compress(PAYLOAD) + gzip.compress(b"")[:8]),
-    "two gzip members and garbage": (1, gzip.compress(PAYLOAD[:HALF]) + gzip.compress(PAYLOAD[HALF:]) + b"z" * 70_000),
-    "lz4 and garbage": (3, lz4(PAYLOAD) + b"garbage"),
-    "lz4 and zeros": (3, lz4(PAYLOAD) + bytes(8)),
-    "lz4 with a content checksum and garbage": (3, lz4(PAYLOAD, checked=True) + b"g"),
-    "two of Java's snappy streams": (2, xerial(PAYLOAD[:HALF]) + xerial(PAYLOAD[HALF:])),
-    "Java's snappy frames and half a length": (2, xerial(PAYLOAD) + bytes(2)),
 }
 
 
@@ -70,10 +48,10 @@ def test_every_framing(framing: str) -> None:
     assert records.drop_columns(["attributes"]) == expected.drop_columns(["attributes"])
 
 
-@pytest.mark.parametrize("framing", BEHIND)
+@pytest.mark.parametrize("framing", WITH_TRAILING_BYTES)
 @pytest.mark.parametrize("limits", [None, DecodeLimits(chunk=1 << 20, batch=50_000)])
-def test_what_java_passes_over_behind_a_stream(framing: str, limits: DecodeLimits | None) -> None:
-    codec, payload = BEHIND[framing]
+def test_bytes_after_a_stream_are_passed_over_as_java_does(framing: str, limits: DecodeLimits | None) -> None:
+    codec, payload = WITH_TRAILING_BYTES[framing]
     records = decode(compressed(PLAIN, codec, payload), limits).records
     expected = decode(PLAIN).records
     assert records.drop_columns(["attributes"]) == expected.drop_columns(["attributes"])
