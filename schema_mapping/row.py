@@ -25,6 +25,7 @@ from schema_mapping.union_mapping import UNION_FORMAT, UnionMapping, union_from_
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]
 AnyMapping: TypeAlias = Mapping | UnionMapping | RawMapping
+"""The mapping of a key or value: of one message type, of several, or of bytes without a schema."""
 
 FORMAT: Final = 1
 

@@ -120,6 +120,7 @@ class ProtobufFormat(Section):
 
 
 FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
+"""How keys or values are read: one of the formats, told apart by `format`."""
 
 
 class TopicSection(Section):
