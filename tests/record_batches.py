@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cramjam
+import google_crc32c
 import pyarrow as pa
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
-from kafka.record.util import calc_crc32c, encode_varint
+from kafka.record.util import encode_varint
 
 from archiver.wire import DecodedBatches
 
@@ -94,7 +95,7 @@ def patched(
     fields[1] = HEADER.size + len(rest) - 12
     fields[5] |= attributes
     body = HEADER.pack(*fields) + rest
-    fields[4] = calc_crc32c(body[21:])
+    fields[4] = google_crc32c.value(bytes(body[21:]))
     return HEADER.pack(*fields) + rest
 
 

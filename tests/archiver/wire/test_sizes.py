@@ -17,7 +17,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "headers of one record": lambda n: build([Record(headers=tuple(("h", b"%d" % each) for each in range(n)))]),
     "records of one batch": lambda n: build([Record(headers=(("h", b"v"),))] * n),
     "batches": lambda n: b"".join(build([Record()], base_offset=each) for each in range(n // 10)),
-    "one long value": lambda n: build([Record(value=b"x" * (100 * n))]),
+    "one long value": lambda n: build([Record(value=b"x" * (100 * n))], builder="aiokafka"),
     "headers without a value": lambda n: build([Record(headers=(("", None),) * n)], codec="gzip"),
 }
 
