@@ -13,24 +13,24 @@ from schema_mapping import Assignment, LedgerState, MessageSchema, RowMapping
 
 
 def topics(registry: Registry, topic_id: UUID) -> None:
-    assert_type(registry.register(cluster_id="c", topic="orders", topic_id=topic_id, table="kafka.orders"), TopicRow)
-    assert_type(registry.find(cluster_id="c", topic="orders"), TopicRow | None)
-    assert_type(registry.topics(), tuple[TopicRow, ...])
-    with registry as entered, entered.lease(registry.topics()[0]) as is_ours:
+    assert_type(registry.topics.register(cluster_id="c", topic="orders", topic_id=topic_id, table="kafka.orders"), TopicRow)
+    assert_type(registry.topics.find(cluster_id="c", topic="orders"), TopicRow | None)
+    assert_type(registry.topics.every(), tuple[TopicRow, ...])
+    with registry as entered, entered.lease(registry.topics.every()[0]) as is_ours:
         assert_type(entered, Registry)
         assert_type(is_ours, bool)
 
 
 def schemas(registry: Registry, topic: TopicRow, value: MessageSchema, table: ArchiveTable) -> None:
-    assert_type(registry.assign(topic, key=None, value=value, table=table), Assignment)
-    assert_type(registry.ledger(topic), LedgerState)
-    assert_type(registry.row_mapping(topic, 1), RowMapping)
+    assert_type(registry.ledger.assign(topic, key=None, value=value, table=table), Assignment)
+    assert_type(registry.ledger.load(topic), LedgerState)
+    assert_type(registry.ledger.row_mapping(topic, 1), RowMapping)
 
 
 def files(registry: Registry, topic: TopicRow, offsets: Mapping[int, PartitionOffset]) -> None:
-    pending = registry.pending(topic)
+    pending = registry.files.pending(topic)
     assert_type(pending, tuple[TranslatedRange, ...])
-    assert_type(registry.staged_ends(topic), dict[int, PartitionOffset])
-    assert_type(registry.stage(topic, pending, table_offsets=offsets).accepted, tuple[TranslatedRange, ...])
-    assert_type(registry.confirm(topic, [one.id for one in pending], commit_id=None), None)
-    assert_type(registry.counts(topic), dict[FileState, StateCount])
+    assert_type(registry.files.staged_ends(topic), dict[int, PartitionOffset])
+    assert_type(registry.files.stage(topic, pending, table_offsets=offsets).accepted, tuple[TranslatedRange, ...])
+    assert_type(registry.files.confirm(topic, [one.id for one in pending], commit_id=None), None)
+    assert_type(registry.files.counts(topic), dict[FileState, StateCount])
