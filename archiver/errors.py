@@ -25,6 +25,7 @@ ArchiverError
 │   ├── StorageDenied        the credentials may not do this
 │   │   └── CredentialsExpired (retryable) those that the catalog vended have ended
 │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
+│   ├── UnknownFormat        a data file in a format that this archiver doesn't read
 │   └── BadSegment           a data file whose bytes or version can't be read
 ├── EngineError              Spark
 │   ├── WorkerLost           (retryable) the process that ran a task went away
@@ -156,6 +157,10 @@ class StorageUnavailable(StorageError):
     """The object store doesn't answer, or asks to slow down."""
 
     retryable: ClassVar[bool] = True
+
+
+class UnknownFormat(StorageError):
+    """A data file in a format that this archiver doesn't read; names the file and the format."""
 
 
 class BadSegment(StorageError):

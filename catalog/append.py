@@ -33,6 +33,7 @@ from catalog.attempt_names import new_attempt_id
 from catalog.columns import SchemaChange, check_new_ids, merge
 from catalog.creation import sort_order
 from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.errors import NewerFormat
 from catalog.light_transaction import LightTransaction
 from catalog.lineage import Head
 from catalog.model import DataFileInfo, TranslatedRange
@@ -155,13 +156,14 @@ def data_file(
 ) -> DataFile:
     """A file as its manifest entry, in the partition it was written for, or in that of the entry it takes the place of.
 
-    PartitioningChanged where the table has no such partition any more.
+    PartitioningChanged where the table has no such partition any more, NewerFormat where Iceberg's data files can't
+    have the file's format.
     """
     metadata = table.iceberg.metadata
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
-        file_format=FileFormat.PARQUET,
+        file_format=_file_format(file, table),
         partition=Record(file.partition_value) if instead_of is None else instead_of.partition,
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
@@ -178,6 +180,21 @@ def data_file(
     )
     entry.spec_id = spec_of(metadata, file, table.topic.table).spec_id if instead_of is None else instead_of.spec_id
     return entry
+
+
+def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
+    try:
+        found = FileFormat(file.format)
+    except ValueError:
+        found = FileFormat.PUFFIN
+    if found is FileFormat.PUFFIN:  # of statistics and deletes only
+        raise NewerFormat(
+            "a file has a format that this archiver can't put into a table: commit it with the version that wrote it",
+            table=table.topic.table,
+            file=file.path,
+            format=file.format,
+        )
+    return found
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:

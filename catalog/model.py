@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from ulid import ULID
@@ -79,10 +79,15 @@ class PartitionOffset:
     leader_epoch: int = -1
 
 
+FIRST_FORMAT: Final = "parquet"
+"""The format of files that were described before descriptions named one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileInfo:
-    """A finished Parquet file as Iceberg's manifests want it; the maps go from field id to value.
+    """A finished data file as Iceberg's manifests want it; the maps go from field id to value.
 
+    `format` is Iceberg's name of its format. Text without it, as older archivers wrote it, means `FIRST_FORMAT`.
     `partition_value` counts hours, days or months since 1970, as the partition transform says. `raw_values` is
     the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in
     Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one. `digest` is that
@@ -106,9 +111,10 @@ class DataFileInfo:
     max_timestamp: int | None = None
     digest: str | None = None
     partitioned_by: str | None = None
+    format: str = FIRST_FORMAT
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; field ids become strings, bounds base64."""
+        """Plain JSON values; field ids become strings, bounds base64. The first format needs no word."""
         return {
             "path": self.path,
             "size_bytes": self.size_bytes,
@@ -122,6 +128,7 @@ class DataFileInfo:
             "max_timestamp": self.max_timestamp,
             "digest": self.digest,
             "partitioned_by": self.partitioned_by,
+            **({} if self.format == FIRST_FORMAT else {"format": self.format}),
         }
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Arrow types of mapped columns; every field carries its id as Parquet reads it.
+"""Arrow types of mapped columns; every field carries its id in its metadata.
 
 All columns are nullable but map keys and list elements (docs/type-mapping.md).
 """
@@ -14,6 +14,7 @@ from schema_mapping.scalar_types import ARROW_TYPES, column_type
 from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds
 
 FIELD_ID_KEY = b"PARQUET:field_id"
+"""The key that Arrow and pyiceberg read a field's id from, whatever the file's format."""
 DOC_KEY = b"doc"
 
 

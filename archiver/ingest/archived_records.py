@@ -18,8 +18,8 @@ from archiver.rows.mappings import KnownMappings
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.records import ASSEMBLED
 from archiver.rows.table_files import ManifestReader, TableFiles
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
@@ -35,20 +35,20 @@ class ArchivedRecords:
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
         self._storage = storage
         self._files = files
-        waiting = {one.file.path: one for one in staged if one.file is not None}
+        waiting = {one.file.path: (one, one.file) for one in staged if one.file is not None}
         committed = files.named(waiting)
         self._staged = {path: one for path, one in waiting.items() if path not in committed}
 
     @classmethod
-    def of(cls, topic: TopicRow, registry: Registry, catalog: TableCatalog) -> Self:
+    def of(cls, topic: TopicRow, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
         """All that is archived of the topic now. Raises CatalogUnreachable while only the registry can be asked."""
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.require(topic)
         objects = ObjectStore.of_table(table.iceberg)
         storage = TopicStorage(
-            deletes=DeleteFiles(objects),
+            deletes=DeleteFiles(objects, formats),
             objects=objects,
-            formats={ParquetFormat.extension: ParquetFormat()},
+            formats=formats,
             mappings=KnownMappings(topic.topic, _RegistryMappings(registry, topic)),
         )
         return cls(storage, ManifestReader().files(table.iceberg), staged)
@@ -61,11 +61,11 @@ class ArchivedRecords:
         return found[0] if found else pa.RecordBatch.from_pylist([], ASSEMBLED)
 
     def _opened(self, wanted: RowRange) -> Iterator[OpenFile]:
-        for file in self._files.pick(np.flatnonzero(_may_hold(self._files.columns, wanted))):
-            yield OpenFile.open(self._storage, file)
-        for path, one in self._staged.items():
+        for listed in self._files.pick(np.flatnonzero(_may_hold(self._files.columns, wanted))):
+            yield OpenFile.open(self._storage, listed)
+        for path, (one, file) in self._staged.items():
             if one.partition == wanted.partition:
-                reader = ParquetFormat().open(self._storage.objects, path)
+                reader = self._storage.formats.named(file.format, path).open(self._storage.objects, path)
                 self._storage.mappings.learn(reader.metadata)
                 yield OpenFile(reader, _NOTHING_DELETED, Assembler(path, reader.schema, self._storage.mappings))
 

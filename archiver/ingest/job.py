@@ -29,9 +29,8 @@ from archiver.ingest.topic_table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
 from archiver.observer import all_of, ignore
 from archiver.schemas.topic import TopicSchemas
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -58,14 +57,14 @@ class ArchiveJob:
         observer: JobObserver = ignore,
         *,
         engine: Engine | None = None,
-        format_: SegmentFormat | None = None,
+        formats: SegmentFormats = FORMATS,
         accept_gaps: bool = False,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
         self._observer = all_of(observer)
         self._engine = engine
-        self._format = format_ or ParquetFormat()
+        self._formats = formats
         self._accept_gaps = accept_gaps
         self._memories: dict[str, TopicMemory] = {}
 
@@ -204,10 +203,11 @@ class ArchiveJob:
             memory=self._memories.setdefault(topic.name, TopicMemory()),
             look_every=look_every,
             accept_gaps=self._accept_gaps,
+            formats=self._formats,
         )
 
     def _target(self, run: TopicRun) -> TopicTarget:
-        return target_of(run.opened, run.config, kafka=self._config.kafka, format_=self._format)
+        return target_of(run.opened, run.config, kafka=self._config.kafka, format_=self._formats.written)
 
 
 class _Connected:

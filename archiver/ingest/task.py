@@ -19,7 +19,7 @@ from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
 
-MODULES: Final = (__name__, "archiver.ingest.kafka_source", "archiver.storage.parquet")
+MODULES: Final = (__name__, "archiver.ingest.kafka_source", "archiver.storage.formats")
 """What a worker imports for a task, for engines that can have it imported before."""
 
 

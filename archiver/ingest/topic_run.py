@@ -29,6 +29,7 @@ from archiver.ingest.waiting import Patience
 from archiver.rows.standing import standing
 from archiver.staged.committing import commit_pending
 from archiver.staged.tidying import tidy_by_chance
+from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.expiry import Retention
 from catalog.last_known import KnownSchemas
@@ -53,6 +54,7 @@ class TopicRun:
         memory: TopicMemory,
         look_every: float | None = None,
         accept_gaps: bool = False,
+        formats: SegmentFormats = FORMATS,
     ) -> None:
         self.config = config
         self.opened = opened
@@ -67,6 +69,7 @@ class TopicRun:
         self._begun = memory.begun
         self._look_every = look_every
         self._accept_gaps = accept_gaps
+        self._formats = formats
         self._table = opened.table
         self._chains: dict[int, Chain] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
@@ -110,6 +113,7 @@ class TopicRun:
                 self._registry,
                 partial(self._catalog.load, self.opened.topic),
                 known=None if self.opened.table.is_recalled else self.opened.table,
+                formats=self._formats,
             ).error
         except CatalogUnreachable:
             return
@@ -133,6 +137,7 @@ class TopicRun:
             catalog=self._catalog,
             without=self._account.given_up,
             proven=self._proven,
+            formats=self._formats,
         )
         self._table = view.table
         self.opened = replace(self.opened, table=self.opened.table.with_storage_of(view.table))

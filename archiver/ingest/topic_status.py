@@ -23,6 +23,7 @@ from archiver.ingest.starts import Starts
 from archiver.ingest.topic_table import check_partitioning
 from archiver.ingest.views import LogBounds, no_leaders
 from archiver.rows.standing import Standing, standing
+from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RolledBack
 from catalog.holes import GoneRows, Hole
 from catalog.missing import first_offsets
@@ -96,10 +97,13 @@ class TopicStatus:
 class StatusReader:
     """Looks at topics of one cluster."""
 
-    def __init__(self, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog) -> None:
+    def __init__(
+        self, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, formats: SegmentFormats = FORMATS
+    ) -> None:
         self._brokers = brokers
         self._registry = registry
         self._catalog = catalog
+        self._formats = formats
         self._cluster_id = brokers.cluster_id()
 
     def topic(self, config: TopicConfig) -> TopicStatus:
@@ -113,7 +117,7 @@ class StatusReader:
         row = self._registry.topics.find(cluster_id=self._cluster_id, topic=config.name)
         staged = self._registry.files.staged_ends(row) if row else {}
         waiting = Counter(one.partition for one in self._registry.files.pending(row)) if row else Counter[int]()
-        found = standing(row, self._registry, partial(self._catalog.load, row)) if row else Standing()
+        found = self._standing(row) if row else Standing()
         archived = found.table.offsets if found.table else {}
         missing = self._registry.missing.load(row, table_offsets=archived) if row else ()
         described = self._brokers.describe([config.name])[config.name]
@@ -192,10 +196,13 @@ class StatusReader:
             )
         return found
 
+    def _standing(self, row: TopicRow) -> Standing:
+        return standing(row, self._registry, partial(self._catalog.load, row), formats=self._formats)
+
     def _archived(self, row: TopicRow | None) -> ArchivedRecords:
         if row is None:
             raise NotArchived("The topic is not archived yet")
-        return ArchivedRecords.of(row, self._registry, self._catalog)
+        return ArchivedRecords.of(row, self._registry, self._catalog, self._formats)
 
     def _lag(self, topic: str, view: PartitionView, archived_to: int | None) -> tuple[int, float | None]:
         """How many offsets wait, and the age of the oldest."""

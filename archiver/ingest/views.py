@@ -16,6 +16,7 @@ from archiver.ingest.plan import PartitionView, furthest
 from archiver.ingest.starts import NewPartitions, StartFrom, Starts
 from archiver.ingest.topic_table import TopicTable
 from archiver.staged.presence import missing_files
+from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.archive_table import ArchiveTable
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.lineage import check_lineage
@@ -106,6 +107,7 @@ def look(
     catalog: TableCatalog,
     without: Iterable[int],
     proven: MutableMapping[int, PartitionOffset],
+    formats: SegmentFormats = FORMATS,
 ) -> TopicView:
     """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError.
 
@@ -137,7 +139,7 @@ def look(
         topic.topic,
         epochs=brokers,
         log=log_reader(brokers, topic.topic, topic.topic_id),
-        archived=lambda: ArchivedRecords.of(topic, registry, catalog),
+        archived=lambda: ArchivedRecords.of(topic, registry, catalog, formats),
         starts=lambda: registry.starts.decide(topic),
         proven=proven,
     )

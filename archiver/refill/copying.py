@@ -18,8 +18,9 @@ from archiver.rows.deletes import Deletes
 from archiver.rows.mappings import KnownMappings, MappingSource
 from archiver.rows.open_file import OpenFile
 from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import RowRange, SegmentFormat, SegmentLayout, SegmentOrigin, SegmentReader, SegmentWriter
+from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin, SegmentReader, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
@@ -41,7 +42,7 @@ class RowCopier:
 
     topic: str
     objects: ObjectStore
-    format: SegmentFormat
+    formats: SegmentFormats
     spool: Path
     mappings: MappingSource
     table_properties: dict[str, str]
@@ -51,14 +52,16 @@ class RowCopier:
 
         Raises the leaves of StorageError, and ReplayError where rows can't be read.
         """
-        with self.format.open(self.objects, source.path) as reader, TaskSpool(self.spool) as spool:
+        fresh = self.formats.written
+        source_format = self.formats.named(source.format, source.path)
+        with source_format.open(self.objects, source.path) as reader, TaskSpool(self.spool) as spool:
             mappings = KnownMappings(self.topic, self.mappings)
             mappings.learn(reader.metadata)
             assembler = Assembler(source.path, reader.schema, mappings)
             file = OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)
             file_id = new_id()
-            local = spool.create(f"{file_id}.{self.format.extension}")
-            writer = self.format.start(local, self._layout(reader))
+            local = spool.create(f"{file_id}.{fresh.extension}")
+            writer = fresh.start(local, self._layout(reader))
             path = f"{source.path.rpartition('/')[0]}/{self._name(file_id, wanted)}"
             with closing(_Aborting(writer)):
                 found, taken = self._write(file, writer, wanted, without)
@@ -113,7 +116,7 @@ class RowCopier:
         return DataName(
             topic=self.topic,
             ulid=file_id,
-            extension=self.format.extension,
+            extension=self.formats.written.extension,
             partition=wanted.partition,
             start_offset=wanted.start_offset,
         )

@@ -9,8 +9,9 @@ from typing import Self
 
 from archiver.refill.copying import RowCopier
 from archiver.rows.missing_rows import TableRows
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import RowRange, SegmentFormat
+from archiver.storage.segment import RowRange
 from catalog.archive_table import ArchiveTable
 from catalog.digests import add_digests
 from catalog.holes import ExpectedRange, Hole
@@ -49,18 +50,18 @@ class Mender:
         *,
         registry: Registry,
         spool: Path,
-        format_: SegmentFormat,
+        formats: SegmentFormats,
     ) -> Self:
         """For the holes of this table."""
         copier = RowCopier(
             topic=table.topic.topic,
             objects=ObjectStore.of_table(table.iceberg),
-            format=format_,
+            formats=formats,
             spool=spool,
             mappings=_Known(registry, table.topic),
             table_properties=table.properties,
         )
-        return cls(live=TableRows(table), expected=expected, copier=copier)
+        return cls(live=TableRows(table, formats), expected=expected, copier=copier)
 
     def from_file(self, hole: Hole, file: DataFileInfo) -> Mending:
         """The range's own file, or a copy of those of its rows that the table doesn't have.

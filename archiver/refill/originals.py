@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Final
 
 from archiver.errors import BadSegment, ObjectMissing
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat
 from catalog.model import DataFileInfo, TranslatedRange
 
 LOOKS_AT_ONCE: Final = 16
 
 
 def originals(
-    ranges: Iterable[TranslatedRange], objects: ObjectStore, format_: SegmentFormat, table_properties: dict[str, str]
+    ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> dict[str, DataFileInfo]:
     """The files that are there as described, by the id of their range: size, rows and digest of the footer agree.
 
@@ -26,7 +26,7 @@ def originals(
 
     def look(file: DataFileInfo) -> DataFileInfo | None:
         try:
-            return _as_described(file, objects, format_, table_properties)
+            return _as_described(file, objects, formats, table_properties)
         except (ObjectMissing, BadSegment):
             return None
 
@@ -36,10 +36,11 @@ def originals(
 
 
 def _as_described(
-    file: DataFileInfo, objects: ObjectStore, format_: SegmentFormat, table_properties: dict[str, str]
+    file: DataFileInfo, objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> DataFileInfo | None:
     if objects.size(file.path) != file.size_bytes:
         return None
+    format_ = formats.named(file.format, file.path)
     with format_.open(objects, file.path) as reader:
         about = reader.metadata
     if about.rows != file.rows or (None not in (about.digest, file.digest) and about.digest != file.digest):

@@ -19,8 +19,7 @@ from archiver.refill.mending import Mender, Mending
 from archiver.refill.originals import originals
 from archiver.refill.report import Fate, Mended, RefillReport
 from archiver.refill.work import Found, Made, RefillWork
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived import find_archived
 from catalog.errors import CatalogUnreachable
@@ -48,7 +47,7 @@ class RefillJob:
         accept_removed: bool = False,
         accept_lost: bool = False,
         engine: Engine | None = None,
-        format_: SegmentFormat | None = None,
+        formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
         self._name = topic
@@ -56,7 +55,7 @@ class RefillJob:
         self._accept_removed = accept_removed
         self._accept_lost = accept_lost
         self._engine = engine
-        self._format = format_ or ParquetFormat()
+        self._formats = formats
 
     def run(self) -> RefillReport:
         """Find what is missing, and bring it back.
@@ -78,7 +77,7 @@ class RefillJob:
                 registry=registry,
                 catalog=catalog,
                 engine_given=self._engine,
-                format=self._format,
+                formats=self._formats,
                 closing=closing,
             )
             if not self._dry_run:
@@ -138,7 +137,7 @@ class RefillJob:
                 made.mended.append(Mended(hole=hole, fate=Fate.ERASED, rows=hole.rows))
                 made.accepted.append(_accepted(found, hole, erased=hole.rows))
             return made
-        existing = originals(found.missing(found.holes), work.objects(found), self._format, found.table.properties)
+        existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
         mender = work.mender(found)
         elsewhere = []
         for hole in found.holes:

@@ -18,9 +18,9 @@ from archiver.refill.mending import Mender, Mending
 from archiver.refill.report import Fate, Mended
 from archiver.rows.missing_rows import search
 from archiver.rows.table_files import ManifestReader
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
@@ -72,7 +72,7 @@ class RefillWork:
     registry: Registry
     catalog: TableCatalog
     engine_given: Engine | None
-    format: SegmentFormat
+    formats: SegmentFormats
     closing: ExitStack
 
     @cached_property
@@ -103,7 +103,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        holes = search(table, expected)
+        holes = search(table, expected, formats=self.formats)
         ranges = registry.files.ranges(topic, [each.range_id for each in holes])
         return Found(
             table=table,
@@ -133,7 +133,7 @@ class RefillWork:
             registry=self.registry,
             catalog=self.catalog,
             engine=lambda: self._engine,
-            format=self.format,
+            format=self.formats.written,
         )
         try:
             return reader.fetch(wanted)
@@ -182,7 +182,7 @@ class RefillWork:
             found.expected,
             registry=self.registry,
             spool=self.config.archive.spool,
-            format_=self.format,
+            formats=self.formats,
         )
 
     @staticmethod

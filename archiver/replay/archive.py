@@ -5,10 +5,9 @@ Always the table's current snapshot, loaded again at `refresh`, and when a file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Final
 
 import pyarrow as pa
 from pyiceberg.table import Table
@@ -33,14 +32,12 @@ from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import TopicStorage
 from archiver.rows.plan_cache import PlanCache
 from archiver.rows.table_files import ManifestReader
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import RowRange, SegmentFormat
+from archiver.storage.segment import RowRange
 from catalog import properties as keys
 from catalog.offsets import decode_offsets
-
-FORMATS: Final[Mapping[str, SegmentFormat]] = {ParquetFormat.extension: ParquetFormat()}
 
 
 class TopicArchive:
@@ -52,7 +49,7 @@ class TopicArchive:
         tables: TableSource,
         *,
         registry: Callable[[str], MappingSource] | None = None,
-        formats: Mapping[str, SegmentFormat] = FORMATS,
+        formats: SegmentFormats = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
         cache: PlanCache | None = None,
@@ -139,7 +136,7 @@ class TopicArchive:
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
             storage=TopicStorage(
-                deletes=DeleteFiles(objects),
+                deletes=DeleteFiles(objects, self._formats),
                 objects=objects,
                 formats=self._formats,
                 mappings=self._mappings,

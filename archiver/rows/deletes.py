@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import _read_deletes
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile
 
 from archiver.errors import ReplayError
 from archiver.rows.table_files import TableFile
 from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat
 
 KEPT = 32
 """Delete files that are kept in memory."""
@@ -79,9 +79,9 @@ class Deletes:
 class DeleteFiles:
     """Reads the delete files of one snapshot. The last few are kept: one file often speaks of many data files."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
         self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects))
-        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects))
+        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def of(self, file: TableFile) -> Deletes:
         """Read what applies to `file`; StorageError leaves and ReplayError name the delete file."""
@@ -101,18 +101,13 @@ def _positions(objects: ObjectStore, delete: DataFile) -> dict[str, npt.NDArray[
     return {path: positions.to_numpy().astype(np.int64) for path, positions in found.items()}
 
 
-def _equality_keys(objects: ObjectStore, delete: DataFile) -> EqualityKeys | None:
-    if delete.file_format != FileFormat.PARQUET:
-        raise ReplayError(
-            "equality deletes are read from Parquet files only: rewrite the table's data files, which applies them",
-            file=delete.file_path,
-            format=str(delete.file_format),
-        )
+def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> EqualityKeys | None:
     identifiers = tuple(delete.equality_ids or ())
-    table = objects.reading(delete.file_path, partial(_table, delete.file_path))
-    if not table.num_rows:
+    path, name = delete.file_path, delete.file_format.value.lower()
+    read = objects.reading(path, lambda _: _whole(formats.named(name, path), objects, path))
+    if not read:
         return None
-    (rows,) = table.to_batches()
+    rows = pa.concat_batches(read)
     columns = [column_by_id(rows, identifier) for identifier in identifiers]
     if not columns or any(column is None for column in columns):
         raise ReplayError(
@@ -131,6 +126,6 @@ def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[np
     return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
 
 
-def _table(path: str, io: FileIO) -> pa.Table:
-    with io.new_input(path).open() as stream:
-        return pq.read_table(stream).combine_chunks()
+def _whole(segment_format: SegmentFormat, objects: ObjectStore, path: str) -> list[pa.RecordBatch]:
+    with segment_format.open(objects, path) as reader:
+        return [batch for block in reader.blocks() for batch in reader.read(block)]

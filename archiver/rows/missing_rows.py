@@ -21,8 +21,8 @@ from archiver.rows.deletes import DeleteFiles
 from archiver.rows.mappings import KnownMappings
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.table_files import ManifestReader, TableFile
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange
 from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
@@ -48,6 +48,7 @@ def find_holes(
     load: Callable[[], ArchiveTable | None],
     *,
     is_back: bool = False,
+    formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
     """The rows that the table doesn't have, by partition and offset; `table` as loaded not long ago, `load` anew.
 
@@ -61,16 +62,22 @@ def find_holes(
         return known.holes
     expected = registry.rows.expected_ranges(topic)  # before the table: what is committed in between is then in it
     fresh = load() or table
-    holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh))
+    holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
     registry.rows.note_checked(topic, Checked(snapshot_id=fresh.snapshot_id, holes=holes))
     return holes
 
 
-def search(table: ArchiveTable, expected: Sequence[ExpectedRange], *, counts_tell: bool = False) -> tuple[Hole, ...]:
+def search(
+    table: ArchiveTable,
+    expected: Sequence[ExpectedRange],
+    *,
+    counts_tell: bool = False,
+    formats: SegmentFormats = FORMATS,
+) -> tuple[Hole, ...]:
     """The rows of `expected` that the table doesn't have; `counts_tell`: nobody put others in."""
     if _counts_agree(table, expected):
         return ()
-    live = TableRows(table)
+    live = TableRows(table, formats)
     suspects = [each for each in expected if not live.has_whole(each)]
     if not suspects or (counts_tell and live.rows_beside(expected, suspects) == _rows(suspects)):
         return ()
@@ -95,13 +102,13 @@ def named(holes: Iterable[Hole]) -> str:
 class TableRows:
     """The rows of a table's current snapshot, by file and offset."""
 
-    def __init__(self, table: ArchiveTable) -> None:
+    def __init__(self, table: ArchiveTable, formats: SegmentFormats) -> None:
         self._files = {file_name(file.path): file for file in ManifestReader().files(table.iceberg)}
-        form, objects = ParquetFormat(), ObjectStore.of_table(table.iceberg)
+        objects = ObjectStore.of_table(table.iceberg)
         self._storage = TopicStorage(
-            deletes=DeleteFiles(objects),
+            deletes=DeleteFiles(objects, formats),
             objects=objects,
-            formats={form.extension: form},
+            formats=formats,
             mappings=KnownMappings(table.topic.topic),
         )
 

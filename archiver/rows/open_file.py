@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.errors import ReplayError
 from archiver.rows.assemble import KAFKA_IDS, NO_COERCION, Assembler
 from archiver.rows.coercion import Coercion
 from archiver.rows.deletes import DeleteFiles, Deletes, Mask
 from archiver.rows.mappings import KnownMappings
 from archiver.rows.merge import sorted_by_offset
 from archiver.rows.table_files import TableFile
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, RowRange, SegmentFormat, SegmentReader
+from archiver.storage.segment import Block, RowRange, SegmentReader
 from schema_mapping import names
 
 
@@ -32,7 +32,7 @@ class TopicStorage:
 
     deletes: DeleteFiles
     objects: ObjectStore
-    formats: Mapping[str, SegmentFormat]
+    formats: SegmentFormats
     mappings: KnownMappings
     coercion: Coercion = NO_COERCION
     spill: Path | None = None
@@ -48,14 +48,8 @@ class OpenFile:
 
     @classmethod
     def open(cls, storage: TopicStorage, file: TableFile) -> OpenFile:
-        """Open a file; raises the leaves of StorageError, or ReplayError for a format that nobody reads."""
-        segment_format = storage.formats.get(file.format)
-        if segment_format is None:
-            raise ReplayError(
-                "a data file has a format that the archiver doesn't read: rewrite the table's files as Parquet",
-                file=file.path,
-                format=file.format,
-            )
+        """Open a file; raises the leaves of StorageError, UnknownFormat for one that nobody reads."""
+        segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.of(file)
         reader = segment_format.open(storage.objects, file.path)
         storage.mappings.learn(reader.metadata)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from archiver.rows.missing_rows import find_holes, named
+from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.archive_table import ArchiveTable
 from catalog.errors import RolledBack, RowsRemoved, TableError
 from catalog.holes import Hole
@@ -32,6 +33,7 @@ def standing(
     load: Callable[[], ArchiveTable | None],
     *,
     known: ArchiveTable | None = None,
+    formats: SegmentFormats = FORMATS,
 ) -> Standing:
     """Look at the table; `known` is it as loaded not long ago, with its history.
 
@@ -49,7 +51,7 @@ def standing(
         check_lineage(table)
     except RolledBack as error:
         is_back, told = True, str(error.context["missing"])
-    holes = find_holes(topic, table, registry, load, is_back=is_back)
+    holes = find_holes(topic, table, registry, load, is_back=is_back, formats=formats)
     if is_back:
         head = head_of(table.iceberg.metadata)
         return Standing(table=table, holes=holes, error=rolled_back(table, missing=named(holes) or told, head=head))

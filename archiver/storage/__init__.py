@@ -1,1 +1,1 @@
-"""Data files and the object store they live in: the segment seam, its Parquet form, and uploads."""
+"""Data files and the object store they live in: the segment seam, the formats behind it, and uploads."""

@@ -5,6 +5,8 @@ Times are milliseconds since 1970 as Kafka counts them; -1 is Kafka's "none".
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +28,31 @@ def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
     is_append = pc.equal(kafka.field(names.TIMESTAMP_TYPE), pa.scalar(LOG_APPEND_TIME, pa.int32()))
     shown = pc.if_else(pc.fill_null(is_append, fill_value=False), append, event)
     return pc.fill_null(pc.coalesce(shown, kafka.field(names.RAW_TIMESTAMP)), NO_TIMESTAMP)
+
+
+@dataclass(slots=True)
+class RowTotals:
+    """What a writer says of all rows of a file, in whatever format: added up batch by batch.
+
+    `raw_values` counts values kept whole in `__raw__`; `timestamps` are the least and the greatest that a consumer is
+    given, None where no record has one.
+    """
+
+    rows: int = 0
+    raw_values: int = 0
+    timestamps: tuple[int, int] | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count the rows of a batch that has the columns of a table."""
+        self.rows += batch.num_rows
+        raw = pc.struct_field(batch.column(names.VAL), names.RAW)
+        self.raw_values += len(raw) - raw.null_count
+        shown = record_timestamps(batch.column(names.KAFKA))
+        bounds = pc.min_max(shown.filter(pc.not_equal(shown, NO_TIMESTAMP)))
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None:
+            before = self.timestamps or (low, high)
+            self.timestamps = (min(before[0], low), max(before[1], high))
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:

@@ -179,7 +179,15 @@ class SegmentReader(Protocol):
 
 
 class SegmentFormat(Protocol):
-    """A way to keep rows in a file. Values of this type are picklable: Spark's Python workers get them."""
+    """A way to keep rows in a file. Values of this type are picklable: Spark's Python workers get them.
+
+    Iceberg's specification has a closed list of names for data files (avro, orc, parquet); readers go by the name in
+    the manifest, whatever the file's path ends in.
+    """
+
+    @property
+    def name(self) -> str:
+        """Iceberg's name of the format, in lower case: what manifests and `DataFileInfo.format` say."""
 
     @property
     def extension(self) -> str:

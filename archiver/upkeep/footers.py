@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -16,16 +16,15 @@ READERS: Final = 16
 NO_EPOCH: Final = -1
 
 
-def read_footers(paths: Iterable[str], objects: ObjectStore, format_: SegmentFormat) -> dict[str, SegmentMetadata]:
-    """The footer of each file, by path; raises the leaves of StorageError."""
+def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> dict[str, SegmentMetadata]:
+    """The footer of each file, by path, as the formats are; raises the leaves of StorageError."""
 
     def read(path: str) -> SegmentMetadata:
-        with format_.open(objects, path) as reader:
+        with files[path].open(objects, path) as reader:
             return reader.metadata
 
-    wanted = list(paths)
     with ThreadPoolExecutor(READERS, thread_name_prefix="footers") as pool:
-        return dict(zip(wanted, pool.map(read, wanted), strict=True))
+        return dict(zip(files, pool.map(read, files), strict=True))
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
@@ -59,4 +58,5 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
         rows=file.rows,
         partition_value=file.ordinal,
         digest=footer.digest,
+        format=file.format,
     )

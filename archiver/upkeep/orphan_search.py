@@ -13,9 +13,10 @@ from typing import Final
 
 from archiver.errors import StorageError
 from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ListedObject, ObjectStore
-from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.orphan_report import (
     KeptFor,
     ObjectsListed,
@@ -50,7 +51,7 @@ class Connected:
     registry: Registry
     catalog: TableCatalog
     journal: Journal
-    format: SegmentFormat
+    formats: SegmentFormats
     now_ms: int
 
 
@@ -117,10 +118,10 @@ class OrphanSearch:
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
-        listed = _Listed()
+        listed, formats = _Listed(), self._connected.formats
         for each in self._walk(objects, table.data_location):
             name = DataName.of(each.name)
-            if name is None or name.topic != self._topic.topic or name.extension != self._connected.format.extension:
+            if name is None or name.topic != self._topic.topic or name.extension not in formats.extensions:
                 continue
             if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):
                 listed.data[each.name] = (each, name)
@@ -166,7 +167,7 @@ class OrphanSearch:
 
         def read(each: tuple[ListedObject, DataName]) -> SegmentMetadata | StorageError:
             try:
-                with self._connected.format.open(objects, each[0].path) as reader:
+                with self._connected.formats.of_path(each[0].path).open(objects, each[0].path) as reader:
                     return reader.metadata
             except StorageError as error:
                 return error

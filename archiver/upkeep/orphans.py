@@ -14,9 +14,8 @@ from contextlib import ExitStack
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
 from archiver.observer import all_of, ignore
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived import known_topics
 from archiver.upkeep.orphan_removal import remove_orphans
@@ -55,7 +54,7 @@ class Orphans:
         *,
         older_than: float | None = None,
         deletes: bool = False,
-        format_: SegmentFormat | None = None,
+        formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
@@ -63,7 +62,7 @@ class Orphans:
         self._observer = all_of(observer)
         self._older_than = _age(config.archive.orphan_grace, older_than)
         self._deletes = deletes
-        self._format = format_ or ParquetFormat()
+        self._formats = formats
         self._clock = clock
 
     def run(self) -> OrphansReport:
@@ -77,7 +76,7 @@ class Orphans:
                 registry=closing.enter_context(Registry(self._config.registry.dsn)),
                 catalog=closing.enter_context(TableCatalog(self._config.catalog)),
                 journal=Journal.of(self._config),
-                format=self._format,
+                formats=self._formats,
                 now_ms=int(self._clock() * 1_000),
             )
             rows = known_topics(self._config, self._topics, connected.registry)

@@ -15,10 +15,10 @@ from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers, table_info
 from archiver.upkeep.told_losses import told_losses
 from archiver.upkeep.unreferenced import Ends, LeftFile, continuing_ranges
@@ -63,14 +63,14 @@ class Rebuild:
         topics: Sequence[str] = (),
         *,
         starts: Mapping[int, int] | None = None,
-        format_: SegmentFormat | None = None,
+        formats: SegmentFormats = FORMATS,
     ) -> None:
         if starts and len(topics) != 1:
             raise ConfigError("first offsets are those of one topic's partitions: name that topic")
         self._config = config
         self._topics = tuple(topics)
         self._starts = dict(starts or {})
-        self._format = format_ or ParquetFormat()
+        self._formats = formats
         self._journal = Journal.of(config)
 
     def run(self) -> tuple[RebuiltTopic, ...]:
@@ -108,7 +108,8 @@ class Rebuild:
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {one.file.path for one, _ in journal.ranges if one.file}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
-        footers = read_footers(sorted(files.keys() - journaled if is_complete else files), objects, self._format)
+        wanted = sorted(files.keys() - journaled if is_complete else files)
+        footers = read_footers({path: self._formats.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         done = registry.restore(
             topic,
@@ -121,7 +122,7 @@ class Rebuild:
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
-        found = continuing_ranges(table, objects, self._format, versions=versions, ends=ends)
+        found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
         staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
         return RebuiltTopic(
             topic=topic.topic,

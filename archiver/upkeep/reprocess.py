@@ -22,9 +22,8 @@ from archiver.rows.plan_cache import PlanCache
 from archiver.rows.table_files import ManifestReader
 from archiver.schemas import mapping_options
 from archiver.schemas.topic import TopicSchemas
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
-from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived import ArchivedTopic, find_archived
 from archiver.upkeep.error_rows import ErrorFilter
@@ -52,7 +51,7 @@ class Reprocess:
         *,
         dry_run: bool = False,
         engine: Engine | None = None,
-        format_: SegmentFormat | None = None,
+        formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
         self._name = topic
@@ -60,7 +59,7 @@ class Reprocess:
         self._observer = all_of(observer)
         self._dry_run = dry_run
         self._engine = engine
-        self._format = format_ or ParquetFormat()
+        self._formats = formats
 
     def run(self) -> ReprocessReport:
         """Reprocess, and commit once.
@@ -130,7 +129,7 @@ class Reprocess:
             journal.keep_schemas(archived.topic, registry)
         clean_spool(self._config.archive.spool)
         work = Rounds(
-            _target(self._config, self._format, schemas, archived, assignment),
+            _target(self._config, self._formats, schemas, archived, assignment),
             self._wanted,
             engine=engine,
             registry=registry,
@@ -171,7 +170,7 @@ def _start_spark(config: Config, closing: ExitStack) -> Engine:
 
 
 def _target(
-    config: Config, format_: SegmentFormat, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
+    config: Config, formats: SegmentFormats, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
 ) -> ReprocessTarget:
     table = archived.table
     change = SchemaChange.of(assignment)
@@ -183,6 +182,6 @@ def _target(
         column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
         table_properties={**table.properties, **metrics_properties(schema, table.properties)},
         objects=archived.objects,
-        format=format_,
+        formats=formats,
         spool=config.archive.spool,
     )

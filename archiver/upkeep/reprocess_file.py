@@ -22,8 +22,9 @@ from archiver.rows.mappings import KnownMappings
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.table_files import TableFile
 from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, SegmentFormat, SegmentLayout
+from archiver.storage.segment import Block, SegmentLayout
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.error_rows import ErrorFilter, ErrorKind, Survey, survey
@@ -49,7 +50,7 @@ class ReprocessTarget:
     column_names: Mapping[int, str]
     table_properties: Mapping[str, str]
     objects: ObjectStore
-    format: SegmentFormat
+    formats: SegmentFormats
     spool: Path
 
     def row_mapping(self, version: int) -> RowMapping | None:
@@ -84,9 +85,9 @@ def reprocess_file(task: ReprocessTask) -> FileResult:
     target = task.target
     mappings = KnownMappings(target.topic, target)
     storage = TopicStorage(
-        deletes=DeleteFiles(target.objects),
+        deletes=DeleteFiles(target.objects, target.formats),
         objects=target.objects,
-        formats={target.format.extension: target.format},
+        formats=target.formats,
         mappings=mappings,
     )
     with closing(OpenFile.open(storage, task.file)) as file:
@@ -127,7 +128,7 @@ class _Rewriting:
         """Write the file anew, check it and upload it."""
         target, old = self._target, self._task.file
         file_id = new_id()
-        local, path = spool.create(f"{file_id}.{target.format.extension}"), self._path(file_id)
+        local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
         info, mended = self._write(local, path)
         self._check(local, info)
         pass_point(FaultPoint.BEFORE_UPLOAD)
@@ -152,7 +153,7 @@ class _Rewriting:
                 digest = RecordDigest()
 
     def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
-        writer = self._target.format.start(local, self._layout())
+        writer = self._target.formats.written.start(local, self._layout())
         mended: Counter[ErrorKind] = Counter()
         digest = RecordDigest()
         try:
@@ -192,7 +193,7 @@ class _Rewriting:
         name = DataName(
             topic=self._target.topic,
             ulid=file_id,
-            extension=self._target.format.extension,
+            extension=self._target.formats.written.extension,
             partition=None if origin is None else origin.partition,
             start_offset=None if origin is None else origin.start_offset,
         )
@@ -213,7 +214,7 @@ class _Rewriting:
         """UpkeepError unless the new file, read back, gives the very records of the old one."""
         found = RecordDigest()
         rows = 0
-        with self._target.format.open(ObjectStore(), local.uri) as reader:
+        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
             mappings = KnownMappings(self._target.topic)
             mappings.learn(reader.metadata)
             assembler = Assembler(str(local), reader.schema, mappings)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 
 from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.footers import range_of, read_footers
 from catalog.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange
@@ -65,17 +65,21 @@ class Unreferenced:
 
 
 def continuing_ranges(
-    table: ArchiveTable, objects: ObjectStore, format_: SegmentFormat, *, versions: frozenset[int], ends: Ends
+    table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
 ) -> Unreferenced:
     """Look for files that continue the partitions; of several that start at one offset the longest is taken.
 
     Only those of `versions`, the schema versions that are known.
     """
-    paths = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
-    describe = partial(format_.describe, objects, partition_value=0, table_properties=table.properties)
+    listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
+    files = {path: formats.of_path(path) for path in listed}
+
+    def describe(path: str) -> DataFileInfo:
+        return files[path].describe(objects, path, partition_value=0, table_properties=table.properties)
+
     found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
     left: list[LeftFile] = []
-    for path, footer in read_footers(paths, objects, format_).items():
+    for path, footer in read_footers(files, objects).items():
         one = _range(path, footer, table, describe, versions)
         if isinstance(one, TranslatedRange):
             found[one.partition][one.start_offset].append(one)

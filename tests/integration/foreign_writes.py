@@ -14,7 +14,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
 
 from archiver.config import load_config
-from archiver.storage.columns import leaves_of
+from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
 from tests.stack import Stack
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import ConfigError, DataLoss
+from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat
 from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
 from archiver.upkeep.unreferenced import Ends, LeftFor, continuing_ranges
 from catalog.archive_table import ArchiveTable
@@ -118,8 +118,8 @@ def test_files_of_a_topic_that_was_deleted_do_not_count(stack: Stack, monkeypatc
     objects = ObjectStore.of(table.io.properties)
     again = ArchiveTable(topic=replace(table.topic, topic_id=uuid4()), iceberg=table.iceberg)
     versions, ends = frozenset({1}), Ends(reached={})
-    assert len(continuing_ranges(table, objects, ParquetFormat(), versions=versions, ends=ends).ranges) == 2
-    found = continuing_ranges(again, objects, ParquetFormat(), versions=versions, ends=ends)
+    assert len(continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends).ranges) == 2
+    found = continuing_ranges(again, objects, FORMATS, versions=versions, ends=ends)
     assert found.ranges == ()
     assert [(each.path, each.reason) for each in found.left] == [(path, LeftFor.TOPIC) for path in paths]
 

@@ -1,4 +1,4 @@
-"""Segments as Parquet files: the one format there is, behind the seam of `archiver.storage.segment`."""
+"""Segments as Parquet files. The rest of the archiver knows this format by `archiver.storage.formats` only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.metrics import FORMAT
 from archiver.storage.parquet.reader import ParquetSegmentReader
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.storage.segment import SegmentLayout, SegmentReader, SegmentWriter
@@ -20,6 +21,7 @@ __all__ = ["ParquetFormat"]
 class ParquetFormat:
     """A SegmentFormat: Parquet, zstd, long strings at `compression_level`."""
 
+    name: ClassVar[str] = FORMAT
     extension: ClassVar[str] = "parquet"
     compression_level: int = 3
 

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.columns import Leaf
+from archiver.storage.parquet.leaves import Leaf
 from schema_mapping import names
 
 OFFSET: Final = f"{names.KAFKA}.{names.OFFSET}"
@@ -64,15 +64,15 @@ def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
     for leaf, values in zip(leaves, _leaf_values(rows.columns), strict=True):
         match _choice(leaf, values):
             case "dictionary":
-                dictionary.append(leaf.parquet_path)
+                dictionary.append(leaf.path)
             case "plain":
                 pass
             case encoding:
-                special[leaf.parquet_path] = encoding
+                special[leaf.path] = encoding
         if _is_string(leaf.type) and not _is_short(values):
-            long.add(leaf.parquet_path)
+            long.add(leaf.path)
         if not _is_string(leaf.type) and _is_constant(values):
-            constant.add(leaf.parquet_path)
+            constant.add(leaf.path)
     return Encodings(dictionary=tuple(dictionary), special=special, long=frozenset(long), constant=frozenset(constant))
 
 

@@ -12,14 +12,17 @@ import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
-from archiver.storage.columns import Leaf
+from archiver.storage.parquet.leaves import Leaf
 from schema_mapping.fixed_columns import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
+
+FORMAT: Final = "parquet"
+"""Iceberg's name of the format."""
 
 DEFAULT_MODE = "write.metadata.metrics.default"
 COLUMN_MODE = "write.metadata.metrics.column."

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
-from archiver.storage.columns import leaves_of, parquet_paths
 from archiver.storage.failures import classified, may_be_expired
+from archiver.storage.footer import read_footer
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet.footer import read_footer
-from archiver.storage.parquet.metrics import column_metrics, measured_modes
+from archiver.storage.parquet.leaves import leaves_of, paths_by_id
+from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.rows import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from catalog.model import DataFileInfo
@@ -54,7 +54,7 @@ class ParquetSegmentReader:
             self._stream.close()
             raise
         self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves_of(self._schema) if leaf.field_id is not None}
-        self._paths = parquet_paths(self._schema)
+        self._paths = paths_by_id(self._schema)
 
     @property
     def metadata(self) -> SegmentMetadata:
@@ -122,6 +122,7 @@ class ParquetSegmentReader:
             upper_bounds=metrics.upper_bounds,
             split_offsets=metrics.split_offsets,
             digest=self._metadata.digest,
+            format=FORMAT,
         )
 
     def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:

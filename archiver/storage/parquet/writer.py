@@ -11,16 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
-from archiver.storage.columns import Leaf, leaves_of
+from archiver.storage.footer import footer_of
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
-from archiver.storage.parquet.footer import footer_of
-from archiver.storage.parquet.metrics import column_metrics, measured_modes
+from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
-from archiver.storage.rows import NO_TIMESTAMP, record_timestamps
+from archiver.storage.rows import RowTotals
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
@@ -54,15 +53,13 @@ class ParquetSegmentWriter:
         self._gathered_bytes = 0
         self._flushed_bytes = 0
         self._size = 0
-        self._rows = 0
-        self._raw_values = 0
-        self._timestamps: tuple[int, int] | None = None
+        self._totals = RowTotals()
         self._is_closed = False
 
     @property
     def rows(self) -> int:
         """Rows handed over so far."""
-        return self._rows
+        return self._totals.rows
 
     @property
     def size_bytes(self) -> int:
@@ -79,7 +76,7 @@ class ParquetSegmentWriter:
         for start in range(0, rows.num_rows, GROUP_ROWS):
             for part in halves(rows.slice(start, GROUP_ROWS), GROUP_BYTES):
                 self._gather(part)
-        self._observe(rows)
+        self._totals.add(rows)
 
     def close(
         self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
@@ -95,13 +92,13 @@ class ParquetSegmentWriter:
             raise spool_error(error, self._file.path) from error
         self._is_closed = True
         metrics = column_metrics(parquet.writer.metadata, self._leaves, self._modes)
-        low, high = self._timestamps or (None, None)
+        low, high = self._totals.timestamps or (None, None)
         return DataFileInfo(
             path=path,
             size_bytes=self._file.size,
-            rows=self._rows,
+            rows=self._totals.rows,
             partition_value=partition_value,
-            raw_values=self._raw_values,
+            raw_values=self._totals.raw_values,
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
             null_value_counts=metrics.null_value_counts,
@@ -111,6 +108,7 @@ class ParquetSegmentWriter:
             min_timestamp=low,
             max_timestamp=high,
             digest=digest,
+            format=FORMAT,
         )
 
     def abort(self) -> None:
@@ -161,17 +159,6 @@ class ParquetSegmentWriter:
         self._parquet = pq.ParquetWriter(self._sink, self._layout.schema, **options)
         return self._parquet
 
-    def _observe(self, rows: pa.RecordBatch) -> None:
-        self._rows += rows.num_rows
-        raw = pc.struct_field(rows.column(names.VAL), names.RAW)
-        self._raw_values += len(raw) - raw.null_count
-        shown = record_timestamps(rows.column(names.KAFKA))
-        bounds = pc.min_max(shown.filter(pc.not_equal(shown, NO_TIMESTAMP)))
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        if low is not None:
-            before = self._timestamps or (low, high)
-            self._timestamps = (min(before[0], low), max(before[1], high))
-
 
 def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
     """Bytes that a row takes in Arrow whatever its values are: numbers, and offsets of what has no fixed width."""
@@ -200,12 +187,12 @@ def writer_options(
     of the ids `counted`, measured.
     """
     by_name = {leaf.name: leaf for leaf in leaves}
-    compressed = [leaf.parquet_path for leaf in leaves if leaf.parquet_path not in encodings.constant]
+    compressed = [leaf.path for leaf in leaves if leaf.path not in encodings.constant]
     order = (PARTITION, OFFSET) if is_sorted else ()
     sorting = [pq.SortingColumn(by_name[name].index) for name in order if name in by_name]
     return {
         "version": "2.6",
-        "compression": {leaf.parquet_path: "none" for leaf in leaves} | dict.fromkeys(compressed, "zstd"),
+        "compression": {leaf.path: "none" for leaf in leaves} | dict.fromkeys(compressed, "zstd"),
         "compression_level": {
             path: compression_level if path in encodings.long else min(1, compression_level) for path in compressed
         },
@@ -213,7 +200,7 @@ def writer_options(
         "column_encoding": encodings.special,
         "data_page_size": PAGE_LIMIT,
         "write_batch_size": VALUES_PER_CHECK,
-        "write_statistics": [leaf.parquet_path for leaf in leaves if not leaf.is_repeated or leaf.field_id in counted],
+        "write_statistics": [leaf.path for leaf in leaves if not leaf.is_repeated or leaf.field_id in counted],
         "write_page_index": True,
         "write_page_checksum": True,
         "sorting_columns": sorting or None,

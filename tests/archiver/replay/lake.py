@@ -31,8 +31,8 @@ from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetP
 from pyiceberg.typedef import Record
 
 from archiver.replay.archive import TopicArchive
-from archiver.storage.columns import leaves_of
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile

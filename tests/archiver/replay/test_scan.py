@@ -17,6 +17,7 @@ from archiver.errors import BadSegment, ObjectMissing, ReplayError, StorageError
 from archiver.replay.archive import TopicArchive
 from archiver.replay.plan import select
 from archiver.replay.scan import PartitionScan
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange
 from tests.archiver.replay.lake import Lake
@@ -340,6 +341,8 @@ def test_watermarks(lake: Lake, archive: Any, filled: list[Any]):
 class CountingFormat:
     """Notes the files that are opened."""
 
+    name, extension = "parquet", "parquet"
+
     def __init__(self) -> None:
         self.opened: list[str] = []
 
@@ -352,7 +355,7 @@ class CountingFormat:
 def test_a_watermark_that_bounds_tell_opens_no_file(lake: Lake, archive: Any, first: int):
     lake.add(archive.rows, archive.batch(rows_of(archive, range(first, first + 9))), first, first + 9)
     counting = CountingFormat()
-    assert lake.archive(formats={"parquet": counting}).watermarks(0) == (first, first + 9)
+    assert lake.archive(formats=SegmentFormats(written=counting)).watermarks(0) == (first, first + 9)
     assert counting.opened == []
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archiver.storage.columns import leaves_of
 from archiver.storage.parquet.encodings import ENOUGH, choose_encodings
+from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.writer import writer_options
 
 COUNT = 3 * ENOUGH
@@ -66,8 +66,8 @@ def test_choices() -> None:
     chosen = choose_encodings(leaves, rows)
     found = {
         leaf.name.split(".")[1]: "dictionary"
-        if leaf.parquet_path in chosen.dictionary
-        else chosen.special.get(leaf.parquet_path, "plain")
+        if leaf.path in chosen.dictionary
+        else chosen.special.get(leaf.path, "plain")
         for leaf in leaves
     }
     assert found == {name: expected for name, (_, _, expected) in COLUMNS.items()}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from archiver.errors import BadSegment
-from archiver.storage.parquet.footer import footer_of, read_footer
+from archiver.storage.footer import footer_of, read_footer
 from archiver.storage.segment import SegmentLayout, SegmentMetadata, SegmentOrigin
 
 ORIGIN = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=1, start_offset=5, end_offset=9)

@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.types import DecimalType, PrimitiveType, TimestamptzType
 
-from archiver.storage.columns import leaves_of
+from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode
 from schema_mapping.arrow_types import arrow_field
 

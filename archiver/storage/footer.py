@@ -1,4 +1,4 @@
-"""What a file says about itself: the key-value metadata of its Parquet footer.
+"""What a file says about itself: key-value metadata, which every format keeps beside its rows.
 
 The mapping's JSON holds the writer's descriptors, so a replay of the file needs neither registry nor journal.
 """
