@@ -33,9 +33,7 @@ class SegmentFormats:
     def __post_init__(self) -> None:
         names, extensions = [each.name for each in self.known], {each.extension for each in self.known}
         if not {*names} <= _ALLOWED or not len({*names}) == len(extensions) == len(self.known):
-            msg = (
-                f"formats must have names of their own out of {sorted(_ALLOWED)}, and extensions of their own: {names}"
-            )
+            msg = f"formats need a name out of {sorted(_ALLOWED)} and an extension, each their own: {names}"
             raise ValueError(msg)
 
     @property

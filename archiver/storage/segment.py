@@ -202,4 +202,7 @@ class SegmentFormat(Protocol):
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store as `SegmentWriter.close` did, but for its records' times."""
+        """Describe a finished file of the object store as `SegmentWriter.close` did, but for its records' times.
+
+        It needs bounds of the ingest timestamp: they tell the file's partition where nobody knows it any more.
+        """

@@ -33,6 +33,7 @@ FILES = st.builds(
     max_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     digest=st.none() | st.integers(0, 2**128 - 1).map(digest_text),
     partitioned_by=st.none() | st.just("day(13)"),
+    format=st.sampled_from(["parquet", "orc"]),
 )
 
 
@@ -45,8 +46,13 @@ def test_a_range_survives_json_and_pickle(file: DataFileInfo | None):
 
 @given(FILES)
 def test_a_file_from_before_digests_and_partitionings_has_none(file: DataFileInfo):
-    stored = {name: value for name, value in file.to_json().items() if name not in {"digest", "partitioned_by"}}
-    assert DataFileInfo.from_json(stored) == replace(file, digest=None, partitioned_by=None)
+    later = {"digest", "partitioned_by", "format"}
+    stored = {name: value for name, value in file.to_json().items() if name not in later}
+    assert DataFileInfo.from_json(stored) == replace(file, digest=None, partitioned_by=None, format="parquet")
+
+
+def test_archivers_that_know_one_format_read_what_is_said_of_it():
+    assert "format" not in DataFileInfo(path="p", size_bytes=1, rows=1, partition_value=0).to_json()
 
 
 @pytest.mark.parametrize("topic_id", [None, UUID(int=5)])
