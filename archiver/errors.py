@@ -144,7 +144,7 @@ class ObjectMissing(StorageError):
 
 
 class StorageDenied(StorageError):
-    """The credentials may not do this; names the object, and the local file that was kept."""
+    """The credentials may not do this; names the object, and the local file if it was kept."""
 
 
 class CredentialsExpired(StorageDenied):

@@ -1,7 +1,7 @@
 """Uploads of finished files, one at a time, while the task goes on with the next file.
 
 So a task's spool holds at most two files. What is uploaded is known in order: after a failure, the ranges before it are
-still good. A file that storage denied is kept and named.
+still good. A file that storage denied is kept and named, unless another try may do: then Kafka still has its records.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ class Uploader:
             try:
                 self._objects.upload(local, finished.file.path, expected=finished.file.size_bytes)
             except StorageDenied as error:
+                if error.retryable:  # the file goes with the task: naming it would send people to look for it
+                    context = {key: value for key, value in error.context.items() if key != "spooled"}
+                    raise type(error)(error.message, **context) from error
                 name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.path.suffix}"
                 raise type(error)(error.message, **error.context | {"spooled": self._kept(local, name)}) from error
             pass_point(FaultPoint.AFTER_UPLOAD)

@@ -113,9 +113,7 @@ def test_where_tasks_do_not_reach_the_catalog_the_next_wave_goes_on(
     assert report.succeeded, report
     assert report.waves >= 2
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
-    kept = list((load_config(config).archive.spool / "kept").iterdir())
-    assert kept
-    assert {each.name.rpartition("-")[0] for each in kept} <= {f"{topic}-{number}" for number in range(PARTITIONS)}
+    assert not list(load_config(config).archive.spool.rglob("*.parquet")), "the next wave fetched their records again"
 
 
 def test_a_replay_outlives_its_credentials_in_the_middle_of_a_file(

@@ -240,17 +240,29 @@ class DeniedStore:
         raise self.denial("can't upload the object: access denied", file=path, spooled=str(source))
 
 
-@pytest.mark.parametrize("denial", [StorageDenied, CredentialsExpired])
-def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: Path, denial: type[StorageDenied]):
+def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: Path):
     made = bench(tmp_path, days(0, 3))
     task = made.task(0, 6)
-    denied = replace(task, target=replace(task.target, objects=DeniedStore(denial)))
+    denied = replace(task, target=replace(task.target, objects=DeniedStore(StorageDenied)))
     for _ in range(2):
         result = translate_range(denied)
-        assert type(result.error) is denial
+        assert type(result.error) is StorageDenied
         assert result.ranges == ()
         kept = Path(result.error.context["spooled"])
         assert made.spooled() == ["kept/orders-4-00000000000000000000.parquet"] == [f"kept/{kept.name}"]
+
+
+def test_credentials_that_ended_leave_nothing_in_the_spool(tmp_path: Path):
+    """Each try begins elsewhere in a log that goes on: files kept for each would fill the disk."""
+    made = bench(tmp_path, days(0, 3))
+    for start in (0, 2):
+        task = made.task(start, 6)
+        result = translate_range(replace(task, target=replace(task.target, objects=DeniedStore(CredentialsExpired))))
+        assert type(result.error) is CredentialsExpired
+        assert result.error.retryable
+        assert "spooled" not in result.error.context
+        assert result.ranges == ()
+        assert made.spooled() == []
 
 
 def epoch_marker(base: int, epoch: int) -> bytes:
