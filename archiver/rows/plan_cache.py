@@ -39,16 +39,16 @@ class PlanCache:
 
     @classmethod
     def below(cls, spool: Path) -> PlanCache | None:
-        """The cache in a folder of the spool; None where that isn't to be had, or is open to others."""
+        """The cache in a folder of the spool; None where that isn't to be had, or others could change it."""
         folder = spool / FOLDER
         try:
             spool.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            found = folder.lstat()
+            above, found = spool.lstat(), folder.lstat()
         except OSError:
             return None
-        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-        return cls(folder) if is_ours else None
+        # Whoever may write to the spool can put another folder in this one's place.
+        return cls(folder) if _is_ours(above, 0o022) and _is_ours(found, 0o077) else None
 
     def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
         """The files of a manifest, None where they aren't known."""
@@ -97,6 +97,11 @@ class PlanCache:
 
     def _path(self, key: bytes) -> Path:
         return self.folder / f"{blake2b(key, digest_size=16).hexdigest()}{_SUFFIX}"
+
+
+def _is_ours(found: os.stat_result, others: int) -> bool:
+    """Whether it is a folder of this user, and the rights `others` belong to nobody else."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
 
 
 def _key(manifest: ManifestFile, counted: frozenset[int]) -> bytes:

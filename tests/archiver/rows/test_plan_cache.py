@@ -119,6 +119,20 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert PlanCache.below(tmp_path) is None
 
 
+def test_a_spool_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    for mode in (0o770, 0o707, 0o1777):
+        spool.mkdir(exist_ok=True)
+        (spool / FOLDER).mkdir(mode=0o700, exist_ok=True)
+        spool.chmod(mode)
+        assert PlanCache.below(spool) is None, f"{mode:o}: its folder can be swapped"
+    spool.chmod(0o755)
+    assert PlanCache.below(spool) == PlanCache(spool / FOLDER), "others may look at the names in it"
+    link = tmp_path / "link"
+    link.symlink_to(spool)
+    assert PlanCache.below(link) is None
+
+
 def test_small_manifests_are_not_kept(tmp_path: Path, cache: PlanCache) -> None:
     listed = ListedTable(tmp_path)
     listed.add([data_file("file:///data/1", [1])])
