@@ -47,8 +47,15 @@ def _as_described(
         return None
     if file.lower_bounds:
         return file
-    # a registry that was rebuilt doesn't know what manifests say of columns
+    # A registry that was rebuilt doesn't know what manifests say of columns.
     known = format_.describe(
         objects, file.path, partition_value=file.partition_value, table_properties=table_properties
     )
-    return replace(known, raw_values=file.raw_values, digest=file.digest or about.digest)
+    return replace(
+        known,
+        raw_values=file.raw_values,
+        min_timestamp=file.min_timestamp,
+        max_timestamp=file.max_timestamp,
+        digest=file.digest or about.digest,
+        partitioned_by=file.partitioned_by,
+    )
