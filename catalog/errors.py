@@ -14,6 +14,7 @@ CatalogError
     ├── CatalogDenied        credentials or rights are wrong
     ├── CatalogRefused       the catalog understood the request and will not do it
     ├── MetadataUnwritable   (retryable) the store didn't take a manifest
+    ├── PartitionAhead       (retryable) what is staged of a partition begins after what the table has of it
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
@@ -88,6 +89,12 @@ class CatalogRefused(TableError):
 
 class MetadataUnwritable(TableError):
     """The object store did not take a manifest; nothing was committed."""
+
+    retryable: ClassVar[bool] = True
+
+
+class PartitionAhead(TableError):
+    """What is staged of a partition begins after what the table has of it; names both offsets. It stays staged."""
 
     retryable: ClassVar[bool] = True
 

@@ -6,7 +6,7 @@ Errors stay with the partition or topic they happened to. A partition that faile
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from archiver.errors import DataLoss, NoProgress, TaskInterrupted
@@ -35,6 +35,7 @@ class TopicAccount:
         self._error: ContextError | None = None
         self._away: CatalogUnreachable | None = None
         self._told: ContextError | None = None
+        self._left_out: Mapping[int, ContextError] = {}
         self.metrics = TaskMetrics()
         self.commits = 0
 
@@ -67,6 +68,12 @@ class TopicAccount:
     def catalog_answered(self) -> None:
         """Note that nothing waits for the catalog any more."""
         self._away = None
+
+    def left_out(self, errors: Mapping[int, ContextError]) -> None:
+        """Note the partitions that the latest commit left out, each with the reason; their ranges stay staged."""
+        for partition in sorted(errors.keys() - self._left_out.keys()):
+            self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
+        self._left_out = errors
 
     def give_up(self, partition: int, error: ContextError) -> None:
         """Note that a partition can't go on in this run; its first reason counts."""
@@ -105,11 +112,15 @@ class TopicAccount:
         return TopicReport(
             topic=self._topic,
             table=self._table,
-            partitions=tuple(self._partitions[partition] for partition in sorted(self._partitions)),
+            partitions=tuple(map(self._reported, sorted(self._partitions.keys() | self._left_out.keys()))),
             commits=self.commits,
             metrics=self.metrics,
             error=self._error or self._told or self._away,
         )
+
+    def _reported(self, partition: int) -> PartitionReport:
+        report = self._of(partition)
+        return replace(report, error=report.error or self._left_out.get(partition))
 
     def _of(self, partition: int) -> PartitionReport:
         return self._partitions.get(partition) or PartitionReport(partition=partition)

@@ -205,16 +205,18 @@ class TopicRun:
     def commit(self) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included.
 
-        While the catalog doesn't answer it stays staged, and the run goes on.
+        While the catalog doesn't answer it stays staged, and the run goes on. So does what is staged of a partition
+        that is ahead of the table.
         """
         started = time.perf_counter()
         try:
-            is_new = commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed)
+            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed)
         except CatalogUnreachable as error:
             self._account.catalog_away(error)
             return
         self._account.catalog_answered()
-        if is_new:
+        self._account.left_out(done.ahead)
+        if done.is_new:
             self._account.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))

@@ -5,8 +5,8 @@ Every step may be done again. What is pending is the registry's word, what is in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from archiver.fault_points import FaultPoint, pass_point
@@ -15,8 +15,8 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
 from catalog.archive_table import ArchiveTable
 from catalog.columns import SchemaChange
-from catalog.commit import Committed, Moved, Unresolved
-from catalog.errors import CatalogUnreachable
+from catalog.commit import Committed, Moved, MovedPartition, Unresolved
+from catalog.errors import CatalogUnreachable, PartitionAhead
 from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
 from catalog.settle import Settled
@@ -38,20 +38,33 @@ class StagedTopic:
     journal: TableJournal
 
 
-def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> bool:
-    """Bring every staged range of the topic into the table, or find out that it never will be; True if it committed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReport:
+    """What a call did: whether it committed, and the partitions whose staged ranges stay staged, with the reason."""
 
-    `landed` hears of ranges as they are known to be in the table. Raises CatalogUnreachable (retryable) where the
-    outcome is not known yet; the ranges stay staged, and calling again finds out.
+    is_new: bool
+    ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)
+
+
+def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
+    """Bring every staged range of the topic into the table, or find out that it never will be.
+
+    A partition whose ranges begin after what the table has of it is left out: the offsets in between may be in a newer
+    table than the catalog showed. The other partitions are committed. `landed` hears of ranges as they are known to be
+    in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet; the ranges stay staged, and
+    calling again finds out.
     """
     topic = opened.topic
     objects = ObjectStore.of_table(opened.table.iceberg)
     presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=partial(catalog.require, topic))
     presence.take_up()
+    moved: dict[int, MovedPartition] = {}
     for _ in range(ATTEMPTS):
-        waiting = presence.check(_settle(opened, registry, catalog, landed))
+        staged = presence.check(_settle(opened, registry, catalog, landed))
+        ahead = {one.partition: _ahead(topic, moved[one.partition]) for one in staged if one.partition in moved}
+        waiting = tuple(one for one in staged if one.partition not in ahead)
         if not waiting:
-            return False
+            return CommitReport(is_new=False, ahead=ahead)
         pass_point(FaultPoint.BEFORE_COMMIT)
         match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
             case Committed(commit_id=commit_id):
@@ -60,9 +73,9 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
                 registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
-                return True
-            case Moved():
-                continue
+                return CommitReport(is_new=True, ahead=ahead)
+            case Moved(partitions=partitions):
+                moved |= {each.partition: each for each in partitions if each.found < each.expected}
             case Unresolved(reason=reason):
                 raise CatalogUnreachable(
                     "The catalog doesn't say what became of a commit; its files stay staged, the next run finds out",
@@ -71,6 +84,18 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
                 )
     raise CatalogUnreachable(
         "Others commit to the table faster than this job can; the files stay staged for the next run", table=topic.table
+    )
+
+
+def _ahead(topic: TopicRow, moved: MovedPartition) -> PartitionAhead:
+    return PartitionAhead(
+        "what is staged of a partition begins after what the table has of it; it stays staged, the other partitions go"
+        " on. If this doesn't pass: somebody changed the table's property archiver.offsets; set the partition's offset"
+        " in it again to what an earlier metadata file of the table has",
+        table=topic.table,
+        partition=moved.partition,
+        staged_from=moved.expected,
+        table_has_until=moved.found,
     )
 
 

@@ -101,7 +101,8 @@ def _commit(
     if waiting := (*registry.files.pending(topic), *registry.missing.load(topic, table_offsets=table.offsets)):
         change = newest_columns(registry.ledger.load(topic), {one.schema_version for one in waiting})
         opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
-        commit_pending(opened, registry, catalog, landed.extend)
+        for error in commit_pending(opened, registry, catalog, landed.extend).ahead.values():
+            raise error
     missing = registry.missing.load(topic, table_offsets=table.offsets)
     if paths := [one.file.path for one in missing if one.file is not None]:
         raise ObjectMissing(

@@ -13,7 +13,9 @@ from schema_mapping import Assignment, LedgerState, MessageSchema, RowMapping
 
 
 def topics(registry: Registry, topic_id: UUID) -> None:
-    assert_type(registry.topics.register(cluster_id="c", topic="orders", topic_id=topic_id, table="kafka.orders"), TopicRow)
+    assert_type(
+        registry.topics.register(cluster_id="c", topic="orders", topic_id=topic_id, table="kafka.orders"), TopicRow
+    )
     assert_type(registry.topics.find(cluster_id="c", topic="orders"), TopicRow | None)
     assert_type(registry.topics.every(), tuple[TopicRow, ...])
     with registry as entered, entered.lease(registry.topics.every()[0]) as is_ours:

@@ -8,6 +8,7 @@ from archiver.errors import BrokerUnavailable, CorruptBatch, DataLoss, NoProgres
 from archiver.ingest.events import Failed, JobEvent
 from archiver.ingest.topic_account import TRIES, TopicAccount
 from archiver.observer import ignore
+from catalog.errors import PartitionAhead
 from tests.catalog.memory import span
 
 
@@ -77,3 +78,18 @@ def test_landed_ranges_add_up_by_partition(account: TopicAccount) -> None:
     account.landed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
     found = [(each.partition, each.from_offset, each.to_offset, each.records) for each in account.report().partitions]
     assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
+
+
+def test_a_partition_that_a_commit_left_out_is_named_until_one_takes_it(
+    account: TopicAccount, observer: Failures
+) -> None:
+    ahead = PartitionAhead("ahead", partition=3)
+    account.landed([span(0, 0, 5)])
+    for _ in range(2):
+        account.left_out({3: ahead})
+    assert observer.told == [(3, "PartitionAhead")]
+    assert account.report().failures == ((3, ahead),)
+    assert account.given_up == (), "its records are fetched all the same, and wait with those"
+    account.left_out({})
+    account.landed([span(3, 5, 9)])
+    assert account.report().failures == ()
