@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ulid import ULID
 
-from archiver.errors import BadSegment, ObjectMissing, StorageError
+from archiver.errors import BadSegment, ObjectMissing, StorageError, StorageUnavailable
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.journal import JournaledCommit, commits_in, merged
 
@@ -108,7 +108,20 @@ class CommitObjects:
             return list(commits_in(_name(path), value))
 
     def _paths(self) -> list[str]:
-        return [each.path for each in self._listed()]
+        """The objects' paths, from a list that has all that the one before it had.
+
+        A store lists page by page: beside a merge, a list may come past the merged object's place before that is
+        written, and past the commits' own after they are removed. The list before shows those.
+        """
+        before = {each.path for each in self._listed()}
+        for _ in range(_LOOKS):
+            paths = [each.path for each in self._listed()]
+            if before.issubset(paths):
+                return paths
+            before = set(paths)
+        raise StorageUnavailable(
+            "the journal's commits are put together faster than they can be listed: run it again", folder=self.folder
+        )
 
     def _listed(self) -> list[ListedObject]:
         found = [each for each in self.objects.list(self.folder) if each.name.startswith(_PREFIX)]

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
-from archiver.errors import BadSegment, StorageError
+from archiver.errors import BadSegment, StorageError, StorageUnavailable
 from archiver.storage import journal_objects
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_objects import CommitObjects
-from archiver.storage.objects import ObjectStore
+from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.errors import RegistryOutdated
 from catalog.journal import JournaledCommit, current_ranges
 from catalog.model import TranslatedRange
@@ -240,3 +240,49 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
 
 def strip(each: tuple[TranslatedRange, str | None]) -> tuple[TranslatedRange, str | None]:
     return replace(each[0], created_ms=0), each[1]
+
+
+class Paged:
+    """A store that lists in two pages, the second from the name `split` on, and lets something happen in between."""
+
+    def __init__(self, split: str, befall: Callable[[], Any]) -> None:
+        self._store = ObjectStore()
+        self._split = split
+        self._befall = befall
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def list(self, folder: str) -> tuple[ListedObject, ...]:
+        first = [each for each in self._store.list(folder) if each.name < self._split]
+        self._befall()
+        return (*first, *(each for each in self._store.list(folder) if each.name >= self._split))
+
+
+def test_a_list_that_a_merge_runs_through_misses_nothing(journal: TableJournal) -> None:
+    """The merged object's place is just before its first commit: there the page ends."""
+    before = held(journal)
+    folder = str(journal.folder)
+    store = cast("ObjectStore", Paged(names(folder)[0], journal.tidy))
+    found = current_ranges(CommitObjects(folder=folder, objects=store).read())
+    assert len(names(folder)) == 1, "it was merged while the list was read"
+    assert [(one.partition, one.start_offset, one.end_offset, one.file, by) for one, by in found] == before
+
+
+def test_commits_that_come_meanwhile_do_not_end_the_looks(journal: TableJournal) -> None:
+    later = iter(range(100))
+
+    def come() -> None:
+        number = next(later)
+        journal.keep_commit(commit_name(-number), [span(2, number, number + 1)])
+
+    store = cast("ObjectStore", Paged("d", come))
+    CommitObjects(folder=str(journal.folder), objects=store)._paths()
+    assert next(later) == 2
+
+
+def test_commits_that_keep_vanishing_are_not_believed(journal: TableJournal) -> None:
+    folder = str(journal.folder)
+    store = cast("ObjectStore", Paged("a", lambda: ObjectStore().delete(f"{folder}/{names(folder)[0]}")))
+    with pytest.raises(StorageUnavailable, match="run it again"):
+        list(CommitObjects(folder=folder, objects=store).read())
