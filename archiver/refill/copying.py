@@ -47,8 +47,12 @@ class RowCopier:
     mappings: MappingSource
     table_properties: dict[str, str]
 
-    def copy(self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64]) -> CopiedRows:
+    def copy(
+        self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
+    ) -> CopiedRows:
         """Upload a file with the rows of `wanted` whose offsets aren't in `without`, beside the source.
+
+        `is_part` says that the source itself doesn't have all rows: then the copy names no offsets that it is all of.
 
         Raises the leaves of StorageError, and ReplayError where rows can't be read.
         """
@@ -68,7 +72,7 @@ class RowCopier:
                 if not writer.rows:
                     return CopiedRows(rows=found[0], digest=found[1].text, file=None)
                 info = writer.close(
-                    origin=self._origin(reader, wanted) if writer.rows == found[0] else None,
+                    origin=self._origin(reader, wanted) if writer.rows == found[0] and not is_part else None,
                     path=path,
                     partition_value=source.partition_value,
                     digest=taken.text,

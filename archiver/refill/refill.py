@@ -178,7 +178,7 @@ class RefillJob:
         """Note what a hole is mended with, and what of it is not."""
         if mending.rows:
             made.mendings.append(mending)
-            made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows))
+            made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))
         left = mending.hole.rows - mending.rows
         if not left:
             return

@@ -26,7 +26,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """A hole and its fate; `rows` are those that the fate is about."""
+    """A hole and its fate; `rows` are those that the fate is about.
+
+    `reason` says why they are left, or why nothing proves that those which came back are the records of before.
+    """
 
     hole: Hole
     fate: Fate

@@ -18,12 +18,13 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table.snapshots import Snapshot
 
 from archiver.rows.deletes import DeleteFiles
-from archiver.rows.mappings import KnownMappings
+from archiver.rows.mappings import KnownMappings, MappingSource
 from archiver.rows.open_file import OpenFile, TopicStorage
 from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
+from archiver.wire.record_digest import RecordDigest
 from catalog import properties as keys
 from catalog.archive_table import ArchiveTable
 from catalog.holes import Checked, ExpectedRange, Hole
@@ -102,14 +103,14 @@ def named(holes: Iterable[Hole]) -> str:
 class TableRows:
     """The rows of a table's current snapshot, by file and offset."""
 
-    def __init__(self, table: ArchiveTable, formats: SegmentFormats) -> None:
+    def __init__(self, table: ArchiveTable, formats: SegmentFormats, mappings: MappingSource | None = None) -> None:
         self._files = {file_name(file.path): file for file in ManifestReader().files(table.iceberg)}
         objects = ObjectStore.of_table(table.iceberg)
         self._storage = TopicStorage(
             deletes=DeleteFiles(objects, formats),
             objects=objects,
             formats=formats,
-            mappings=KnownMappings(table.topic.topic),
+            mappings=KnownMappings(table.topic.topic, mappings),
         )
 
     def has_whole(self, one: ExpectedRange) -> bool:
@@ -136,6 +137,17 @@ class TableRows:
             for kafka in self._read(file, wanted)
         ]
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    def digest(self, wanted: RowRange) -> str:
+        """The digest of the records in a range of a partition (docs/digest.md). Reads whole rows."""
+        found = RecordDigest()
+        for file in self._files.values():
+            if _may_hold(file, wanted):
+                with closing(OpenFile.open(self._storage, file)) as opened:
+                    for block in opened.reader.blocks(wanted):
+                        for records in opened.records(block, wanted):
+                            found += RecordDigest.of_seen(records)
+        return found.text
 
     def _read(self, file: TableFile, wanted: RowRange) -> Iterator[pa.StructArray]:
         with closing(OpenFile.open(self._storage, file)) as opened:
