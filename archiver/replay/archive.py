@@ -31,6 +31,7 @@ from archiver.rows.mappings import (
 from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import TopicStorage
 from archiver.rows.plan_cache import PlanCache
+from archiver.rows.records import AS_CONSUMED, RecordShape
 from archiver.rows.table_files import ManifestReader
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
@@ -101,10 +102,12 @@ class TopicArchive:
         """The least offset whose timestamp (ms) is `timestamp` or later; None where none is."""
         return first_offset_since(self._snapshot, partition, timestamp)
 
-    def records(self, partition: int, start: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+    def records(
+        self, partition: int, start: int = 0, end: int | None = None, *, shape: RecordShape = AS_CONSUMED
+    ) -> Iterator[pa.RecordBatch]:
         """Records from offset `start` up to and without `end` (default: the end at the last refresh), in order.
 
-        Batches have the schema ASSEMBLED and are never empty. When a file is gone because the table was rewritten and
+        Batches have the columns of `shape` and are never empty. When a file is gone because the table was rewritten and
         cleaned up meanwhile, the stream goes on from the current snapshot. Raises ReplayError, StorageError leaves and
         CatalogError, each naming the file.
         """
@@ -113,7 +116,8 @@ class TopicArchive:
         snapshot = self._snapshot
         while position < end:
             try:
-                for batch in self._scan(snapshot, RowRange(partition=partition, start_offset=position, end_offset=end)):
+                wanted = RowRange(partition=partition, start_offset=position, end_offset=end)
+                for batch in self._scan(snapshot, wanted, shape):
                     yield batch
                     position = int(offsets_of(batch)[-1]) + 1
             except ObjectMissing:
@@ -125,8 +129,8 @@ class TopicArchive:
                 return
 
     @staticmethod
-    def _scan(snapshot: TopicSnapshot, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        return iter(PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted))
+    def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
+        return iter(PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, shape=shape))
 
     def _read(self, table: Table) -> TopicSnapshot:
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))

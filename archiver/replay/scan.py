@@ -17,6 +17,7 @@ import pyarrow as pa
 from archiver.errors import ReplayError
 from archiver.rows.merge import offsets_of
 from archiver.rows.open_file import OpenFile, TopicStorage
+from archiver.rows.records import AS_CONSUMED, RecordShape
 from archiver.rows.table_files import TableFile
 from archiver.rows.waiting import HELD_BYTES, Waiting
 from archiver.storage.segment import Block, RowRange
@@ -48,7 +49,7 @@ class _Unit:
 class PartitionScan:
     """One pass over the records of a partition and range, from files that may hold some of them, by their least offset.
 
-    Iterate once; closing the iterator closes the files. Batches have the schema ASSEMBLED, rise strictly in offset and
+    Iterate once; closing the iterator closes the files. Batches have the columns of `shape`, rise strictly in offset and
     are never empty. Raises ReplayError where two rows claim one offset.
     """
 
@@ -58,11 +59,13 @@ class PartitionScan:
         files: Iterable[TableFile],
         wanted: RowRange,
         *,
+        shape: RecordShape = AS_CONSUMED,
         held_bytes: int = HELD_BYTES,
     ) -> None:
         """`held_bytes` is how much of what has to wait is kept in memory."""
         self._storage = storage
         self._wanted = wanted
+        self._shape = shape
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
         self._pending: list[_Unit] = []
@@ -109,7 +112,7 @@ class PartitionScan:
             self._push(low, high, file)
 
     def _open_file(self, file: TableFile) -> None:
-        opened = OpenFile.open(self._storage, file)
+        opened = OpenFile.open(self._storage, file, self._shape)
         blocks = opened.reader.blocks(self._wanted)
         if not blocks:
             opened.close()

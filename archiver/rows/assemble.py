@@ -18,46 +18,15 @@ import pyarrow.compute as pc
 from archiver.errors import ReplayError
 from archiver.rows.coercion import WITNESSES, Coercion, with_envelopes
 from archiver.rows.projection import Projection, compile_projection
-from archiver.rows.records import ASSEMBLED, HEADER
+from archiver.rows.records import AS_CONSUMED, HEADER, RecordParts, RecordShape
 from archiver.storage.columns import column_by_id, field_id
-from archiver.storage.rows import record_timestamps
 from schema_mapping import names
 from schema_mapping.errors import KernelError
-from schema_mapping.fixed_columns import (
-    APPEND_TIMESTAMP_ID,
-    EVENT_TIMESTAMP_ID,
-    HEADERS_FIELD,
-    HEADERS_ID,
-    KAFKA_FIELD,
-    KAFKA_ID,
-    KEY_ID,
-    LEADER_EPOCH_ID,
-    OFFSET_ID,
-    PARTITION_ID,
-    RAW_TIMESTAMP_ID,
-    SCHEMA_VERSION_ID,
-    TIMESTAMP_TYPE_ID,
-    VAL_ID,
-)
+from schema_mapping.fixed_columns import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
 from schema_mapping.row import RowMapping
-
-KAFKA_IDS = frozenset(
-    (
-        PARTITION_ID,
-        OFFSET_ID,
-        EVENT_TIMESTAMP_ID,
-        TIMESTAMP_TYPE_ID,
-        APPEND_TIMESTAMP_ID,
-        RAW_TIMESTAMP_ID,
-        LEADER_EPOCH_ID,
-        SCHEMA_VERSION_ID,
-    )
-)
-"""What records need of `kafka`."""
 
 NO_COERCION = Coercion()
 
-_KAFKA_TYPE = pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in KAFKA_IDS])
 _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
 
@@ -72,13 +41,15 @@ class Mappings(Protocol):
 class Assembler:
     """Assembles the rows of one file, read with always the same columns; `schema` is the file's own.
 
-    `coercion` says where envelopes are added to what came without; otherwise records come back byte for byte.
+    `coercion` says where envelopes are added to what came without; otherwise records come back byte for byte. `shape`
+    says which columns the records have.
     """
 
     path: str
     schema: pa.Schema
     mappings: Mappings
     coercion: Coercion = NO_COERCION
+    shape: RecordShape = AS_CONSUMED
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
@@ -89,33 +60,28 @@ class Assembler:
         if raw_id is None:
             raise self._incomplete(f"{names.KEY}.{names.RAW}")
         witnesses = [field for field in key.type if field.name in WITNESSES] if key and self.coercion.key else []
-        return KAFKA_IDS | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
+        return self.shape.ids | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
-        """Return `kafka` of rows with at least these columns, missing ones null, names and types ours."""
+        """Return the shape's columns of `kafka`, with our names and types; ReplayError where one it needs is missing."""
         column = column_by_id(rows, KAFKA_ID)
         if column is None:
             raise self._incomplete(names.KAFKA)
-        projection = self._projection(column.type, _KAFKA_TYPE, names.KAFKA)
-        if projection.missing:
-            raise self._incomplete(*projection.missing)
+        projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
+        if lost := [name for name in projection.missing if name not in self.shape.welcome_names]:
+            raise self._incomplete(*lost)
         return projection(column)
 
     def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
-        """Assemble rows; `kafka` is theirs. The result has the schema ASSEMBLED, in the order of the rows."""
-        key = column_by_id(rows, KEY_ID)
-        types = pc.fill_null(kafka.field(names.TIMESTAMP_TYPE), -1)
-        columns = [
-            kafka.field(names.PARTITION),
-            kafka.field(names.OFFSET),
-            types,
-            record_timestamps(kafka),
-            self._keys(key, kafka.field(names.SCHEMA_VERSION)),
-            self._values(column_by_id(rows, VAL_ID), kafka.field(names.SCHEMA_VERSION)),
-            self._headers(column_by_id(rows, HEADERS_ID)),
-            kafka.field(names.LEADER_EPOCH),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
+        """Assemble rows; `kafka` is theirs. The result has the columns of the shape, in the order of the rows."""
+        versions = kafka.field(names.SCHEMA_VERSION)
+        parts = RecordParts(
+            kafka=kafka,
+            keys=self._keys(column_by_id(rows, KEY_ID), versions),
+            values=self._values(column_by_id(rows, VAL_ID), versions),
+            headers=self._headers(column_by_id(rows, HEADERS_ID)),
+        )
+        return self.shape.build(parts)
 
     def _keys(self, key: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
         if not (self.coercion.key and {*WITNESSES} <= {field.name for field in key.type}):

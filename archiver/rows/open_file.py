@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.rows.assemble import KAFKA_IDS, NO_COERCION, Assembler
+from archiver.rows.assemble import NO_COERCION, Assembler
 from archiver.rows.coercion import Coercion
 from archiver.rows.deletes import DeleteFiles, Deletes, Mask
 from archiver.rows.mappings import KnownMappings
 from archiver.rows.merge import sorted_by_offset
+from archiver.rows.records import AS_CONSUMED, KAFKA_IDS, RecordShape
 from archiver.rows.table_files import TableFile
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
@@ -47,13 +48,13 @@ class OpenFile:
     assembler: Assembler
 
     @classmethod
-    def open(cls, storage: TopicStorage, file: TableFile) -> OpenFile:
-        """Open a file; raises the leaves of StorageError, UnknownFormat for one that nobody reads."""
+    def open(cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED) -> OpenFile:
+        """Open a file to assemble records of a shape; raises the leaves of StorageError, UnknownFormat for one nobody reads."""
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.of(file)
         reader = segment_format.open(storage.objects, file.path)
         storage.mappings.learn(reader.metadata)
-        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion))
+        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))
 
     def close(self) -> None:
         """Close the file; closing it again does nothing."""

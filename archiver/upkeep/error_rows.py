@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.rows import file_columns as columns
-from archiver.rows.assemble import KAFKA_IDS
 from archiver.rows.open_file import OpenFile
+from archiver.rows.records import KAFKA_IDS
 from archiver.rows.table_files import TableFile, TableFiles
 from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.segment import Block

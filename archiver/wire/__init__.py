@@ -11,13 +11,14 @@ from archiver.wire.columns import (
     DecodeLimits,
 )
 from archiver.wire.decode import decode_batches
-from archiver.wire.encode import EncodedBatches, encode_batches
+from archiver.wire.encode import BatchEncoder, EncodedBatches, encode_batches
 
 __all__ = [
     "NO_TIME",
     "NO_TIMESTAMP",
     "RECORDS",
     "AbortedTransaction",
+    "BatchEncoder",
     "BatchIndex",
     "Codec",
     "DecodeLimits",

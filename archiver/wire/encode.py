@@ -50,8 +50,11 @@ class EncodedBatches:
         return self.data[int(self.position[index]) : int(self.position[index + 1])]
 
 
-def encode_batches(records: pa.RecordBatch, *, compression: Compression = "original") -> EncodedBatches:
-    """Encode whole batches; `records` has the columns of `RECORDS`, in the order that decoding gives.
+class BatchEncoder:
+    """Whole batches, measured once and written a few at a time.
+
+    `records` has the columns of `RECORDS`, in the order that decoding gives. `sizes` are the batches' bytes before
+    compression.
 
     Rows with one `batch_start` are one batch; rows that are missing leave gaps in its offsets, as compaction does. Its
     first timestamp is that of its first row. `compression` is each batch's own codec, or one for all. Records of format
@@ -60,32 +63,55 @@ def encode_batches(records: pa.RecordBatch, *, compression: Compression = "origi
     Raises `UnencodableBatch` with the base offset where rows make no valid batch or one above 2 GiB; ValueError where
     the columns are not those of records.
     """
-    schema = records.schema
-    if not schema.equals(RECORDS) and (schema.types, schema.names) != (RECORDS.types, RECORDS.names):
-        raise ValueError(f"these are not the columns of records: {records.schema}")
-    headers, bounds = batches_of(records, None if compression == "original" else int(compression))
-    plain = BatchWriter(records, headers, bounds).write()
-    codecs = headers["attributes"] & attributes.CODEC
-    if codecs.any():
-        data, position = _compressed(plain, headers, codecs)
-    else:
-        data, position = plain, np.append(headers["position"], len(plain))
-    return EncodedBatches(
-        data=data.data,
-        base_offset=headers["base_offset"].copy(),
-        last_offset=headers["last_offset"].copy(),
-        position=position,
-    )
+
+    def __init__(self, records: pa.RecordBatch, *, compression: Compression = "original") -> None:
+        schema = records.schema
+        if not schema.equals(RECORDS) and (schema.types, schema.names) != (RECORDS.types, RECORDS.names):
+            raise ValueError(f"these are not the columns of records: {records.schema}")
+        self._headers, bounds = batches_of(records, None if compression == "original" else int(compression))
+        self._writer = BatchWriter(records, self._headers, bounds)
+
+    def __len__(self) -> int:
+        return len(self._headers)
+
+    @property
+    def sizes(self) -> Int64Array:
+        """The bytes of each batch before compression."""
+        found: Int64Array = self._headers["size"]
+        return found
+
+    def write(self, first: int, end: int) -> EncodedBatches:
+        """Encode the batches from `first` up to and without `end`."""
+        headers = self._headers[first:end]
+        plain = self._writer.write(first, end)
+        codecs = headers["attributes"] & attributes.CODEC
+        starts = headers["position"] - headers["position"][:1]
+        if codecs.any():
+            data, position = _compressed(plain, headers, starts, codecs)
+        else:
+            data, position = plain, np.append(starts, len(plain))
+        return EncodedBatches(
+            data=data.data,
+            base_offset=headers["base_offset"].copy(),
+            last_offset=headers["last_offset"].copy(),
+            position=position,
+        )
+
+
+def encode_batches(records: pa.RecordBatch, *, compression: Compression = "original") -> EncodedBatches:
+    """Encode whole batches, all at once; as BatchEncoder does."""
+    encoder = BatchEncoder(records, compression=compression)
+    return encoder.write(0, len(encoder))
 
 
 def _compressed(
-    plain: npt.NDArray[np.uint8], headers: npt.NDArray[Any], codecs: npt.NDArray[np.int32]
+    plain: npt.NDArray[np.uint8], headers: npt.NDArray[Any], starts: Int64Array, codecs: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """The same batches with their records compressed, and where each begins and the last one ends."""
     parts: list[bytearray | bytes | memoryview] = []
     sizes = np.empty(len(headers), np.int64)
     for index, (start, size, codec) in enumerate(
-        zip(headers["position"].tolist(), headers["size"].tolist(), codecs.tolist(), strict=True)
+        zip(starts.tolist(), headers["size"].tolist(), codecs.tolist(), strict=True)
     ):
         head = bytearray(plain.data[start : start + HEADER_BYTES])
         payload = _payload(plain.data[start + HEADER_BYTES : start + size], codec, int(headers["base_offset"][index]))

@@ -173,7 +173,7 @@ cdef class BatchWriter:
     """Writes the rows of `records` as batches: row `bounds[i]` up to `bounds[i + 1]` under `headers[i]`.
 
     `records` has the columns of `RECORDS`. Of the headers (`batch_header.HEADER`), `size` and `position` are filled in:
-    a batch's place in what `write` gives. Raises `UnencodableBatch` where a batch can't be written, ValueError where the
+    a batch's size before compression, and its place among all of them. Raises `UnencodableBatch` where a batch can't be written, ValueError where the
     columns are not those of records.
     """
 
@@ -222,19 +222,25 @@ cdef class BatchWriter:
             self.total += size
         return OK
 
-    def write(self):
-        """The batches, one after the other, as an array of bytes. Those that are to have a codec have no checksum yet."""
-        out = np.empty(self.total, np.uint8)
+    def write(self, int64_t first, int64_t end):
+        """The batches from `first` up to and without `end`, one after the other, as an array of bytes.
+
+        Those that are to have a codec have no checksum yet.
+        """
+        if not 0 <= first <= end <= self.headers.shape[0]:
+            raise IndexError(f"there are {self.headers.shape[0]} batches, not {first} up to {end}")
+        cdef int64_t after = self.headers[end].position if end < self.headers.shape[0] else self.total
+        out = np.empty(after - self.headers[first].position if first < end else 0, np.uint8)
         cdef uint8_t[::1] view = out
-        if self.total:
+        if first < end:
             with nogil:
-                self._write(&view[0])
+                self._write(first, end, &view[0])
         return out
 
-    cdef void _write(self, uint8_t* out) noexcept nogil:
+    cdef void _write(self, int64_t first, int64_t end, uint8_t* out) noexcept nogil:
         cdef int64_t batch, row
         cdef uint8_t* start = out
-        for batch in range(self.headers.shape[0]):
+        for batch in range(first, end):
             out = _write_header(start, &self.headers[batch])
             for row in range(self.bounds[batch], self.bounds[batch + 1]):
                 out = _write_record(out, &self.at, &self.headers[batch], row, self.bodies[row])
