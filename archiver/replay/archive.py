@@ -5,7 +5,7 @@ Always the table's current snapshot, loaded again at `refresh`, and when a file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from threading import Lock
 
@@ -104,7 +104,7 @@ class TopicArchive:
 
     def records(
         self, partition: int, start: int = 0, end: int | None = None, *, shape: RecordShape = AS_CONSUMED
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Records from offset `start` up to and without `end` (default: the end at the last refresh), in order.
 
         Batches have the columns of `shape` and are never empty. When a file is gone because the table was rewritten and

@@ -49,8 +49,8 @@ class _Unit:
 class PartitionScan:
     """One pass over the records of a partition and range, from files that may hold some of them, by their least offset.
 
-    Iterate once; closing the iterator closes the files. Batches have the columns of `shape`, rise strictly in offset and
-    are never empty. Raises ReplayError where two rows claim one offset.
+    Iterate once; closing the iterator closes the files. Batches have the columns of `shape`, rise strictly in offset
+    and are never empty. Raises ReplayError where two rows claim one offset.
     """
 
     def __init__(

@@ -63,7 +63,7 @@ class Assembler:
         return self.shape.ids | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
-        """Return the shape's columns of `kafka`, with our names and types; ReplayError where one it needs is missing."""
+        """Return the shape's columns of `kafka`, with our names and types; ReplayError where one is missing."""
         column = column_by_id(rows, KAFKA_ID)
         if column is None:
             raise self._incomplete(names.KAFKA)

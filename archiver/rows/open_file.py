@@ -49,7 +49,10 @@ class OpenFile:
 
     @classmethod
     def open(cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED) -> OpenFile:
-        """Open a file to assemble records of a shape; raises the leaves of StorageError, UnknownFormat for one nobody reads."""
+        """Open a file to assemble records of a shape.
+
+        Raises the leaves of StorageError; UnknownFormat for a format that nobody reads.
+        """
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.of(file)
         reader = segment_format.open(storage.objects, file.path)

@@ -1,19 +1,21 @@
 """Archived rows in the columns of the wire, from which whole batches are encoded.
 
-A file that others have rewritten may lack the columns that only batches need. What a row doesn't say stands as -1, as in
-Kafka's own headers; `batch_start` -1 says that the borders of the row's batch aren't known.
+A file that others have rewritten may lack the columns that only batches need. What a row doesn't say stands as -1, as
+in Kafka's own headers; `batch_start` -1 says that the borders of the row's batch aren't known.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.rows.records import KAFKA_IDS, RecordParts, RecordShape
 from archiver.storage.rows import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
-from archiver.wire.attributes import CONTROL
+from archiver.wire import attributes
+from archiver.wire.codec import Codec
 from archiver.wire.columns import RECORDS
 from schema_mapping import names
 from schema_mapping.fixed_columns import (
@@ -32,8 +34,6 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
     kafka = parts.kafka
     types = _known(kafka.field(names.TIMESTAMP_TYPE))
     timestamp, append_timestamp = _times(kafka, pc.equal(types, LOG_APPEND_TIME))
-    # A control bit would hide records from a consumer. The archive has no control batches.
-    attributes = pc.bit_wise_and(pc.fill_null(kafka.field(names.ATTRIBUTES), 0), pa.scalar(~CONTROL, pa.int32()))
     columns = [
         kafka.field(names.OFFSET),
         timestamp,
@@ -48,7 +48,7 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
         _known(kafka.field(names.PRODUCER_ID)),
         _known(kafka.field(names.PRODUCER_EPOCH)),
         _known(kafka.field(names.BASE_SEQUENCE)),
-        attributes,
+        _attributes(kafka.field(names.ATTRIBUTES)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
@@ -64,6 +64,15 @@ def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array,
     raw_is_append = pc.and_(is_append, append.is_null())
     produced = pc.fill_null(pc.coalesce(event, pc.if_else(raw_is_append, none, raw)), NO_TIMESTAMP)
     return produced, pc.if_else(is_append, pc.fill_null(pc.coalesce(append, raw), NO_TIMESTAMP), none)
+
+
+def _attributes(column: pa.Int32Array) -> pa.Int32Array:
+    """The attributes without what no archived batch has.
+
+    A control bit would hide the records, a codec that doesn't exist would make them unreadable.
+    """
+    found = pc.fill_null(column, 0).to_numpy() & ~attributes.CONTROL
+    return pa.array(np.where(found & attributes.CODEC > max(Codec), found & ~attributes.CODEC, found), pa.int32())
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:
