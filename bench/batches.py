@@ -1,0 +1,124 @@
+"""The speed at which an archive gives whole record batches, beside its records, and beside aiokafka writing the same.
+
+Recipe: `python bench/batches.py [--megabytes 64] [--rounds 5] [--fetch 1048576] [--json FILE]`. A log of batches of
+100 records of about 240 bytes with a key and one header is archived in a folder, keys and values raw, in files of 32
+MB. The sides take turns: `records` reads them all as a replay does; `batches` fetches them all, in order, each codec in
+turn; `from anywhere` fetches 1 MiB at offsets spread over the log, each without a reader that stands there; `aiokafka`
+hands the same records, as Python objects that are there already, to its Cython builder. MB are those of uncompressed
+batches. Wall time, and CPU of the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from record_batch import RECORDS, batches, write_by
+from rich.console import Console
+from rich.table import Table
+
+from archiver.replay.archive import TopicArchive
+from archiver.replay.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.wire import Codec
+from tests.archived_batches import archived, fetches
+
+PLACES = 16
+FILE_MB = 32
+
+
+def read_records(archive: TopicArchive) -> int:
+    """All records, as a replay has them."""
+    return sum(batch.num_rows for batch in archive.records(0))
+
+
+def fetch_all(archive: TopicArchive, max_bytes: int, codec: Codec) -> int:
+    """All batches, a fetch after the other."""
+    with ArchivedBatches(archive) as source:
+        return sum(found.size for found in fetches(source, max_bytes, compression=codec))
+
+
+def fetch_anywhere(archive: TopicArchive, max_bytes: int) -> int:
+    """A fetch at each of some offsets."""
+    end = archive.end(0)
+    with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
+        cursors = [BatchCursor(partition=0, offset=place * end // PLACES) for place in range(PLACES)]
+        return sum(source.fetch(cursor, max_bytes, compression=Codec.NONE).size for cursor in cursors)
+
+
+def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callable[[], int]]:
+    """Each side's turn."""
+    objects = [
+        (each.timestamp, each.key, each.value, list(each.headers))
+        for batch in iter(MemoryRecords(log).next_batch, None)
+        for each in batch
+    ]
+
+    def fetched(codec: Codec) -> Callable[[], int]:
+        return lambda: fetch_all(archive, max_bytes, codec)
+
+    def written(codec: Codec) -> Callable[[], int]:
+        return lambda: write_by(AioBuilder, codec, objects)
+
+    return {
+        "records": lambda: read_records(archive),
+        **{f"batches, {codec.name.lower()}": fetched(codec) for codec in Codec},
+        "from anywhere": lambda: fetch_anywhere(archive, max_bytes),
+        **{f"aiokafka writes, {codec.name.lower()}": written(codec) for codec in Codec},
+    }
+
+
+def measured(turns: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Wall and CPU seconds of each side's turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    for _ in range(rounds):
+        for name, run in turns.items():
+            gc.collect()
+            wall, cpu = time.perf_counter(), time.process_time()
+            run()
+            found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return found
+
+
+def main() -> None:
+    """Measure, print, and write the numbers down."""
+    parser = argparse.ArgumentParser(description="Whole batches of an archive")
+    parser.add_argument("--megabytes", type=float, default=64.0, help="of uncompressed batches")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--fetch", type=int, default=1 << 20, help="bytes a fetch may take")
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
+    options = parser.parse_args()
+    log, count = batches("none", int(options.megabytes * 1e6))
+    with tempfile.TemporaryDirectory(prefix="batches-") as folder:
+        files = max(1, round(options.megabytes / FILE_MB))
+        archive = archived(Path(folder), log, end=count, files=files).archive()
+        if read_records(archive) != count or fetch_all(archive, options.fetch, Codec.NONE) != len(log):
+            raise AssertionError
+        times = measured(sides(archive, log, options.fetch), options.rounds)
+    table = Table(title=f"{len(log) / 1e6:.0f} MB in {count // RECORDS:,} batches; median of {options.rounds}")
+    for heading in ("side", "wall s", "CPU s", "MB/s", "MB/s of CPU"):
+        table.add_column(heading, justify="left" if heading == "side" else "right")
+    results: list[dict[str, Any]] = []
+    for name, taken in times.items():
+        wall, cpu = (statistics.median(each) for each in zip(*taken, strict=True))
+        size = PLACES * options.fetch if name == "from anywhere" else len(log)
+        results.append({"side": name, "wall": wall, "cpu": cpu, "mb": size / 1e6})
+        table.add_row(name, f"{wall:.3f}", f"{cpu:.3f}", f"{size / wall / 1e6:,.0f}", f"{size / cpu / 1e6:,.0f}")
+    Console(width=None if Console().is_terminal else 120).print(table)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
