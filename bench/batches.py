@@ -103,8 +103,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="batches-") as folder:
         files = max(1, round(options.megabytes / FILE_MB))
         archive = archived(Path(folder), log, end=count, files=files).archive()
-        if read_records(archive) != count or fetch_all(archive, options.fetch, Codec.NONE) != len(log):
-            raise AssertionError
+        found = read_records(archive), fetch_all(archive, options.fetch, Codec.NONE)
+        if found != (count, len(log)):
+            raise AssertionError(found, count, len(log))
         times = measured(sides(archive, log, options.fetch), options.rounds)
     table = Table(title=f"{len(log) / 1e6:.0f} MB in {count // RECORDS:,} batches; median of {options.rounds}")
     for heading in ("side", "wall s", "CPU s", "MB/s", "MB/s of CPU"):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from archiver.ingest.grouping import BatchGroup
 from archiver.ingest.translate import Translator
 from archiver.replay.batches import ArchivedBatches, BatchCursor, FetchedBatches
-from archiver.wire import AbortedTransaction, decode_batches
+from archiver.wire import AbortedTransaction, DecodeLimits, decode_batches
 from schema_mapping import RawMapping, RowMapping
 from tests.archiver.replay.lake import DAY, Lake
 from tests.record_batches import HEADER
@@ -47,7 +47,9 @@ class KnownRows:
 def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1) -> Lake:
     """The log's records from offset 0 to `end`, in about so many files."""
     lake = Lake(folder, ROWS)
-    decoded = decode_batches(log, start_offset=0, end_offset=end, aborted=aborted)
+    limits = DecodeLimits(chunk=(1 << 30) - 1)
+    decoded = decode_batches(log, start_offset=0, end_offset=end, aborted=aborted, limits=limits)
+    assert decoded.consumed == len(log)
     translator = Translator(ROWS, topic="orders", partition=0, on_parse_error="halt")
     index, start = decoded.batches, 0
     step = max(1, len(index) // files)

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from archiver.errors import UnencodableBatch
-from archiver.wire import RECORDS, Codec, decode_batches, encode_batches
+from archiver.wire import RECORDS, BatchEncoder, Codec, decode_batches, encode_batches
 from tests.message_sets import LOG_APPEND, message, wrapper
 from tests.record_batches import BUILDER_CODECS, HEADER, Record, build, patched, raw_batch, raw_record
 
@@ -51,6 +51,30 @@ def test_the_bytes_of_other_libraries(builder: str) -> None:
     assert [bytes(encoded.batch(index)) for index in range(len(encoded))] == parts
     assert encoded.base_offset.tolist() == [3, 400, 402, 410, 1000, 1010]
     assert encoded.last_offset.tolist() == [306, 401, 403, 713, 1002, 1010 + (1 << 20)]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_few_batches_at_a_time_are_those_of_all(codec: str) -> None:
+    sizes = (1, 2, 5, 40, 300)
+    records = columns(
+        b"".join(build(RICH[:size], base_offset=1000 * size * size, codec=codec) for size in sorted(sizes))
+    )
+    everything, encoder = encode_batches(records), BatchEncoder(records)
+    plain = encode_batches(records, compression=Codec.NONE)
+    assert encoder.sizes.tolist() == np.diff(plain.position).tolist()
+    for first in range(len(encoder) + 1):
+        for end in range(first, len(encoder) + 1):
+            some = encoder.write(first, end)
+            assert [bytes(some.batch(index)) for index in range(len(some))] == [
+                bytes(everything.batch(index)) for index in range(first, end)
+            ]
+            assert some.last_offset.tolist() == everything.last_offset[first:end].tolist()
+
+
+@pytest.mark.parametrize(("first", "end"), [(-1, 1), (1, 0), (0, 2)])
+def test_batches_that_are_not_there_are_refused(first: int, end: int) -> None:
+    with pytest.raises(IndexError, match="there are 1 batches"):
+        BatchEncoder(columns(build(RICH)))._writer.write(first, end)
 
 
 @pytest.mark.parametrize(("builder", "codec"), BUILDER_CODECS)
