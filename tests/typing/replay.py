@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, BinaryIO, assert_type
 
 import pyarrow as pa
@@ -94,7 +94,7 @@ def archive(config: Config, stream: BinaryIO) -> None:
     assert_type(archive.watermarks(0), tuple[int, int])
     assert_type(archive.end(0), int)
     assert_type(archive.offset_for_time(0, 1_767_225_600_000), int | None)
-    assert_type(archive.records(0, 10, 20), Iterator[pa.RecordBatch])
+    assert_type(archive.records(0, 10, 20), Generator[pa.RecordBatch])
     selection = Selection.parse(start="earliest", partitions=(0,))
     assert_type(selection, Selection)
     assert_type(write_jsonl(archive, selection, stream), int)
