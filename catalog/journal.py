@@ -15,8 +15,9 @@ from typing import Any, Final, Self
 from catalog.errors import RegistryOutdated
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
 from catalog.rewrite import Replacement, Rewrite
+from schema_mapping.column_types import read_type
 from schema_mapping.evolution import Change
-from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, SchemaVersion
+from schema_mapping.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
 
 FORMAT: Final = 1
 
@@ -208,7 +209,7 @@ def _slim_rewrite(rewrite: Rewrite) -> Rewrite:
 
 
 def _entry_json(entry: LedgerEntry) -> dict[str, Any]:
-    return {**asdict(entry), "path": list(entry.path), "type": entry.type.value, "state": entry.state.value}
+    return {**asdict(entry), "path": list(entry.path), "type": str(entry.type), "state": entry.state.value}
 
 
 def _entry(value: Mapping[str, Any]) -> LedgerEntry:
@@ -216,7 +217,7 @@ def _entry(value: Mapping[str, Any]) -> LedgerEntry:
         **{
             **value,
             "path": tuple(value["path"]),
-            "type": ColumnType(value["type"]),
+            "type": read_type(value["type"]),
             "state": ColumnState(value["state"]),
         }
     )

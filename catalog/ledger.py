@@ -14,12 +14,12 @@ from catalog.archive_table import ArchiveTable
 from catalog.errors import RegistryBehind, RegistryError
 from catalog.model import TopicRow
 from catalog.postgres import Connection
-from schema_mapping.descriptors import MessageSchema
+from schema_mapping.column_paths import read_path, stored_path
+from schema_mapping.column_types import read_type
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.ledger import (
     LAST_FIXED_ID,
     ColumnState,
-    ColumnType,
     LedgerEntry,
     LedgerState,
     Returning,
@@ -27,14 +27,15 @@ from schema_mapping.ledger import (
 )
 from schema_mapping.options import MappingOptions
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
+from schema_mapping.value_format import DeclaredSchema
 
 
 def assign_columns(
     connection: Connection,
     topic: TopicRow,
     *,
-    key: MessageSchema | None,
-    value: MessageSchema | None,
+    key: DeclaredSchema | None,
+    value: DeclaredSchema | None,
     table: ArchiveTable | None,
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
@@ -173,13 +174,13 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
 def _columns(entry: LedgerEntry) -> tuple[object, ...]:
     return (
         entry.root,
-        list(entry.path),
+        stored_path(entry.path),
         entry.generation,
         entry.parent_id,
         entry.field_id,
         entry.name,
         entry.source_name,
-        entry.type.value,
+        str(entry.type),
         entry.state.value,
         entry.since_version,
         entry.deleted_version,
@@ -191,13 +192,13 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
     root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted, doc = row
     return LedgerEntry(
         root=root,
-        path=tuple(path),
+        path=read_path(path),
         generation=generation,
         parent_id=parent_id,
         field_id=field_id,
         name=name,
         source_name=source_name,
-        type=ColumnType(kind),
+        type=read_type(kind),
         state=ColumnState(state),
         since_version=since,
         deleted_version=deleted,

@@ -1,4 +1,4 @@
-"""What the bytes mean: Protobuf schemas as Iceberg types with stable field ids, and the kernel between them.
+"""What the bytes mean: schemas as Iceberg types with stable field ids, and the codecs between bytes and columns.
 
 A name is imported when it is first asked for: errors alone need neither Arrow nor pyiceberg.
 """
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
     from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
+    from schema_mapping.formats import register
     from schema_mapping.ids import IdAssignment
-    from schema_mapping.mapping import Mapping, RawMapping, compile_mapping
+    from schema_mapping.mapping import Mapping, compile_mapping
     from schema_mapping.options import MappingOptions
-    from schema_mapping.row import AnyMapping, RowMapping
+    from schema_mapping.raw_mapping import RawMapping
+    from schema_mapping.row import RowMapping
     from schema_mapping.union_mapping import UnionMapping
+    from schema_mapping.value_format import DeclaredSchema, ValueFormat, ValueMapping, ValueSchema
 
 __all__ = [
-    "AnyMapping",
     "Assignment",
+    "DeclaredSchema",
     "IdAssignment",
     "LedgerEntry",
     "LedgerState",
@@ -31,18 +34,25 @@ __all__ = [
     "SourceSchema",
     "UnionMapping",
     "UnionSchema",
+    "ValueFormat",
+    "ValueMapping",
+    "ValueSchema",
     "assign",
     "compile_mapping",
+    "register",
 ]
 
 _HOMES = {
     "descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
     "field_ids": ("Assignment", "LedgerEntry", "LedgerState", "assign"),
     "ids": ("IdAssignment",),
-    "mapping": ("Mapping", "RawMapping", "compile_mapping"),
+    "formats": ("register",),
+    "mapping": ("Mapping", "compile_mapping"),
     "options": ("MappingOptions",),
-    "row": ("AnyMapping", "RowMapping"),
+    "raw_mapping": ("RawMapping",),
+    "row": ("RowMapping",),
     "union_mapping": ("UnionMapping",),
+    "value_format": ("DeclaredSchema", "ValueFormat", "ValueMapping", "ValueSchema"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

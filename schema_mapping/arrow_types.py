@@ -1,17 +1,8 @@
-"""Arrow types of mapped columns; every field carries its id in its metadata.
-
-All columns are nullable but map keys and list elements (docs/type-mapping.md).
-"""
+"""Arrow fields with field ids, as the writers of files read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pyarrow as pa
-
-from schema_mapping import names
-from schema_mapping.scalar_types import ARROW_TYPES, column_type
-from schema_mapping.types import Cardinality, MappedField, MappedMessage, RootIds
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 """The key that Arrow and pyiceberg read a field's id from, whatever the file's format."""
@@ -31,47 +22,3 @@ def arrow_field(
 def field_id_of(field: pa.Field) -> int:
     """The id that `arrow_field` gave."""
     return int(field.metadata[FIELD_ID_KEY])
-
-
-def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
-    """The struct of a key or value: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`."""
-    specials = (
-        arrow_field(names.PREFIX, pa.binary(), ids.prefix),
-        arrow_field(names.RAW, pa.binary(), ids.raw),
-        arrow_field(names.ERR, pa.string(), ids.err),
-        arrow_field(names.FORM, pa.string(), ids.form),
-    )
-    return _struct(message, specials)
-
-
-def _struct(message: MappedMessage, specials: Iterable[pa.Field] = ()) -> pa.StructType:
-    fields = (column(field) for field in message.fields)
-    return pa.struct([*fields, *specials, arrow_field(names.UNRECOGNIZED, pa.binary(), message.unrecognized_id)])
-
-
-def column(field: MappedField) -> pa.Field:
-    """The Arrow field of a mapped field."""
-    return arrow_field(field.name, _type(field), field.field_id)
-
-
-def _type(field: MappedField) -> pa.DataType:
-    match field.cardinality:
-        case Cardinality.SINGULAR:
-            return _value_type(field)
-        case Cardinality.REPEATED:
-            assert field.element_id is not None
-            return pa.list_(arrow_field(names.ELEMENT_NAME, _value_type(field), field.element_id, nullable=False))
-        case Cardinality.MAP:
-            assert field.key is not None
-            assert field.value is not None
-            key = arrow_field(names.MAP_KEY_NAME, _value_type(field.key), field.key.field_id, nullable=False)
-            return pa.map_(key, arrow_field(names.MAP_VALUE_NAME, _value_type(field.value), field.value.field_id))
-
-
-def _value_type(field: MappedField) -> pa.DataType:
-    if field.message is not None:
-        return _struct(field.message)
-    if field.is_cut:
-        assert field.unrecognized_id is not None
-        return pa.struct([arrow_field(names.UNRECOGNIZED, pa.binary(), field.unrecognized_id)])
-    return ARROW_TYPES[column_type(field)]

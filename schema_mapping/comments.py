@@ -1,8 +1,4 @@
-"""Comments of a .proto as the text that tables show for their columns: one line, at most 255 characters.
-
-They say nothing about bytes, so they are no part of a fingerprint: a new schema version brings the comments it stands
-with, and a changed comment alone waits for the next version.
-"""
+"""Comments of a .proto as the texts that tables show for their columns."""
 
 from __future__ import annotations
 
@@ -11,16 +7,12 @@ from typing import Final, TypeAlias
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, SourceCodeInfo
 
-from schema_mapping import names
+from schema_mapping.column_docs import Comments, one_line
+from schema_mapping.column_paths import Step
 from schema_mapping.descriptors import SourceSchema, parse_descriptor_set
-from schema_mapping.ledger_tree import Node
-from schema_mapping.type_graph import TypeGraph
 
-Comments: TypeAlias = Mapping[tuple[str, int], str]
 Locations: TypeAlias = Mapping[tuple[int, ...], SourceCodeInfo.Location]
 
-LONGEST: Final = 255
-ELLIPSIS: Final = "\u2026"
 MESSAGE_STEP: Final = FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER
 NESTED_STEP: Final = DescriptorProto.NESTED_TYPE_FIELD_NUMBER
 FIELD_STEP: Final = DescriptorProto.FIELD_FIELD_NUMBER
@@ -33,7 +25,7 @@ def read_comments(source: SourceSchema) -> Comments:
 
     Empty where the descriptors were made without source info.
     """
-    found: dict[tuple[str, int], str] = {}
+    found: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:
         locations = {tuple(each.path): each for each in file.source_code_info.location if _said(each)}
         if locations:
@@ -41,17 +33,6 @@ def read_comments(source: SourceSchema) -> Comments:
             found.update(_of_messages(scope, file.message_type, (MESSAGE_STEP,), locations))
             found.update(_of_extensions(file.extension, (FILE_EXTENSION_STEP,), locations))
     return found
-
-
-def document(struct: Node, graph: TypeGraph, comments: Comments) -> None:
-    """Gives the live columns below a root the comments of their fields, and none to those without."""
-    _document(struct, graph, graph.root, comments)
-
-
-def one_line(text: str) -> str:
-    """A comment without its line breaks and margins, cut to 255 characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else line[: LONGEST - len(ELLIPSIS)].rstrip() + ELLIPSIS
 
 
 def _of_messages(
@@ -82,16 +63,3 @@ def _line(locations: Locations, path: tuple[int, ...]) -> str:
 
 def _said(location: SourceCodeInfo.Location) -> str:
     return location.leading_comments or location.trailing_comments
-
-
-def _document(struct: Node, graph: TypeGraph, message: str, comments: Comments) -> None:
-    live = {node.step: node for node in struct.children if node.live}
-    for field in graph.types[message].fields:
-        node = live.get(field.number)
-        if node is None:
-            continue
-        node.doc = comments.get((message, field.number))
-        target = field.held_message
-        if target is not None:
-            steps = (names.ELEMENT_STEP, names.MAP_VALUE_STEP)
-            _document(next((each for each in node.children if each.step in steps), node), graph, target, comments)

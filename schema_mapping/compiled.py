@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from schema_mapping.arrow_types import root_type
+from schema_mapping.column_paths import Path
 from schema_mapping.cuts import Cut
 from schema_mapping.ids import IdAssignment
+from schema_mapping.message_types import root_type
 from schema_mapping.options import MappingOptions
+from schema_mapping.protobuf_names import DeclaredFields, declared, field_name
 from schema_mapping.type_graph import TypeGraph
 from schema_mapping.types import MappedMessage, RootIds
+from schema_mapping.value_format import DeclaredField, ExcludedField
 
 if TYPE_CHECKING:
     from pyiceberg.types import StructType
@@ -48,6 +51,25 @@ class CompiledColumns:
         from schema_mapping.iceberg_types import iceberg_struct
 
         return iceberg_struct(self.arrow_type)
+
+    @property
+    def column_ids(self) -> frozenset[int]:
+        """Field ids of all columns that rows are written to."""
+        return frozenset(column.field_id for column in self.ids.columns)
+
+    def declared(self, path: Path) -> DeclaredField:
+        """The field behind a live column, as a .proto writes it."""
+        field = self._declared.field(path)
+        return DeclaredField(name=field_name(field), type=declared(field))
+
+    def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
+        """Fields without a column of the message whose struct is at the path."""
+        fields = self._declared.message(path).excluded
+        return tuple(ExcludedField(number=each.number, name=field_name(each), type=declared(each)) for each in fields)
+
+    @cached_property
+    def _declared(self) -> DeclaredFields:
+        return DeclaredFields(self.graph)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CompiledColumns) or type(other) is not type(self):

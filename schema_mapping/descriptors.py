@@ -10,7 +10,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from google.protobuf import __version__ as protobuf_version
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -21,6 +21,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schema_mapping.column_options import OPTIONS_FILE, options_file
 from schema_mapping.errors import DescriptorError
+
+PROTOBUF_FORMAT: Final = "protobuf"
+UNION_FORMAT: Final = "protobuf_messages"
 
 WELL_KNOWN = "google/protobuf/"
 NEAR_NAMES = 5
@@ -38,6 +41,11 @@ class SourceSchema:
     message: str
     extensions: tuple[str, ...] = ()
     envelope: bytes | None = None
+
+    @property
+    def format(self) -> str:
+        """The format that reads it."""
+        return PROTOBUF_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -67,6 +75,11 @@ class UnionSchema:
     """Several message types, each of which may be what a key or value holds; each has descriptors of its own."""
 
     members: tuple[SourceSchema, ...]
+
+    @property
+    def format(self) -> str:
+        """The format that reads it."""
+        return UNION_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:

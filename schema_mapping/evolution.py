@@ -1,4 +1,4 @@
-"""What a change of a message does to its columns: the rules of docs/schema-evolution.md.
+"""What a change of a schema does to its columns: the rules of docs/schema-evolution.md.
 
 A shape settles on the column that can hold it or makes a new one; columns that nothing settles on are marked deleted.
 """
@@ -11,16 +11,17 @@ from enum import StrEnum
 from typing import Any, Self
 
 from schema_mapping import names
+from schema_mapping.column_graph import ColumnGraph, Held, ListOf, MapOf, StructOf
+from schema_mapping.column_paths import Path, is_field, path_order
+from schema_mapping.column_types import AnyColumnType, ColumnType
 from schema_mapping.expansion import Place, plan
 from schema_mapping.ids import AssignedColumn, IdAssignment
-from schema_mapping.ledger import ColumnType, LedgerState, Path, Root
+from schema_mapping.ledger import LedgerState, Root
 from schema_mapping.ledger_tree import STRUCTS, Ledger, Node, merged_type
 from schema_mapping.naming import name_columns
 from schema_mapping.options import MappingOptions
 from schema_mapping.shape import Shape, field_shape, root_shape
-from schema_mapping.type_graph import TypeGraph
 
-INNER_STEPS = (names.ELEMENT_STEP, names.MAP_VALUE_STEP)
 LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
 
 
@@ -75,7 +76,7 @@ class Evolution:
         self._gone_kind = ChangeKind.REMOVED if keep_removed else ChangeKind.DROPPED
         self._gone_before = list(_gone(ledger)) if keep_removed is not kept_before else []
         self._names = {node.field_id: node.name for root in ledger.roots.values() for node in root.walk()}
-        self._found: list[tuple[ChangeKind, Node, str | None, str | None]] = []
+        self._found: list[tuple[ChangeKind, Node, AnyColumnType | None, AnyColumnType | None]] = []
 
     def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
         """Makes the columns of a root those of `shapes`, and names them."""
@@ -95,7 +96,7 @@ class Evolution:
         still_gone = set(_gone(self._ledger))
         moved = ((kind, node, node.type, node.type) for node in self._gone_before if node in still_gone)
         found = (_change(*each) for each in (*self._found, *renamed, *moved))
-        return tuple(sorted(found, key=lambda change: (change.root, change.path, change.field_id, change.kind)))
+        return tuple(sorted(found, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
 
     def _settle_children(self, parent: Node, shapes: Iterable[Shape], *, silent: bool) -> None:
         chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
@@ -132,12 +133,12 @@ class Evolution:
             self._found.append((ChangeKind.RESTORED, node, None, shape.type))
         return True
 
-    def _retype(self, node: Node, wanted: ColumnType, *, silent: bool) -> None:
+    def _retype(self, node: Node, wanted: AnyColumnType, *, silent: bool) -> None:
         merged = merged_type(node.type, wanted)
         if merged is None and node.field_id in self._ledger.again:
             return
         before, node.type = node.type, merged or wanted
-        if silent or before is node.type:
+        if silent or before == node.type:
             return
         if merged is None:
             self._found.append((ChangeKind.PROMOTED, node, before, wanted))
@@ -157,22 +158,24 @@ def _gone(ledger: Ledger) -> Iterator[Node]:
     return (child for node in live for child in node.children if not child.live)
 
 
-def _change(kind: ChangeKind, node: Node, before: str | None, after: str | None) -> Change:
+def _change(
+    kind: ChangeKind, node: Node, before: AnyColumnType | str | None, after: AnyColumnType | str | None
+) -> Change:
     return Change(
         kind=kind,
         root=node.root,
         path=node.path,
         field_id=node.field_id,
         column=node.dotted(),
-        before=before,
-        after=after,
+        before=None if before is None else str(before),
+        after=None if after is None else str(after),
     )
 
 
 def expand(
-    ledger: Ledger, graphs: Mapping[Root, TypeGraph], options: MappingOptions, fixed_leaves: int
+    ledger: Ledger, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
 ) -> frozenset[Place]:
-    """Places of the messages to expand, given what the ledger has decided before."""
+    """Places of the structs to expand, given what the ledger has decided before."""
     decided: dict[Place, bool] = {}
     standing: set[int] = set()
     for root, graph in graphs.items():
@@ -186,26 +189,32 @@ def expand(
     return plan(graphs, options, decided=decided, used=used)
 
 
-def _standing(ledger: Ledger, graph: TypeGraph, message: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
-    """Columns that the message's fields will settle on; with a place where the column is a message."""
+def _standing(ledger: Ledger, graph: ColumnGraph, name: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
+    """Columns that the struct's fields will settle on; with a place where the column is a struct."""
     yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
-    for field in graph.types[message].fields:
+    for field in graph.structs[name]:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))
-        if node is None:
-            continue
-        yield from ((child, None) for child in node.children if child.step in (names.MAP_KEY_STEP, *INNER_STEPS))
-        inner = next((child for child in node.children if child.step in INNER_STEPS), node)
-        target = field.held_message
-        if target is None:
-            yield inner, None
-            continue
-        yield inner, (inner.root, inner.path)
-        if inner.type is ColumnType.STRUCT:
-            yield from _standing(ledger, graph, target, inner)
+        if node is not None:
+            yield from _standing_in(ledger, graph, field.held, node)
+
+
+def _standing_in(ledger: Ledger, graph: ColumnGraph, held: Held, node: Node) -> Iterator[tuple[Node, Place | None]]:
+    match held:
+        case ListOf():
+            yield from _standing_in(ledger, graph, held.element, node.at(names.ELEMENT_STEP)[0])
+        case MapOf():
+            yield node.at(names.MAP_KEY_STEP)[0], None
+            yield from _standing_in(ledger, graph, held.value, node.at(names.MAP_VALUE_STEP)[0])
+        case StructOf():
+            yield node, (node.root, node.path)
+            if node.type is ColumnType.STRUCT:
+                yield from _standing(ledger, graph, held.name, node)
+        case _:
+            yield node, None
 
 
 def _gone_leaves(root: Node, standing: set[int]) -> int:
-    nodes = (node for child in root.children if child.step > 0 for node in child.walk())
+    nodes = (node for child in root.children if is_field(child.step) for node in child.walk())
     return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in standing)
 
 
@@ -216,11 +225,11 @@ def assigned_ids(ledger: Ledger, root: Root) -> IdAssignment:
         AssignedColumn(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
         for node in nodes
     )
-    return IdAssignment(columns=tuple(sorted(columns, key=lambda column: column.path)))
+    return IdAssignment(columns=tuple(sorted(columns, key=lambda column: path_order(column.path))))
 
 
-def first_ids(graph: TypeGraph, options: MappingOptions) -> IdAssignment:
-    """Ids from 1 upward for a message that no ledger knows."""
+def first_ids(graph: ColumnGraph, options: MappingOptions) -> IdAssignment:
+    """Ids from 1 upward for a schema that no ledger knows."""
     ledger = Ledger(LedgerState(last_id=0), version=1)
     places = expand(ledger, {"val": graph}, options, fixed_leaves=0)
     Evolution(ledger).settle("val", root_shape(graph, paths_of(places, "val")))

@@ -1,6 +1,6 @@
-"""Which messages get columns: breadth-first by depth, then by field number, within a table's budget of leaves.
+"""Which structs get columns: breadth-first by depth, then in the order of fields, within a table's budget of leaves.
 
-A message whose type is already on the path from the root is never expanded, nor one too deep; the others are while
+A struct whose type is already on the path from the root is never expanded, nor one too deep; the others are while
 their own leaves fit. What an earlier version decided stays decided. Limits: docs/type-mapping.md.
 """
 
@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from schema_mapping import names
+from schema_mapping.column_graph import ColumnGraph, held_structs, leaves, levels
+from schema_mapping.column_paths import Path
 from schema_mapping.errors import DescriptorError
-from schema_mapping.ledger import Path, Root
+from schema_mapping.ledger import Root
 from schema_mapping.options import HARD_COLUMNS, HARD_DEPTH, MappingOptions
-from schema_mapping.type_graph import UNION_ROOT, FieldType, TypeGraph
-from schema_mapping.types import Cardinality
 
 Place: TypeAlias = tuple[Root, Path]
 
@@ -27,7 +26,7 @@ ROOT_LEAVES: Final = 5
 
 
 class CutReason(StrEnum):
-    """Why a message is kept whole in its `__unrecognized__`."""
+    """Why a struct is kept whole in its `__unrecognized__`."""
 
     RECURSION = "its type is already on the path from the root"
     DEPTH = "it lies too deep"
@@ -36,34 +35,31 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A message on the way down: where its struct is, its type, the types above it, and how deep it lies."""
+    """A struct on the way down: where it is, its name, the names of those above it, and how deep it lies."""
 
     place: Place
-    message: str
+    struct: str
     above: tuple[str, ...]
     level: int
 
     @property
     def depth(self) -> int:
-        """Messages from the root, which is 1."""
+        """Structs from the root, which is 1."""
         return len(self.above) + 1
-
-    @property
-    def is_member(self) -> bool:
-        """Whether it is one of a root's several message types, which always have columns."""
-        return self.above == (UNION_ROOT,)
 
 
 def plan(
-    roots: Mapping[Root, TypeGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
+    roots: Mapping[Root, ColumnGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
 ) -> frozenset[Place]:
-    """Places of the messages to expand.
+    """Places of the structs to expand.
 
     `decided` tells for places that the ledger knows whether they are expanded; `used` counts the table's leaves
     elsewhere. Raises DescriptorError when the fields that must have a column are more than 10,000.
     """
     needed = used + sum(ROOT_LEAVES + _inner_leaves(graph, graph.root) for graph in roots.values())
-    standing = dict(_expand(roots, HARD_DEPTH, lambda spot, _: spot.is_member or decided.get(spot.place, False)))
+    standing = dict(
+        _expand(roots, HARD_DEPTH, lambda spot, _: _is_member(roots, spot) or decided.get(spot.place, False))
+    )
     needed += sum(standing.values())
     if needed > HARD_COLUMNS:
         raise DescriptorError(
@@ -72,20 +68,20 @@ def plan(
         )
     left = options.max_columns - needed
 
-    def fits(spot: Spot, leaves: int) -> bool:
+    def fits(spot: Spot, added: int) -> bool:
         nonlocal left
         if spot.place in standing:
             return True
-        if (spot.place in decided and not options.expand_cuts) or leaves > left or spot.depth > options.max_depth:
+        if (spot.place in decided and not options.expand_cuts) or added > left or spot.depth > options.max_depth:
             return False
-        left -= leaves
+        left -= added
         return True
 
     return frozenset(place for place, _ in _expand(roots, HARD_DEPTH, fits))
 
 
 def _expand(
-    roots: Mapping[Root, TypeGraph], max_depth: int, accept: Callable[[Spot, int], bool]
+    roots: Mapping[Root, ColumnGraph], max_depth: int, accept: Callable[[Spot, int], bool]
 ) -> Iterator[tuple[Place, int]]:
     """Walks breadth-first into what `accept` takes; yields each place taken with the leaves it adds."""
     level = [Spot((root, ()), graph.root, (), 1) for root, graph in roots.items()]
@@ -93,48 +89,45 @@ def _expand(
         below: list[Spot] = []
         for parent in level:
             graph = roots[parent.place[0]]
-            for spot in sub_messages(graph, parent):
-                if why_never(spot, max_depth) is not None:
+            for spot in sub_structs(graph, parent):
+                if why_never(graph, spot, max_depth) is not None:
                     continue
-                leaves = _inner_leaves(graph, spot.message)
-                if accept(spot, leaves):
-                    yield spot.place, leaves
+                added = _inner_leaves(graph, spot.struct)
+                if accept(spot, added):
+                    yield spot.place, added
                     below.append(spot)
         level = below
 
 
-def why_never(spot: Spot, max_depth: int) -> CutReason | None:
-    """Why the message can't be expanded whatever the budget, if so."""
-    if spot.message in spot.above:
+def why_never(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
+    """Why the struct can't be expanded whatever the budget, if so."""
+    if spot.struct in spot.above:
         return CutReason.RECURSION
-    if spot.depth > max_depth or spot.level + MAP_LEVELS > MAX_LEVEL:
+    if spot.depth > max_depth or not _fits_arrow(graph, spot):
         return CutReason.DEPTH
     return None
 
 
-def sub_messages(graph: TypeGraph, parent: Spot) -> Iterator[Spot]:
-    """The messages directly below one, by field number."""
+def _is_member(roots: Mapping[Root, ColumnGraph], spot: Spot) -> bool:
+    """Whether it is one of the several types that a value may be, which always have columns."""
+    graph = roots[spot.place[0]]
+    return graph.one_of and spot.above == (graph.root,)
+
+
+def sub_structs(graph: ColumnGraph, parent: Spot) -> Iterator[Spot]:
+    """The structs directly below one, in the order of its fields."""
     root, path = parent.place
-    above = (*parent.above, parent.message)
-    for field in graph.types[parent.message].fields:
-        message, steps = _target(field)
-        if message is not None:
-            levels = 3 if field.cardinality is Cardinality.MAP else 1 + len(steps)
-            yield Spot((root, (*path, field.number, *steps)), message, above, parent.level + levels)
+    above = (*parent.above, parent.struct)
+    for field in graph.structs[parent.struct]:
+        for struct, steps, down in held_structs(field.held):
+            yield Spot((root, (*path, field.step, *steps)), struct.name, above, parent.level + down)
 
 
-def _target(field: FieldType) -> tuple[str | None, Path]:
-    """The message type a field holds, and the steps from the field to its struct."""
-    match field.cardinality:
-        case Cardinality.SINGULAR:
-            return field.message, ()
-        case Cardinality.REPEATED:
-            return field.message, (names.ELEMENT_STEP,)
-        case Cardinality.MAP:
-            assert field.value is not None
-            return field.value.message, (names.MAP_VALUE_STEP,)
+def _inner_leaves(graph: ColumnGraph, struct: str) -> int:
+    """Leaves that the fields of a struct add when it is expanded; its `__unrecognized__` is there either way."""
+    return sum(leaves(field.held) for field in graph.structs[struct])
 
 
-def _inner_leaves(graph: TypeGraph, message: str) -> int:
-    """Leaves that the fields of a message add when it is expanded; its `__unrecognized__` is there either way."""
-    return sum(2 if field.cardinality is Cardinality.MAP else 1 for field in graph.types[message].fields)
+def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
+    deepest = max((levels(field.held) for field in graph.structs[spot.struct]), default=0)
+    return spot.level + max(deepest, MAP_LEVELS) <= MAX_LEVEL

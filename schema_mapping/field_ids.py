@@ -15,21 +15,20 @@ from datetime import datetime
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
-from schema_mapping.comments import document
-from schema_mapping.descriptors import MessageSchema
+from schema_mapping.column_docs import document
+from schema_mapping.column_graph import ColumnGraph
 from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
 from schema_mapping.fixed_columns import FIXED_LEAVES
+from schema_mapping.formats import format_called
 from schema_mapping.iceberg_types import ledger_field
 from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
 from schema_mapping.ledger_tree import ROOTS, Ledger
-from schema_mapping.mapping import RawMapping
 from schema_mapping.options import MappingOptions
+from schema_mapping.raw_mapping import RawMapping
 from schema_mapping.returns import has_come_to_stay, heard
-from schema_mapping.row import AnyMapping, PartitionSource, RowMapping, row_mapping_from_text, table_schema
+from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text, table_schema
 from schema_mapping.shape import raw_shape, root_shape
-from schema_mapping.sides import Side, read_side
-from schema_mapping.type_graph import TypeGraph
-from schema_mapping.well_known import with_native_columns
+from schema_mapping.value_format import DeclaredSchema, ValueMapping, ValueSchema
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
 
@@ -53,8 +52,8 @@ class Assignment:
 def assign(
     state: LedgerState,
     *,
-    key: MessageSchema | None = None,
-    value: MessageSchema | None = None,
+    key: DeclaredSchema | None = None,
+    value: DeclaredSchema | None = None,
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
     now: datetime | None = None,
@@ -66,11 +65,14 @@ def assign(
     read or has more fields than a table takes.
     """
     options = options or MappingOptions()
-    schemas: dict[Root, MessageSchema | None] = {"key": key, "val": value}
-    sides = {root: read_side(schema, state, root) for root, schema in schemas.items() if schema is not None}
-    graphs = {root: side.graph for root, side in sides.items()}
-    envelopes = {root: None if schema is None else schema.envelope for root, schema in schemas.items()}
-    fingerprint = row_fingerprint(graphs, options, partition_source, envelopes)
+    declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
+    schemas = {
+        root: format_called(schema.format).read(schema, state.entries, root)
+        for root, schema in declared.items()
+        if schema is not None
+    }
+    envelopes = {root: None if schema is None else schema.envelope for root, schema in declared.items()}
+    fingerprint = row_fingerprint(schemas, options, partition_source, envelopes)
     seen = state.version_of(fingerprint)
     if seen is not None:
         state = state if now is None else heard(state, seen, now)
@@ -80,15 +82,16 @@ def assign(
     again = frozenset[int]() if seen is None else row_mapping_from_text(seen.mapping).column_ids
     ledger = Ledger(state, version, again=again)
     kept_before = _keeps_removed(state)
+    graphs = {root: schema.columns(options) for root, schema in schemas.items()}
     changes = _evolve(ledger, graphs, options, kept_before=kept_before)
-    for root, side in sides.items():
-        document(ledger.roots[root], side.graph, side.comments())
+    for root, schema in schemas.items():
+        document(ledger.roots[root], graphs[root], schema.comments())
     entries = ledger.entries()
     if seen is not None and entries == state.entries and options.keep_removed is kept_before:
         return _unchanged(replace(state, returning=None), seen)
     row = RowMapping(
-        key=_mapping(ledger, "key", sides, options),
-        value=_mapping(ledger, "val", sides, options),
+        key=_mapping(ledger, "key", schemas, options),
+        value=_mapping(ledger, "val", schemas, options),
         schema_version=version,
         partition_source=partition_source,
         key_envelope=envelopes["key"],
@@ -119,13 +122,13 @@ def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
 
 
 def row_fingerprint(
-    graphs: MappingOf[Root, TypeGraph],
+    schemas: MappingOf[Root, ValueSchema],
     options: MappingOptions,
     partition_source: PartitionSource,
     envelopes: MappingOf[Root, bytes | None],
 ) -> str:
     """SHA-256, in hex, over the facts of both schemas, the options, and the envelopes that replay may add."""
-    facts = {root: graph.fingerprint() for root, graph in graphs.items()}
+    facts = {root: schema.fingerprint() for root, schema in schemas.items()}
     added = {root: envelope.hex() for root, envelope in envelopes.items() if envelope is not None}
     text = json.dumps([facts, options.to_json(), partition_source, *([added] if added else [])], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -143,9 +146,8 @@ def _keeps_removed(state: LedgerState) -> bool:
 
 
 def _evolve(
-    ledger: Ledger, graphs: MappingOf[Root, TypeGraph], options: MappingOptions, *, kept_before: bool
+    ledger: Ledger, graphs: MappingOf[Root, ColumnGraph], options: MappingOptions, *, kept_before: bool
 ) -> tuple[Change, ...]:
-    graphs = {root: with_native_columns(graph, options) for root, graph in graphs.items()}
     places = expand(ledger, graphs, options, FIXED_LEAVES)
     evolution = Evolution(ledger, keep_removed=options.keep_removed, kept_before=kept_before)
     for root in ROOTS:
@@ -154,9 +156,11 @@ def _evolve(
     return evolution.changes()
 
 
-def _mapping(ledger: Ledger, root: Root, sides: MappingOf[Root, Side], options: MappingOptions) -> AnyMapping:
+def _mapping(
+    ledger: Ledger, root: Root, schemas: MappingOf[Root, ValueSchema], options: MappingOptions
+) -> ValueMapping:
     ids = assigned_ids(ledger, root)
-    side = sides.get(root)
-    if side is None:
+    schema = schemas.get(root)
+    if schema is None:
         return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)
-    return side.compile(ids, options, keep_raw=root == names.KEY)
+    return schema.compile(ids, options, keep_raw=root == names.KEY)

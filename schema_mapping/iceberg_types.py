@@ -12,8 +12,10 @@ import pyarrow as pa
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
+    DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -25,14 +27,16 @@ from pyiceberg.types import (
     StringType,
     StructType,
     TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
 from schema_mapping import names
 from schema_mapping.arrow_types import DOC_KEY, arrow_field, field_id_of
-from schema_mapping.comments import one_line
-from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, Root
+from schema_mapping.column_docs import one_line
+from schema_mapping.column_types import ColumnType, scalar_arrow_type
+from schema_mapping.ledger import ColumnState, LedgerEntry, Root
 from schema_mapping.ledger_tree import ROOT_IDS
-from schema_mapping.scalar_types import ARROW_TYPES
 from schema_mapping.shape import ROOT_SPECIALS
 
 PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
@@ -43,8 +47,10 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.float64(): DoubleType(),
     pa.string(): StringType(),
     pa.binary(): BinaryType(),
+    pa.date32(): DateType(),
+    pa.time64("us"): TimeType(),
     pa.timestamp("us", tz="UTC"): TimestamptzType(),
-    pa.decimal128(20, 0): DecimalType(20, 0),
+    pa.uuid(): UUIDType(),
 }
 
 
@@ -81,6 +87,10 @@ def _type(kind: pa.DataType) -> IcebergType:
             value_type=_type(kind.item_type),
             value_required=not kind.item_field.nullable,
         )
+    if pa.types.is_decimal(kind):
+        return DecimalType(kind.precision, kind.scale)
+    if pa.types.is_fixed_size_binary(kind):
+        return FixedType(kind.byte_width)
     return PRIMITIVES[kind]
 
 
@@ -99,11 +109,17 @@ def ledger_field(
 
 
 def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
-    """Where a column stands in its struct: fields by number, the oldest generation first, then our own."""
-    step = entry.path[-1]
-    if step > 0:
-        return 0, step, entry.generation
-    return 1, ROOT_SPECIALS.index(step) if step in ROOT_SPECIALS else 0, 0
+    """Where a column stands in its struct: fields with a number, then fields with a name, then our own columns.
+
+    Numbers ascend, the oldest generation first; names stand in the order in which the ledger got to know them.
+    """
+    match entry.path[-1]:
+        case str():
+            return 1, entry.field_id, 0
+        case step if step > 0:
+            return 0, step, entry.generation
+        case step:
+            return 2, ROOT_SPECIALS.index(step) if step in ROOT_SPECIALS else 0, 0
 
 
 def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.StructType:
@@ -123,8 +139,9 @@ def _removed(entry: LedgerEntry) -> str:
 
 
 def _ledger_type(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]]) -> pa.DataType:
-    if entry.type in ARROW_TYPES:
-        return ARROW_TYPES[entry.type]
+    scalar = scalar_arrow_type(entry.type)
+    if scalar is not None:
+        return scalar
     struct = _ledger_struct(entry.field_id, below, parent_live=entry.state is ColumnState.LIVE)
     match entry.type:
         case ColumnType.LIST:

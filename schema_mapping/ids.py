@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from schema_mapping.ledger import Path
+from schema_mapping.column_paths import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The field-id ledger: which id each column path got, once and for ever (docs/schema-evolution.md).
 
-A path is made of Protobuf field numbers and the reserved steps of `names`; an entry is known by its root, path and
-generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign` makes new ones, the catalog keeps them.
+An entry is known by its root, path and generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign`
+makes new ones, the catalog keeps them.
 """
 
 from __future__ import annotations
@@ -11,33 +11,26 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias
 
+from schema_mapping.column_paths import Path, Step
+from schema_mapping.column_types import AnyColumnType, ColumnType
+
+__all__ = [
+    "LAST_FIXED_ID",
+    "AnyColumnType",
+    "ColumnState",
+    "ColumnType",
+    "LedgerEntry",
+    "LedgerState",
+    "Path",
+    "Returning",
+    "Root",
+    "SchemaVersion",
+    "Step",
+]
+
 Root: TypeAlias = Literal["key", "val"]
-Path: TypeAlias = tuple[int, ...]
 
 LAST_FIXED_ID: Final = 99
-
-
-class ColumnType(StrEnum):
-    """What a column holds, as far as evolution cares.
-
-    UINT is an Iceberg int that has held unsigned values, so it can't widen: its -1 may mean 4294967295. CUT is a struct
-    with only `__unrecognized__`.
-    """
-
-    BOOLEAN = "boolean"
-    INT = "int"
-    UINT = "uint"
-    LONG = "long"
-    FLOAT = "float"
-    DOUBLE = "double"
-    STRING = "string"
-    BINARY = "binary"
-    TIMESTAMPTZ = "timestamptz"
-    DECIMAL = "decimal(20, 0)"
-    STRUCT = "struct"
-    CUT = "cut"
-    LIST = "list"
-    MAP = "map"
 
 
 class ColumnState(StrEnum):
@@ -63,7 +56,7 @@ class LedgerEntry:
     field_id: int
     name: str
     source_name: str
-    type: ColumnType
+    type: AnyColumnType
     state: ColumnState
     since_version: int
     deleted_version: int | None = None

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from schema_mapping import names
-from schema_mapping.ledger import ColumnState, ColumnType, LedgerEntry, LedgerState, Path, Root
+from schema_mapping.column_paths import Path, Step
+from schema_mapping.column_types import AnyColumnType, ColumnType, widens
+from schema_mapping.ledger import ColumnState, LedgerEntry, LedgerState, Root
 from schema_mapping.shape import Shape
 
 ROOT_IDS: dict[Root, int] = {"key": 1, "val": 2}
 ROOTS: tuple[Root, ...] = ("key", "val")
 STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 INTS = (ColumnType.INT, ColumnType.UINT)
-WIDENS_TO = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnType.DOUBLE}
 
 
 class Fit(IntEnum):
@@ -35,17 +36,17 @@ class Node:
     field_id: int
     name: str
     source_name: str
-    type: ColumnType
+    type: AnyColumnType
     live: bool
     since: int
     deleted: int | None
     doc: str | None = None
     keeps_name: bool = False
     children: list[Node] = field(default_factory=list)
-    _by_step: dict[int, list[Node]] = field(default_factory=dict)
+    _by_step: dict[Step, list[Node]] = field(default_factory=dict)
 
     @property
-    def step(self) -> int:
+    def step(self) -> Step:
         """The last step of the path."""
         return self.path[-1]
 
@@ -54,7 +55,7 @@ class Node:
         self.children.append(child)
         self._by_step.setdefault(child.step, []).append(child)
 
-    def at(self, step: int) -> Sequence[Node]:
+    def at(self, step: Step) -> Sequence[Node]:
         """The columns of one step below this one: the generations of a field."""
         return self._by_step.get(step, ())
 
@@ -161,12 +162,12 @@ def fit_of(node: Node, shape: Shape) -> Fit | None:
         case column, wanted:
             if merged_type(column, wanted) is not None:
                 return Fit.AS_IS
-            return Fit.WIDENED if WIDENS_TO.get(column) is wanted else None
+            return Fit.WIDENED if widens(column, wanted) else None
 
 
-def merged_type(column: ColumnType, wanted: ColumnType) -> ColumnType | None:
+def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:
     """The type of a column after values of `wanted` go into it without any change of its Iceberg type."""
-    if column is wanted:
+    if column == wanted:
         return column
     if column in INTS and wanted in INTS:
         return ColumnType.UINT

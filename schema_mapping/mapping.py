@@ -8,33 +8,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
-from schema_mapping import names
-from schema_mapping.arrow_types import arrow_field
 from schema_mapping.compiled import CompiledColumns
 from schema_mapping.cuts import find_cuts
-from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from schema_mapping.descriptors import PROTOBUF_FORMAT, SourceSchema, closure, find_descriptor
 from schema_mapping.evolution import first_ids
 from schema_mapping.ids import IdAssignment
+from schema_mapping.message_columns import message_columns
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
 from schema_mapping.type_graph import TypeGraph, source_graph, type_graph
 from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from pyiceberg.types import StructType
+    import pyarrow as pa
 
     from schema_mapping.program import Program
-
-RAW_FINGERPRINT = "raw"
+    from schema_mapping.value_format import Lengths, Places
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -50,6 +46,15 @@ class Mapping(CompiledColumns):
         """The schema that the mapping was made from."""
         return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The message's full name."""
+        return (self.message,)
+
+    def schema(self, envelope: bytes | None) -> SourceSchema:
+        """The schema that the mapping was made from, with its envelope."""
+        return replace(self.source, envelope=envelope)
+
     @cached_property
     def program(self) -> Program:
         """The kernel's tables, compiled once in a process."""
@@ -58,7 +63,11 @@ class Mapping(CompiledColumns):
         return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph)
 
     def decode(
-        self, values: pa.Array | pa.ChunkedArray, *, prefix_lengths: npt.NDArray[np.int32] | None = None
+        self,
+        values: pa.Array | pa.ChunkedArray,
+        *,
+        which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
+        prefix_lengths: Lengths | None = None,
     ) -> pa.StructArray:
         """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
 
@@ -78,7 +87,7 @@ class Mapping(CompiledColumns):
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `mapping_from_json` makes an equal mapping."""
         return {
-            "format": "protobuf",
+            "format": PROTOBUF_FORMAT,
             **self.source.to_json(),
             "keep_raw": self.keep_raw,
             "options": self.options.to_json(),
@@ -90,43 +99,6 @@ class Mapping(CompiledColumns):
 
     def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
         return compile_source, (self.source, self.ids, self.keep_raw, self.options)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawMapping:
-    """A key or value without a schema: a struct with only `__raw__`, always set."""
-
-    raw_id: int
-    fingerprint: str = field(default=RAW_FINGERPRINT, init=False)
-    keep_raw: bool = field(default=True, init=False)
-
-    @property
-    def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with its field id."""
-        return pa.struct([arrow_field(names.RAW, pa.binary(), self.raw_id)])
-
-    @property
-    def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with its field id."""
-        from schema_mapping.iceberg_types import iceberg_struct
-
-        return iceberg_struct(self.arrow_type)
-
-    def decode(self, values: pa.Array | pa.ChunkedArray) -> pa.StructArray:
-        """Values as rows; a null value is a null row."""
-        return _by_chunk(values, self._wrap, self.arrow_type)
-
-    def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
-        """The values that `rows` were decoded from."""
-        return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `mapping_from_json` makes an equal mapping."""
-        return {"format": "raw", "raw_id": self.raw_id}
-
-    def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
-        fields = list(self.arrow_type)
-        return pa.StructArray.from_arrays([values], fields=fields, mask=values.is_null())
 
 
 def compile_mapping(
@@ -162,9 +134,10 @@ def _compile(
     extensions: tuple[str, ...],
 ) -> Mapping:
     source = closure(descriptor, extensions)
-    columns = with_native_columns(graph, options)
+    native = with_native_columns(graph, options)
+    columns = message_columns(native)
     ids = ids or first_ids(columns, options)
-    root, root_ids = build_tree(columns, ids)
+    root, root_ids = build_tree(native, ids)
     return Mapping(
         descriptor_set=source.descriptor_set,
         message=source.message,
@@ -186,10 +159,8 @@ def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def mapping_from_json(data: dict[str, Any]) -> Mapping | RawMapping:
+def mapping_from_json(data: MappingOf[str, Any]) -> Mapping:
     """The mapping that `to_json` described."""
-    if data["format"] == "raw":
-        return RawMapping(raw_id=data["raw_id"])
     ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
@@ -205,12 +176,3 @@ def compile_source(source: SourceSchema, ids: IdAssignment, keep_raw: bool, opti
         options=options,
         extensions=source.extensions,
     )
-
-
-def _by_chunk(
-    values: pa.Array | pa.ChunkedArray, convert: Callable[[pa.Array], pa.Array], result: pa.DataType
-) -> pa.Array:
-    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    plain = (chunk.cast(pa.binary()) if pa.types.is_large_binary(chunk.type) else chunk for chunk in chunks)
-    converted = [convert(chunk) for chunk in plain]
-    return converted[0] if len(converted) == 1 else pa.concat_arrays(converted) if converted else pa.array([], result)

@@ -1,31 +1,40 @@
 """Column names within one struct: unique whatever the case, never a reserved one, and stable.
 
-The live field owns its plain name; who must yield is `<name>_<field number>`, an older generation of a live field
-`<name>_deleted_<id>`. A live field keeps the name it has until the field itself is renamed.
+The live field owns its plain name. A field that must yield becomes `<name>_<field number>`, or `<name>_<field id>`
+where fields have no numbers. An older generation of a live field becomes `<name>_deleted_<id>`. A live field keeps its
+name until the field itself is renamed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from schema_mapping import names
+from schema_mapping.column_paths import is_field, step_order
 from schema_mapping.ledger_tree import STRUCTS, Node
-from schema_mapping.union import member_column
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def member_column(type_name: str) -> str:
+    """The column's name for one of several types that a value may be: the type's short name in snake_case."""
+    return _WORD_STARTS.sub("_", type_name.rpartition(".")[2]).lower()
 
 
 def name_columns(struct: Node) -> None:
     """Names the columns of a live struct and of the live ones below it."""
     if struct.type in STRUCTS:
-        _name_fields([child for child in struct.children if child.step > 0])
+        _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:
-        if child.step < 0:
+        if isinstance(child.step, int) and child.step < 0:
             child.name = names.STEP_NAMES[child.step]
         if child.live:
             name_columns(child)
 
 
 def _name_fields(fields: Iterable[Node]) -> None:
-    ordered = sorted(fields, key=lambda node: (node.step, node.generation))
+    ordered = sorted(fields, key=lambda node: (step_order(node.step), node.generation))
     live = [node for node in ordered if node.live]
     taken = set(names.RESERVED)
     yielding: list[Node] = []
@@ -59,10 +68,14 @@ def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
 
 
 def _plain_name(node: Node) -> str:
-    return member_column(node.source_name) if node.step > names.MEMBER_STEP else node.source_name
+    if isinstance(node.step, int) and node.step > names.MEMBER_STEP:
+        return member_column(node.source_name)
+    return node.source_name
 
 
 def _with_number(node: Node, name: str) -> str:
+    if isinstance(node.step, str):
+        return f"{name}_{node.field_id}"
     return f"{name}_{node.step if node.step < names.MEMBER_STEP else node.step - names.MEMBER_STEP}"
 
 

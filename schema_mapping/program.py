@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from schema_mapping.arrow_types import root_type
 from schema_mapping.kernel.tables import Tables
 from schema_mapping.layout import StructLayout
+from schema_mapping.message_types import root_type
 from schema_mapping.table_builder import TableBuilder
 from schema_mapping.type_graph import TypeGraph
 from schema_mapping.types import MappedMessage, RootIds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schema_mapping.ledger import Path
+from schema_mapping.column_paths import Path, is_field
 from schema_mapping.type_graph import FieldType, MessageType, TypeGraph
 from schema_mapping.types import Cardinality
 
@@ -27,7 +27,7 @@ class DeclaredFields:
         message = self._graph.root
         field: FieldType | None = None
         for step in path:
-            if step > 0:
+            if is_field(step):
                 field = next(each for each in self._graph.types[message].fields if each.number == step)
                 message = field.held_message or message
         return field, message

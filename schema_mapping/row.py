@@ -6,26 +6,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
 from schema_mapping.arrow_types import arrow_field
-from schema_mapping.descriptors import MessageSchema, UnionSchema
 from schema_mapping.errors import DescriptorError
 from schema_mapping.fixed_columns import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA_FIELD, KEY_ID, VAL_ID
+from schema_mapping.formats import mapping_from_json
 from schema_mapping.iceberg_types import iceberg_field
-from schema_mapping.mapping import Mapping, RawMapping, mapping_from_json
 from schema_mapping.options import MappingOptions
-from schema_mapping.union_mapping import UNION_FORMAT, UnionMapping, union_from_json
+from schema_mapping.value_format import DeclaredSchema, ValueMapping
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]
-AnyMapping: TypeAlias = Mapping | UnionMapping | RawMapping
-"""The mapping of a key or value: of one message type, of several, or of bytes without a schema."""
 
 FORMAT: Final = 1
 
@@ -40,8 +36,8 @@ class RowMapping:
     `value_envelope` are what a coerced replay puts before messages that came without; None where none may.
     """
 
-    key: AnyMapping
-    value: AnyMapping
+    key: ValueMapping
+    value: ValueMapping
     schema_version: int
     partition_source: PartitionSource = "nested"
     key_envelope: bytes | None = None
@@ -59,25 +55,24 @@ class RowMapping:
         )
 
     @property
-    def key_schema(self) -> MessageSchema | None:
+    def key_schema(self) -> DeclaredSchema | None:
         """The key's schema with its envelope; None where keys have none."""
-        return _schema(self.key, self.key_envelope)
+        return self.key.schema(self.key_envelope)
 
     @property
-    def value_schema(self) -> MessageSchema | None:
+    def value_schema(self) -> DeclaredSchema | None:
         """The value's schema with its envelope; None where values have none."""
-        return _schema(self.value, self.value_envelope)
+        return self.value.schema(self.value_envelope)
 
     @property
     def column_ids(self) -> frozenset[int]:
         """Field ids of all columns of key and value that rows are written to."""
-        return frozenset(number for each in (self.key, self.value) for number in _ids(each))
+        return self.key.column_ids | self.value.column_ids
 
     @property
     def options(self) -> MappingOptions:
         """The options that key and value were mapped with."""
-        mapped = (each.options for each in (self.value, self.key) if not isinstance(each, RawMapping))
-        return next(mapped, MappingOptions())
+        return self.value.options or self.key.options or MappingOptions()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all that makes the mapping: descriptors, ids, options, version, envelopes if any."""
@@ -103,38 +98,19 @@ def row_mapping_from_text(text: str) -> RowMapping:
 
 
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
-    """The mapping of the version that wrote `data`. Raises DescriptorError for a format newer than this code."""
+    """The mapping of the version that wrote `data`.
+
+    Raises DescriptorError for a form that is newer than this code, and for a value format that isn't known here.
+    """
     if data.get("format") != FORMAT:
         raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
     return RowMapping(
-        key=_mapping(data["key"]),
-        value=_mapping(data["value"]),
+        key=mapping_from_json(data["key"]),
+        value=mapping_from_json(data["value"]),
         schema_version=data["schema_version"],
         partition_source=data["partition_source"],
         **{name: bytes.fromhex(data[name]) for name in _ENVELOPES if name in data},
     )
-
-
-def _ids(mapping: AnyMapping) -> Iterable[int]:
-    if isinstance(mapping, RawMapping):
-        return (mapping.raw_id,)
-    return (column.field_id for column in mapping.ids.columns)
-
-
-def _mapping(data: dict[str, Any]) -> AnyMapping:
-    return union_from_json(data) if data["format"] == UNION_FORMAT else mapping_from_json(data)
-
-
-def _schema(mapping: AnyMapping, envelope: bytes | None) -> MessageSchema | None:
-    match mapping:
-        case RawMapping():
-            return None
-        case UnionMapping():
-            return UnionSchema(members=tuple(member.schema for member in mapping.members))
-        case Mapping():
-            return replace(mapping.source, envelope=envelope)
-        case _:
-            assert_never(mapping)
 
 
 def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:

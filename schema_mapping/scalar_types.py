@@ -1,14 +1,15 @@
-"""What a column without children holds: from a field's Protobuf kind to the ledger's type, and from that to Arrow."""
+"""The type of the one column that a Protobuf field without columns below it has."""
 
 from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
-
-from schema_mapping.ledger import ColumnType
+from schema_mapping.column_types import AnyColumnType, ColumnType, DecimalColumn
 from schema_mapping.type_graph import FieldType
 from schema_mapping.types import MappedField, WellKnown, WireKind
+
+UNSIGNED_LONG: Final = DecimalColumn(20, 0)
+"""What shows unsigned 64-bit numbers as they are."""
 
 COLUMN_TYPES: Final = {
     WireKind.DOUBLE: ColumnType.DOUBLE,
@@ -29,24 +30,11 @@ COLUMN_TYPES: Final = {
     WireKind.SINT64: ColumnType.LONG,
 }
 
-ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INT: pa.int32(),
-    ColumnType.UINT: pa.int32(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.FLOAT: pa.float32(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.STRING: pa.string(),
-    ColumnType.BINARY: pa.binary(),
-    ColumnType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    ColumnType.DECIMAL: pa.decimal128(20, 0),
-}
 
-
-def column_type(field: FieldType | MappedField) -> ColumnType:
+def column_type(field: FieldType | MappedField) -> AnyColumnType:
     """The type of the one column that a value of the field has; the field is no message with columns of its own."""
     if field.decimal:
-        return ColumnType.DECIMAL
+        return UNSIGNED_LONG
     if field.native is WellKnown.TIMESTAMP:
         return ColumnType.TIMESTAMPTZ
     if field.native is WellKnown.DURATION:

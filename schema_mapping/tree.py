@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from schema_mapping import names
+from schema_mapping.column_paths import Path
 from schema_mapping.errors import DescriptorError
 from schema_mapping.ids import AssignedColumn, IdAssignment
-from schema_mapping.ledger import Path
 from schema_mapping.type_graph import FieldType, TypeGraph
 from schema_mapping.types import Cardinality, ExcludedField, MappedField, MappedMessage, RootIds
 

@@ -5,7 +5,6 @@ A message's step belongs to its full name and is given once in a table's ledger,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -14,8 +13,6 @@ from schema_mapping.ledger import LedgerEntry, Root
 from schema_mapping.names import MEMBER_STEP
 from schema_mapping.type_graph import UNION_ROOT, FieldType, MessageType, TypeGraph
 from schema_mapping.types import Cardinality, WireKind
-
-_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +25,10 @@ class Union:
 
 def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[str]) -> dict[str, int]:
     """The step of each message: what the ledger has under its full name, else the next one never given."""
-    known = {
-        entry.source_name: entry.path[0]
-        for entry in entries
-        if entry.root == root and len(entry.path) == 1 and entry.path[0] > MEMBER_STEP
-    }
+    tops = ((entry.source_name, entry.path[0]) for entry in entries if entry.root == root and len(entry.path) == 1)
+    known = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
     fresh = count(max(known.values(), default=MEMBER_STEP) + 1)
     return {name: known[name] if name in known else next(fresh) for name in sorted(messages)}
-
-
-def member_column(message: str) -> str:
-    """The column's name for a message type: its short name in snake_case."""
-    return _WORD_STARTS.sub("_", message.rpartition(".")[2]).lower()
 
 
 def unite(members: Mapping[int, TypeGraph]) -> Union:

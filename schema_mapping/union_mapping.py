@@ -20,24 +20,22 @@ import pyarrow.compute as pc
 from schema_mapping import names
 from schema_mapping.compiled import CompiledColumns
 from schema_mapping.cuts import find_cuts
-from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from schema_mapping.descriptors import UNION_FORMAT, SourceSchema, UnionSchema, closure, find_descriptor
 from schema_mapping.errors import KernelError
 from schema_mapping.ids import IdAssignment
 from schema_mapping.mapping import mapping_fingerprint
+from schema_mapping.message_columns import message_columns
 from schema_mapping.options import MappingOptions
 from schema_mapping.tree import build_tree
 from schema_mapping.type_graph import TypeGraph, source_graph
 from schema_mapping.union import unite
+from schema_mapping.value_format import NOT_ONE
 from schema_mapping.well_known import with_native_columns
 
 if TYPE_CHECKING:
     from schema_mapping.program import Program
+    from schema_mapping.value_format import Lengths, Places
 
-UNION_FORMAT = "protobuf_messages"
-NOT_ONE = -1
-"""In `which`: a value that is none of the messages."""
-
-Members = npt.NDArray[np.int16]
 _SPECIALS = (names.PREFIX, names.RAW, names.ERR, names.FORM)
 
 
@@ -63,6 +61,10 @@ class UnionMapping(CompiledColumns):
         """The full names of the message types; places in it are what `decode` wants to know of each value."""
         return tuple(member.schema.message for member in self.members)
 
+    def schema(self, envelope: bytes | None) -> UnionSchema:  # noqa: ARG002 - see `UnionSchema.envelope`
+        """The schemas that the mapping was made from."""
+        return UnionSchema(members=tuple(member.schema for member in self.members))
+
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The kernel's tables of each member, compiled once in a process."""
@@ -73,14 +75,17 @@ class UnionMapping(CompiledColumns):
         return tuple(compile_program(root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph) for root in roots)
 
     def decode(
-        self, values: pa.BinaryArray, *, which: Members, prefix_lengths: npt.NDArray[np.int32] | None = None
+        self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
         """Values as rows of `arrow_type`; a null value, or one that is NOT_ONE of the messages, is a null row.
 
-        `which` says for each value its message's place in `messages`. Otherwise as `Mapping.decode`.
+        `which` says for each value its message's place in `messages`; KernelError without it. Otherwise as
+        `Mapping.decode`.
         """
         from schema_mapping.decode import decode
 
+        if which is None:
+            raise KernelError("nothing says which of the messages each value is", messages=self.messages)
         found: dict[int, pa.StructArray] = {}
         for place in np.unique(which[which != NOT_ONE]).tolist():
             mine = which == place
@@ -166,8 +171,8 @@ def compile_union(
 ) -> UnionMapping:
     """The mapping of several message types, by step. Raises DescriptorError when the ids belong to others."""
     graph = unite({step: member.graph for step, member in members.items()}).graph
-    columns = with_native_columns(graph, options)
-    root, root_ids = build_tree(columns, ids)
+    native = with_native_columns(graph, options)
+    root, root_ids = build_tree(native, ids)
     return UnionMapping(
         members=tuple(Member(step=step, schema=member.schema) for step, member in sorted(members.items())),
         ids=ids,
@@ -176,7 +181,7 @@ def compile_union(
         fingerprint=mapping_fingerprint(graph, options),
         root=root,
         root_ids=root_ids,
-        cuts=find_cuts(columns, ids, options),
+        cuts=find_cuts(message_columns(native), ids, options),
         graph=graph,
     )
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from archiver.config.model import ProtobufFormat, TopicConfig
 from archiver.errors import ConfigError
 from archiver.schemas import compile_proto, mapping_options, read_descriptor_set
 from schema_mapping import (
+    DeclaredSchema,
     LedgerState,
-    Mapping,
-    MessageSchema,
-    RawMapping,
     SourceSchema,
-    UnionMapping,
     UnionSchema,
     assign,
 )
@@ -27,8 +24,8 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 class Schemas:
     """The schemas of key and value; None is a format without one."""
 
-    key: MessageSchema | None
-    value: MessageSchema | None
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +69,10 @@ def proposed_schemas(
     """
     newest = _newest(state)
     side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
-    newest_message = now.message if isinstance(now, Mapping) else None
+    newest_message = now.messages[0] if len(now.messages) == 1 else None
     name = message or (side.message if isinstance(side, ProtobufFormat) else None) or newest_message
     if name is None:
-        what = "has several message types" if isinstance(now, UnionMapping) else "has no schema yet"
+        what = "has several message types" if now.messages else "has no schema yet"
         raise ConfigError(f"The topic {what}: name the message with --message", topic=settings.name)
     extensions = side.extensions if isinstance(side, ProtobufFormat) else ()
     if file.suffix == ".proto":
@@ -84,10 +81,11 @@ def proposed_schemas(
     else:
         read = read_descriptor_set(file, name, extensions)
     key, value = newest.key_schema, newest.value_schema
-    return Schemas(key=_with(read, key), value=value) if of_key else Schemas(key=key, value=_with(read, value))
+    with_file = _with(read, key if of_key else value, settings.name)
+    return Schemas(key=with_file, value=value) if of_key else Schemas(key=key, value=with_file)
 
 
-def _with(read: SourceSchema, today: MessageSchema | None) -> MessageSchema:
+def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> DeclaredSchema:
     """What a side's schema becomes with a message read from a file."""
     match today:
         case UnionSchema():
@@ -97,8 +95,12 @@ def _with(read: SourceSchema, today: MessageSchema | None) -> MessageSchema:
             return replace(read, envelope=today.envelope)
         case None:
             return read
-        case _ as never:
-            assert_never(never)
+        case _:
+            raise ConfigError(
+                "the topic's values aren't Protobuf, so a .proto can't be their next schema",
+                topic=topic,
+                format=today.format,
+            )
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
@@ -124,6 +126,5 @@ def _cuts(row: RowMapping) -> set[str]:
     return {
         f"{root}.{cut.column}  {cut.message}: {cut.reason.value}"
         for root, mapping in (("key", row.key), ("val", row.value))
-        if not isinstance(mapping, RawMapping)
         for cut in mapping.cuts
     }

@@ -64,7 +64,7 @@ def translate_range(task: TranslateTask) -> TaskResult:
 
 def _learned(target: TopicTarget, schema_ids: frozenset[int]) -> Mapping[int, bytes]:
     readers = [each for each in (target.key_envelope, target.value_envelope) if each is not None]
-    return readers[0].ids.learned(schema_ids) if readers else {}
+    return readers[0].choice.learned(schema_ids) if readers else {}
 
 
 def _attempt(step: Callable[[], None]) -> ContextError | None:

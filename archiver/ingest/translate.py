@@ -22,7 +22,8 @@ from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.fixed_columns import KAFKA_FIELD, TIMESTAMP
-from schema_mapping.row import AnyMapping, RowMapping
+from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ValueMapping
 
 YEAR_1_MS: Final = -62_135_596_800_000
 YEAR_9999_END_MS: Final = 253_402_300_799_999
@@ -94,7 +95,7 @@ class Translator:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _decode(
-        self, part: str, mapping: AnyMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
+        self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
     ) -> pa.StructArray:
         try:
             return decode_values(mapping, records.column(part), envelope, seen=self.schema_ids)

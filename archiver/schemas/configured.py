@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import BadSchema
-from archiver.schemas.envelope import EnvelopeReader, write_envelope
+from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.files import read_descriptor_set
+from archiver.schemas.message_choice import MessageChoice, write_envelope
 from archiver.schemas.protoc import compile_proto
 from archiver.schemas.registered import CompiledSchema, indexes_of
 from archiver.schemas.schema_ids import SchemaIds
@@ -53,7 +54,7 @@ def envelope_reader(
         return None
     assert schema is not None
     assert ids is not None
-    return EnvelopeReader(messages=schema.messages, ids=ids, coerce=settings.coerce)
+    return EnvelopeReader(choice=MessageChoice(messages=schema.messages, ids=ids), coerce=settings.coerce)
 
 
 def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:

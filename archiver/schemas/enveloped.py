@@ -8,26 +8,28 @@ import pyarrow.compute as pc
 
 from archiver.schemas.envelope import BAD_ENVELOPE, EnvelopeReader, Envelopes, Flags
 from schema_mapping import names
-from schema_mapping.mapping import Mapping, RawMapping
-from schema_mapping.row import AnyMapping
-from schema_mapping.union_mapping import NOT_ONE, UnionMapping
+from schema_mapping.value_format import NOT_ONE, ValueMapping
 
 
 def decode_values(
-    mapping: AnyMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None, *, seen: set[int] | None = None
+    mapping: ValueMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None, *, seen: set[int] | None = None
 ) -> pa.StructArray:
     """A topic's keys or values as rows, whether they have envelopes or not; raises as `decode_enveloped` does.
 
     The schema ids that the envelopes name, and that mean something, are added to `seen`.
     """
-    if envelope is None or isinstance(mapping, RawMapping):
-        assert not isinstance(mapping, UnionMapping)
+    if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
     return decode_enveloped(mapping, values, envelope, seen=seen)
 
 
+def has_errors(mapping: ValueMapping) -> bool:
+    """Whether rows say what couldn't be decoded: not where all bytes are raw."""
+    return bool(mapping.arrow_type.get_field_index(names.ERR) >= 0)
+
+
 def decode_enveloped(
-    mapping: Mapping | UnionMapping, values: pa.BinaryArray, reader: EnvelopeReader, *, seen: set[int] | None = None
+    mapping: ValueMapping, values: pa.BinaryArray, reader: EnvelopeReader, *, seen: set[int] | None = None
 ) -> pa.StructArray:
     """The values as rows; one whose envelope is refused has only `__raw__` and `__err__`.
 
@@ -37,7 +39,7 @@ def decode_enveloped(
     found = reader.read(values)
     if seen is not None:
         seen |= found.schema_ids
-    rows = _decode(mapping, values, found, reader.messages)
+    rows = _decode(mapping, values, found, reader.choice.messages)
     errors = dict(found.errors)
     if found.bare is not None:
         unreadable = found.bare & rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
@@ -46,14 +48,15 @@ def decode_enveloped(
 
 
 def _decode(
-    mapping: Mapping | UnionMapping, values: pa.BinaryArray, found: Envelopes, messages: tuple[str, ...]
+    mapping: ValueMapping, values: pa.BinaryArray, found: Envelopes, messages: tuple[str, ...]
 ) -> pa.StructArray:
-    if isinstance(mapping, UnionMapping):
-        places = np.array([*map(mapping.messages.index, messages), NOT_ONE], dtype=np.int16)
-        return mapping.decode(values, which=places[found.which], prefix_lengths=found.lengths)
-    refused = found.which == NOT_ONE
-    readable = pc.if_else(pa.array(refused), pa.scalar(None, values.type), values) if found.errors else values
-    return mapping.decode(readable, prefix_lengths=found.lengths)
+    readable = values
+    if found.errors:
+        readable = pc.if_else(pa.array(found.which == NOT_ONE), pa.scalar(None, values.type), values)
+    which = found.which
+    if mapping.messages != messages:
+        which = np.array([*map(mapping.messages.index, messages), NOT_ONE], dtype=np.int16)[which]
+    return mapping.decode(readable, which=which, prefix_lengths=found.lengths)
 
 
 def _with_errors(rows: pa.StructArray, values: pa.BinaryArray, errors: dict[str, Flags]) -> pa.StructArray:

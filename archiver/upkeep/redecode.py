@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from archiver.rows.projection import compile_projection
 from archiver.schemas import EnvelopeReader
-from archiver.schemas.enveloped import decode_values
+from archiver.schemas.enveloped import decode_values, has_errors
 from archiver.upkeep.error_rows import ErrorFilter, ErrorKind, Mask, count_codes, error_codes
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
-from schema_mapping.mapping import RawMapping
-from schema_mapping.row import AnyMapping, RowMapping
+from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ValueMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Decoding:
     value_envelope: EnvelopeReader | None = None
 
     @property
-    def parts(self) -> dict[str, tuple[AnyMapping, EnvelopeReader | None]]:
+    def parts(self) -> dict[str, tuple[ValueMapping, EnvelopeReader | None]]:
         """The mapping and envelope of key and value."""
         return {
             names.KEY: (self.row.key, self.key_envelope),
@@ -105,7 +105,7 @@ class Redecoder:
         for part, (mapping, envelope) in self._decoding.parts.items():
             before = _has_error(columns[part])
             decoded = decode_values(mapping, sent[part], envelope)
-            after = before if isinstance(mapping, RawMapping) else _has_error(decoded)
+            after = _has_error(decoded) if has_errors(mapping) else before
             columns[part] = self._projections[part](decoded)
             better |= before & ~after
             worse |= after & ~before

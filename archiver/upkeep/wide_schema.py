@@ -52,4 +52,6 @@ def _type(ours: pa.DataType, theirs: pa.DataType, names: Mapping[int, str]) -> p
         return pa.map_(ours.key_field, _widened(ours.item_field, theirs.item_field, names))
     if pa.types.is_list(ours) and pa.types.is_list(theirs):
         return pa.list_(_widened(ours.value_field, theirs.value_field, names))
+    if pa.types.is_decimal(ours) and pa.types.is_decimal(theirs) and ours.scale == theirs.scale:
+        return max(ours, theirs, key=lambda each: each.precision)
     return _WIDER.get((ours, theirs), ours)

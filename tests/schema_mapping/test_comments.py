@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from schema_mapping import LedgerState, SourceSchema, assign
-from schema_mapping.comments import LONGEST, one_line, read_comments
+from schema_mapping.column_docs import LONGEST, one_line
+from schema_mapping.comments import read_comments
 from tests.schema_mapping.proto_text import compile_text
 
 ORDER = """

@@ -23,9 +23,9 @@ from schema_mapping import (
 )
 from schema_mapping.descriptors import closure, find_descriptor
 from schema_mapping.errors import DescriptorError, KernelError
+from schema_mapping.naming import member_column
 from schema_mapping.outline import outline
 from schema_mapping.row import row_mapping_from_json
-from schema_mapping.union import member_column
 from tests.random_messages import damaged, random_message
 from tests.real_schemas import PACKAGES, messages
 from tests.schema_mapping.proto_text import compile_text

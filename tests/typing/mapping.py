@@ -9,19 +9,19 @@ from google.protobuf.descriptor import Descriptor
 from pyiceberg.schema import Schema
 
 from schema_mapping import (
-    AnyMapping,
     Assignment,
+    DeclaredSchema,
     IdAssignment,
     LedgerEntry,
     LedgerState,
     Mapping,
     MappingOptions,
-    MessageSchema,
     RawMapping,
     RowMapping,
     SourceSchema,
     UnionMapping,
     UnionSchema,
+    ValueMapping,
     assign,
     compile_mapping,
 )
@@ -33,8 +33,8 @@ def columns(value: SourceSchema | UnionSchema) -> None:
     assert_type(given.state, LedgerState)
     assert_type(given.state.entries, tuple[LedgerEntry, ...])
     assert_type(given.row, RowMapping)
-    assert_type(given.row.value, AnyMapping)
-    assert_type(given.row.value_schema, MessageSchema | None)
+    assert_type(given.row.value, ValueMapping)
+    assert_type(given.row.value_schema, DeclaredSchema | None)
     assert_type(given.row.text, str)
     assert_type(given.iceberg_schema, Schema)
     assert_type(given.version, int)

@@ -12,6 +12,7 @@ from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaReg
 from archiver.ingest.task import translate_range
 from archiver.ingest.task_values import TaskResult
 from archiver.schemas.envelope import EnvelopeReader
+from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered import Indexes
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.ids import IdAssignment
@@ -54,7 +55,7 @@ def archive(folder: Path, log: list[bytes], ids: Ids | None = None, *, keys: boo
     key = mapped if keys else RawMapping(raw_id=100)
     made = Bench(folder=folder, source=LogInMemory(log=log), row=RowMapping(key=key, value=value, schema_version=3))
     task = made.task(10, 1000)
-    reader = EnvelopeReader(messages=("t.M",), ids=ids or Ids())
+    reader = EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=ids or Ids()))
     target = replace(task.target, value_envelope=reader, key_envelope=reader if keys else None)
     return translate_range(replace(task, target=target))
 

@@ -29,7 +29,7 @@ from pyiceberg.typedef import Record
 
 from archiver.storage.rows import MICROS_PER_MILLI
 from schema_mapping.arrow_types import arrow_field
-from schema_mapping.mapping import RawMapping
+from schema_mapping.raw_mapping import RawMapping
 from schema_mapping.row import RowMapping, table_schema
 
 ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=1)

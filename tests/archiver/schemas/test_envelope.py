@@ -9,14 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.schemas.envelope import (
-    BAD_ENVELOPE,
-    OTHER_MESSAGE,
-    UNKNOWN_SCHEMA_ID,
-    EnvelopeReader,
-    parse_indexes,
-    write_envelope,
-)
+from archiver.schemas.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
+from archiver.schemas.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
 from archiver.schemas.registered import Indexes
 from tests.wire_bytes import varint
 
@@ -53,7 +47,7 @@ def envelope(schema_id: int, *indexes: int) -> bytes:
 
 def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
     column = pa.array([b"padding", *values, b"padding"], kind or pa.binary()).slice(1, len(values))
-    found = EnvelopeReader(messages=("m.M",), ids=Ids()).read(column)
+    found = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(column)
     codes: list[str | None] = [None] * len(values)
     for code, places in found.errors.items():
         for at in np.flatnonzero(places):
@@ -96,13 +90,15 @@ def test_every_fate(kind: pa.DataType) -> None:
 def test_nothing_to_read() -> None:
     assert read([]) == []
     assert read([None, None]) == [(0, None)] * 2
-    assert EnvelopeReader(messages=("m.M",), ids=Ids()).read(pa.nulls(3, pa.binary())).lengths.tolist() == [0, 0, 0]
+    assert EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(
+        pa.nulls(3, pa.binary())
+    ).lengths.tolist() == [0, 0, 0]
 
 
 def test_a_column_asks_once_for_each_envelope() -> None:
     ids = Ids()
     values = pa.array([envelope(3) + bytes([at % 7]) for at in range(10_000)] + [envelope(99)] * 500)
-    found = EnvelopeReader(messages=("m.M",), ids=ids).read(values)
+    found = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids)).read(values)
     assert ids.asked == 2
     assert int((found.lengths == 6).sum()) == 10_000
 

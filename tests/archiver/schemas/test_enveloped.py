@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from archiver.errors import BadSchema, SchemaRegistryUnavailable
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.enveloped import decode_enveloped
+from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered import Indexes
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.descriptors import closure
@@ -62,7 +63,9 @@ def decode(
     coerce: bool = False,
 ) -> pa.StructArray:
     column = pa.array([b"no", *values], kind or pa.binary()).slice(1)
-    rows = decode_enveloped(mapping, column, EnvelopeReader(messages=messages, ids=Ids(), coerce=coerce))  # type: ignore[arg-type]
+    rows = decode_enveloped(
+        mapping, column, EnvelopeReader(choice=MessageChoice(messages=messages, ids=Ids()), coerce=coerce)
+    )
     rows.validate(full=True)
     assert rows.type == mapping.arrow_type  # type: ignore[attr-defined]
     assert mapping.encode(rows).to_pylist() == values  # type: ignore[attr-defined]
@@ -176,7 +179,7 @@ def test_the_first_value_whose_id_cannot_be_asked_for_is_named() -> None:
     values = pa.array([FIRST, None, b"", b"\0\0\0\0\x08\0", DOWN, UNKNOWN, b"\0\0\0\0\x08\0"])
     ids = Ids()
     with pytest.raises(SchemaRegistryUnavailable, match="isn't known yet, and it does not answer") as caught:
-        decode_enveloped(MAPPING, values, EnvelopeReader(messages=("t.M",), ids=ids))
+        decode_enveloped(MAPPING, values, EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=ids)))
     assert caught.value.context == {"url": "http://nowhere", "row": 3, "schema_id": 8}
     assert sorted(ids.asked) == [1, 3, 7, 8]
 
@@ -184,7 +187,7 @@ def test_the_first_value_whose_id_cannot_be_asked_for_is_named() -> None:
 def test_ids_that_mean_something_are_told() -> None:
     seen: set[int] = set()
     values = pa.array([FIRST, UNKNOWN, BROKEN, OTHER, FIRST + b"\x08", b"x"])
-    decode_enveloped(MAPPING, values, EnvelopeReader(messages=("t.M",), ids=Ids()), seen=seen)
+    decode_enveloped(MAPPING, values, EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=Ids())), seen=seen)
     assert seen == {1, 4}
 
 

@@ -1,0 +1,146 @@
+"""Which message an envelope of Protobuf means: by message indexes, zigzag varints after the schema id.
+
+They say how many, then each; a single 0 stands for the first message. Python looks at each distinct envelope once,
+numpy finds the values that begin with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+
+from archiver.errors import BadSchema
+from archiver.schemas.envelope import (
+    BAD_ENVELOPE,
+    BAD_SCHEMA,
+    HEAD,
+    UNKNOWN_SCHEMA_ID,
+    WITHOUT_MEANING,
+    Verdict,
+    write_id,
+)
+from archiver.schemas.registered import Indexes
+from archiver.schemas.schema_ids import SchemaIds
+from archiver.schemas.value_heads import Numbers, ValueHeads
+
+FIRST_MESSAGE: Final = (0,)
+LONGEST_VARINT: Final = 5
+MOST_INDEXES: Final = 100
+LONGEST_ENVELOPE: Final = HEAD + LONGEST_VARINT * (MOST_INDEXES + 1)
+COMMON_ENVELOPES: Final = 16
+
+OTHER_MESSAGE: Final = "other_message@5"
+AMBIGUOUS_MESSAGE: Final = "ambiguous_message@5"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageChoice:
+    """Chooses among `messages` by message indexes, as `ids` know their meaning."""
+
+    messages: tuple[str, ...]
+    ids: SchemaIds
+
+    @property
+    def least(self) -> int:
+        """One byte: the indexes of the first message."""
+        return 1
+
+    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+        """Those of the ids that the registry had to be asked for, with their schemas."""
+        return self.ids.learned(schema_ids)
+
+    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+        """The same choice, with these schemas known."""
+        return replace(self, ids=self.ids.knowing(schemas))
+
+    def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+        """Verdicts over all the rows: on those of the first message together, then on the others."""
+        is_first = column.heads[rows, HEAD] == 0
+        verdict = self._judge(schema_id, (FIRST_MESSAGE, HEAD + 1))
+        if verdict.error in WITHOUT_MEANING:
+            yield rows, verdict
+            return
+        if is_first.any():
+            yield rows[is_first], verdict
+            rows = rows[~is_first]
+        for _ in range(COMMON_ENVELOPES):
+            if not rows.size:
+                return
+            head = column.head(int(rows[0]), LONGEST_ENVELOPE)
+            verdict = self._judge(schema_id, parse_indexes(head))
+            # A damaged envelope says nothing of values that begin like it and go on otherwise.
+            alike = column.begin_with(head[: verdict.length], rows) if verdict.length else rows == rows[0]
+            yield rows[alike], verdict
+            rows = rows[~alike]
+        yield from self._one_by_one(rows, schema_id, column)
+
+    def _one_by_one(self, rows: Numbers, schema_id: int, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+        # Few envelopes are common to many values; what is left after those is looked at alone.
+        found: defaultdict[Verdict, list[int]] = defaultdict(list)
+        for row in rows.tolist():
+            found[self._judge(schema_id, parse_indexes(column.head(row, LONGEST_ENVELOPE)))].append(row)
+        for verdict, same in found.items():
+            yield np.array(same, dtype=np.int64), verdict
+
+    def _judge(self, schema_id: int, parsed: tuple[Indexes, int] | None) -> Verdict:
+        if parsed is None:
+            return Verdict(0, BAD_ENVELOPE)
+        indexes, length = parsed
+        try:
+            names = self.ids.messages(schema_id, indexes)
+        except BadSchema:
+            return Verdict(length, BAD_SCHEMA)
+        if names is None:
+            return Verdict(length, UNKNOWN_SCHEMA_ID)
+        places = [place for place, message in enumerate(self.messages) if message in names]
+        match places:
+            case []:
+                return Verdict(length, OTHER_MESSAGE)
+            case [place]:
+                return Verdict(length, None, place)
+            case _:
+                return Verdict(length, AMBIGUOUS_MESSAGE)
+
+
+def parse_indexes(value: bytes) -> tuple[Indexes, int] | None:
+    """The message indexes of a value's envelope and the envelope's length; None where they are cut short or absurd."""
+    count, at = _varint(value, HEAD)
+    if count is None or not 0 <= count <= MOST_INDEXES:
+        return None
+    if count == 0:
+        return FIRST_MESSAGE, at
+    indexes = []
+    for _ in range(count):
+        index, at = _varint(value, at)
+        if index is None or index < 0:
+            return None
+        indexes.append(index)
+    return tuple(indexes), at
+
+
+def write_envelope(schema_id: int, indexes: Indexes) -> bytes:
+    """The envelope of a message, as serializers write it."""
+    numbers = (0,) if indexes == FIRST_MESSAGE else (len(indexes), *indexes)
+    return write_id(schema_id) + b"".join(map(_written, numbers))
+
+
+def _written(number: int) -> bytes:
+    """A number of at least 0 as a zigzag varint."""
+    value, out = number << 1, bytearray()
+    while value > 0x7F:  # noqa: PLR2004 - what seven bits hold
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _varint(value: bytes, at: int) -> tuple[int | None, int]:
+    number = 0
+    for place, byte in enumerate(value[at : at + LONGEST_VARINT]):
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says there is more
+            return number >> 1 ^ -(number & 1), at + place + 1
+    return None, at

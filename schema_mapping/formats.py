@@ -1,0 +1,41 @@
+"""The formats of keys and values, by name: Protobuf's two and raw bytes, and those that others register."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from schema_mapping.errors import DescriptorError
+from schema_mapping.protobuf_format import PROTOBUF, PROTOBUF_MESSAGES
+from schema_mapping.raw_mapping import RawFormat
+from schema_mapping.value_format import ValueFormat, ValueMapping
+
+UNNAMED: Final = PROTOBUF.name
+"""The format of a mapping whose JSON names none."""
+
+_FORMATS: Final[dict[str, ValueFormat]] = {each.name: each for each in (PROTOBUF, PROTOBUF_MESSAGES, RawFormat())}
+
+
+def register(format_: ValueFormat) -> None:
+    """Makes a format known in this process, and in those that unpickle its mappings where its module calls this.
+
+    Registering an equal format again does nothing. Raises ValueError where another one has the name.
+    """
+    if _FORMATS.setdefault(format_.name, format_) != format_:
+        raise ValueError(f"another value format is called {format_.name!r}")
+
+
+def format_called(name: str) -> ValueFormat:
+    """The format of this name. Raises DescriptorError, naming those there are, where it isn't known."""
+    try:
+        return _FORMATS[name]
+    except KeyError:
+        raise DescriptorError(
+            f"no value format is called {name!r} here: upgrade the archiver, or import what registers it",
+            known=sorted(_FORMATS),
+        ) from None
+
+
+def mapping_from_json(data: Mapping[str, Any]) -> ValueMapping:
+    """The mapping whose `to_json` this is. Raises DescriptorError where its format isn't known."""
+    return format_called(data.get("format", UNNAMED)).mapping(data)

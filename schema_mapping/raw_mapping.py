@@ -1,0 +1,121 @@
+"""The format of keys and values without a schema: all bytes in `__raw__`, and no other column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from schema_mapping import names
+from schema_mapping.arrow_types import arrow_field
+from schema_mapping.column_paths import Path
+from schema_mapping.cuts import Cut
+from schema_mapping.errors import DescriptorError
+from schema_mapping.ledger import LedgerEntry, Root
+from schema_mapping.options import MappingOptions
+from schema_mapping.value_format import DeclaredField, DeclaredSchema, ExcludedField, Lengths, Places, ValueSchema
+
+if TYPE_CHECKING:
+    from pyiceberg.types import StructType
+
+RAW_FORMAT: Final = "raw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawMapping:
+    """A key or value without a schema: a struct with only `__raw__`, always set."""
+
+    raw_id: int
+    fingerprint: str = field(default=RAW_FORMAT, init=False)
+    keep_raw: bool = field(default=True, init=False)
+
+    @property
+    def options(self) -> MappingOptions | None:
+        """None: there is nothing to choose."""
+        return None
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """None: the bytes may be anything."""
+        return ()
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """None: nothing has columns."""
+        return ()
+
+    @property
+    def column_ids(self) -> frozenset[int]:
+        """The field id of `__raw__`."""
+        return frozenset((self.raw_id,))
+
+    @property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow struct of decoded rows, with its field id."""
+        return pa.struct([arrow_field(names.RAW, pa.binary(), self.raw_id)])
+
+    @property
+    def iceberg_type(self) -> StructType:
+        """The Iceberg struct of the column, with its field id."""
+        from schema_mapping.iceberg_types import iceberg_struct
+
+        return iceberg_struct(self.arrow_type)
+
+    def decode(
+        self,
+        values: pa.Array | pa.ChunkedArray,
+        *,
+        which: Places | None = None,  # noqa: ARG002 - raw bytes are no message
+        prefix_lengths: Lengths | None = None,  # noqa: ARG002 - an envelope is raw bytes, too
+    ) -> pa.StructArray:
+        """Values as rows, envelopes and all; a null value is a null row."""
+        return _by_chunk(values, self._wrap, self.arrow_type)
+
+    def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
+        """The values that `rows` were decoded from."""
+        return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which the format makes an equal mapping."""
+        return {"format": RAW_FORMAT, "raw_id": self.raw_id}
+
+    def schema(self, envelope: bytes | None) -> DeclaredSchema | None:  # noqa: ARG002 - there is nothing to put it before
+        """None: there is no schema."""
+        return None
+
+    def declared(self, path: Path) -> DeclaredField:
+        """Never asked for: there is no field. Raises KeyError."""
+        raise KeyError(path)
+
+    def excluded(self, path: Path) -> tuple[ExcludedField, ...]:  # noqa: ARG002 - there are no fields
+        """None: there is no field."""
+        return ()
+
+    def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
+        fields = list(self.arrow_type)
+        return pa.StructArray.from_arrays([values], fields=fields, mask=values.is_null())
+
+
+class RawFormat:
+    """Reads raw mappings back; a raw schema is None, and never read."""
+
+    name = RAW_FORMAT
+
+    def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
+        """Raises DescriptorError: what is raw has no schema."""
+        raise DescriptorError("raw keys and values have no schema: give None", root=root)
+
+    def mapping(self, data: Mapping[str, Any]) -> RawMapping:
+        """The mapping that `to_json` described."""
+        return RawMapping(raw_id=data["raw_id"])
+
+
+def _by_chunk(
+    values: pa.Array | pa.ChunkedArray, convert: Callable[[pa.Array], pa.Array], result: pa.DataType
+) -> pa.Array:
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    plain = (chunk.cast(pa.binary()) if pa.types.is_large_binary(chunk.type) else chunk for chunk in chunks)
+    converted = [convert(chunk) for chunk in plain]
+    return converted[0] if len(converted) == 1 else pa.concat_arrays(converted) if converted else pa.array([], result)
