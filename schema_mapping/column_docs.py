@@ -37,7 +37,8 @@ def _document(struct: Node, graph: ColumnGraph, name: str, comments: Comments) -
     for field in graph.structs[name]:
         node = live.get(field.step)
         if node is not None:
-            node.doc = comments.get((name, field.step))
+            said = comments.get((name, field.step))
+            node.doc = one_line(said) if said else None
             _document_below(node, field.held, graph, comments)
 
 

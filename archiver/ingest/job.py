@@ -28,7 +28,7 @@ from archiver.ingest.topic_run import TopicRun
 from archiver.ingest.topic_table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
 from archiver.observer import all_of, ignore
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
@@ -47,7 +47,8 @@ class ArchiveJob:
 
     `observer` is told every event (`archiver.ingest.events`), and can't stop the job. `engine` runs the tasks; by
     default Spark, as the configuration says, started when there is a first task. With `accept_gaps`, offsets that a log
-    lost before they were archived are recorded as lost, and the partition goes on.
+    lost before they were archived are recorded as lost, and the partition goes on. `read_schemas` reads a topic's
+    schemas; by default those that its settings name.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ArchiveJob:
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
         accept_gaps: bool = False,
+        read_schemas: SchemaReader = TopicSchemas.read_or_recall,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
@@ -66,6 +68,7 @@ class ArchiveJob:
         self._engine = engine
         self._formats = formats
         self._accept_gaps = accept_gaps
+        self._read_schemas = read_schemas
         self._memories: dict[str, TopicMemory] = {}
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
@@ -174,7 +177,7 @@ class ArchiveJob:
     def _open(self, topic: TopicConfig, known: TopicRow | None, connected: _Connected) -> TopicTable:
         """The topic made ready, by what is remembered of the schema registry while that can't be asked."""
         section, registry = self._config.schema_registry, connected.registry
-        schemas = TopicSchemas.read_or_recall(topic, section, known=known, registry=registry)
+        schemas = self._read_schemas(topic, section, known=known, registry=registry)
         opened = open_topic(
             schemas,
             connected.brokers.described(topic.name),

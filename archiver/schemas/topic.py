@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError, SchemaRegistryError
@@ -14,6 +14,7 @@ from archiver.schemas.subjects import NOTHING, Subjects
 from catalog.last_known import KnownSchemas
 from catalog.model import TopicRow
 from schema_mapping.descriptors import MessageSchema
+from schema_mapping.value_format import DeclaredSchema
 
 if TYPE_CHECKING:
     from catalog.registry import Registry
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings with the schemas they name, read, and how envelopes before its messages are.
+    """A topic's settings with its schemas, read, and how envelopes before its messages are.
 
     `schema_registry` names the one that was asked, if one was; `news` is what it said that wasn't remembered.
     `schema_registry_down` is why it couldn't be asked, where what is remembered stands in for it.
     """
 
     config: TopicConfig
-    key: MessageSchema | None
-    value: MessageSchema | None
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     schema_registry: str | None = None
@@ -77,6 +78,15 @@ class TopicSchemas:
             news=NOTHING if subjects is None else subjects.news,
             schema_registry_down=None if subjects is None else subjects.down,
         )
+
+
+class SchemaReader(Protocol):
+    """Reads a topic's schemas, as `TopicSchemas.read_or_recall` does."""
+
+    def __call__(
+        self, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
+    ) -> TopicSchemas:
+        """The topic's schemas. Raises ConfigError, and the leaves of SchemaRegistryError."""
 
 
 def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatConfig], ...]:

@@ -10,9 +10,12 @@ from google.protobuf.descriptor import Descriptor
 from google.rpc.context import attribute_context_pb2
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 
-from schema_mapping import LedgerState, assign, compile_mapping
+from schema_mapping import LedgerState, MappingOptions, assign, compile_mapping
 from schema_mapping.arrow_types import FIELD_ID_KEY
 from schema_mapping.descriptors import closure
+from schema_mapping.graph_types import graph_type
+from schema_mapping.message_columns import message_columns
+from schema_mapping.well_known import with_native_columns
 from tests.schema_mapping.proto_text import descriptor_of
 
 REAL = (
@@ -112,3 +115,12 @@ def test_recursive_google_messages_end() -> None:
         ("fields.value.list_value.values.element", "google.protobuf.Value"),
     }
     assert len(mapping.ids.columns) == 20
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("descriptor", REAL, ids=lambda each: each.name)
+def test_the_graph_of_columns_says_all_that_arrow_types_need(descriptor: Descriptor, native: bool) -> None:
+    chosen = MappingOptions(well_known_types="native", uint64="decimal") if native else MappingOptions(max_columns=60)
+    mapping = compile_mapping(descriptor, options=chosen)
+    graph = message_columns(with_native_columns(mapping.graph, chosen))
+    assert graph_type(graph, mapping.ids).equals(mapping.arrow_type, check_metadata=True)

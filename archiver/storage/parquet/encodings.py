@@ -142,4 +142,4 @@ def _leaf_values(columns: Sequence[pa.Array]) -> Iterator[pa.Array]:
         elif pa.types.is_nested(kind):
             yield from _leaf_values([column.flatten()])
         else:
-            yield column
+            yield column.storage if isinstance(column, pa.ExtensionArray) else column

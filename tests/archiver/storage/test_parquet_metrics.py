@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.conversions import from_bytes, to_bytes
-from pyiceberg.types import DecimalType, PrimitiveType, TimestamptzType
+from pyiceberg.types import DateType, DecimalType, PrimitiveType, TimestamptzType, TimeType
 
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode
@@ -25,6 +25,9 @@ TIMES = [
     datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
     datetime(1970, 1, 1, tzinfo=UTC),
 ]
+DATES = [date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31)]
+HOURS = [time(0, 0), time(23, 59, 59, 999_999), time(12, 0)]
+PRICES = [Decimal("-0.01"), Decimal("-9999999.99"), Decimal("9999999.99")]
 
 
 def metrics_of(values: list[Any], kind: pa.DataType, *, group: int) -> ColumnMetrics:
@@ -45,6 +48,9 @@ def metrics_of(values: list[Any], kind: pa.DataType, *, group: int) -> ColumnMet
         (UNSIGNED, pa.decimal128(20, 0), DECIMAL),
         (SIGNED, pa.decimal128(20, 0), DECIMAL),
         (TIMES, pa.timestamp("us", tz="UTC"), TimestamptzType()),
+        (DATES, pa.date32(), DateType()),
+        (HOURS, pa.time64("us"), TimeType()),
+        (PRICES, pa.decimal128(9, 2), DecimalType(9, 2)),
     ],
 )
 def test_bounds_are_what_pyiceberg_writes(
@@ -64,3 +70,9 @@ def test_a_decimal_comes_back_from_its_bound(value: Decimal) -> None:
 
 def test_no_bounds_of_nulls_alone() -> None:
     assert metrics_of([None, None], pa.decimal128(20, 0), group=1).lower_bounds == {}
+
+
+def test_values_of_fixed_width_have_counts_and_no_bounds() -> None:
+    found = metrics_of([bytes(16), None], pa.binary(16), group=1)
+    assert (found.value_counts, found.null_value_counts) == ({7: 2}, {7: 1})
+    assert found.lower_bounds == found.upper_bounds == {}
