@@ -6,7 +6,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,8 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
             return bytes(value).hex()
         case datetime():
             return value.timestamp()
+        case date():
+            return value.isoformat()
         case float():
             return value.hex()
         case Decimal():

@@ -46,7 +46,7 @@ def trades() -> ValueMapping:
 
 def test_a_format_is_looked_up_by_name() -> None:
     assert format_called(FORMAT) == FixedWidthFormat()
-    with pytest.raises(DescriptorError, match="no value format is called 'avro'.*fixed_width.*protobuf.*raw"):
+    with pytest.raises(DescriptorError, match=r"no value format is called 'avro'.*fixed_width.*protobuf.*raw"):
         mapping_from_json({"format": "avro"})
 
 
