@@ -1,6 +1,6 @@
 """A value format of the tests' own: records of fixed width, fields known by name, registered as anybody would.
 
-Numbers are big-endian: `int` has 4 bytes, `date` 4 (days), `time` 8 (microseconds), `decimal` 8 (unscaled), `uuid` 16.
+Numbers are big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8.
 A value of another length, or with a date, time or decimal that no column takes, is undecodable.
 """
 
@@ -38,7 +38,8 @@ FORMAT: Final = "fixed_width"
 RECORD: Final = "record"
 DAY_US: Final = 86_400_000_000
 YEAR_1, YEAR_9999 = -719_162, 2_932_896
-_NUMBERS: Final[dict[AnyColumnType, str]] = {ColumnType.INT: ">i4", ColumnType.DATE: ">i4", ColumnType.TIME: ">i8"}
+_NUMBERS: Final[dict[AnyColumnType, str]] = {ColumnType.INT: ">i4", ColumnType.DATE: ">i4"}
+_ARROW: Final = {ColumnType.INT: pa.int32(), ColumnType.DATE: pa.date32(), ColumnType.TIME: pa.time64("us")}
 
 Matrix = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
@@ -252,7 +253,7 @@ def _width(kind: AnyColumnType) -> int:
         case ColumnType.UUID:
             return 16
         case _:
-            return int(_NUMBERS[kind][-1])
+            return int(_NUMBERS.get(kind, ">i8")[-1])
 
 
 def _numbers(kind: AnyColumnType, part: Matrix) -> npt.NDArray[np.int64]:
@@ -289,10 +290,11 @@ def _column(kind: AnyColumnType, part: Matrix, good: Flags) -> pa.Array:
             raw = pa.Array.from_buffers(pa.binary(16), size, [validity, pa.py_buffer(part.tobytes())])
             return pa.ExtensionArray.from_storage(pa.uuid(), raw)
         case _:
-            arrow = {ColumnType.INT: pa.int32(), ColumnType.DATE: pa.date32()}.get(kind, pa.time64("us"))
             width = np.int32 if _width(kind) == 4 else np.int64
             return pa.Array.from_buffers(
-                arrow, size, [validity, pa.py_buffer(_numbers(kind, part).astype(width).tobytes())]
+                _ARROW.get(kind, pa.int64()),
+                size,
+                [validity, pa.py_buffer(_numbers(kind, part).astype(width).tobytes())],
             )
 
 
