@@ -85,7 +85,7 @@ class Mapping(CompiledColumns):
         return encode(rows, self.program)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `mapping_from_json` makes an equal mapping."""
+        """A JSON object from which `message_from_json` makes an equal mapping."""
         return {
             "format": PROTOBUF_FORMAT,
             **self.source.to_json(),
@@ -159,7 +159,7 @@ def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def mapping_from_json(data: MappingOf[str, Any]) -> Mapping:
+def message_from_json(data: MappingOf[str, Any]) -> Mapping:
     """The mapping that `to_json` described."""
     ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)

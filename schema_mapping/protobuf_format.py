@@ -17,7 +17,7 @@ from schema_mapping.descriptors import PROTOBUF_FORMAT, UNION_FORMAT, SourceSche
 from schema_mapping.errors import DescriptorError
 from schema_mapping.ids import IdAssignment
 from schema_mapping.ledger import LedgerEntry, Root
-from schema_mapping.mapping import Mapping, compile_source, mapping_from_json
+from schema_mapping.mapping import Mapping, compile_source, message_from_json
 from schema_mapping.message_columns import message_columns
 from schema_mapping.options import MappingOptions
 from schema_mapping.type_graph import TypeGraph, source_graph
@@ -41,7 +41,7 @@ class ProtobufFormat:
 
     def mapping(self, data: MappingOf[str, Any]) -> Mapping:
         """The mapping whose `to_json` this is."""
-        return mapping_from_json(data)
+        return message_from_json(data)
 
 
 @dataclass(frozen=True, slots=True)

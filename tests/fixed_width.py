@@ -291,11 +291,8 @@ def _column(kind: AnyColumnType, part: Matrix, good: Flags) -> pa.Array:
             return pa.ExtensionArray.from_storage(pa.uuid(), raw)
         case _:
             width = np.int32 if _width(kind) == 4 else np.int64
-            return pa.Array.from_buffers(
-                _ARROW.get(kind, pa.int64()),
-                size,
-                [validity, pa.py_buffer(_numbers(kind, part).astype(width).tobytes())],
-            )
+            data = pa.py_buffer(_numbers(kind, part).astype(width).tobytes())
+            return pa.Array.from_buffers(_ARROW.get(kind, pa.int64()), size, [validity, data])
 
 
 def _bytes(kind: AnyColumnType, column: pa.Array, width: int) -> Matrix:

@@ -15,7 +15,8 @@ from schema_mapping import LedgerState, SourceSchema, assign, compile_mapping
 from schema_mapping.descriptors import closure, find_descriptor
 from schema_mapping.errors import DescriptorError
 from schema_mapping.evolution import ChangeKind
-from schema_mapping.mapping import Mapping, mapping_from_json
+from schema_mapping.formats import mapping_from_json
+from schema_mapping.mapping import Mapping
 from schema_mapping.outline import outline
 from tests.schema_mapping.proto_text import compile_text
 

@@ -11,7 +11,7 @@ import pytest
 
 from schema_mapping import IdAssignment, MappingOptions, RawMapping, compile_mapping
 from schema_mapping.errors import DescriptorError
-from schema_mapping.mapping import mapping_from_json
+from schema_mapping.formats import mapping_from_json
 from tests.schema_mapping.proto_text import descriptor_of
 
 TEXT = (

@@ -18,7 +18,8 @@ from schema_mapping import LedgerState, MappingOptions, assign, compile_mapping
 from schema_mapping.descriptors import find_descriptor
 from schema_mapping.errors import KernelError, MappingOptionsError
 from schema_mapping.evolution import ChangeKind
-from schema_mapping.mapping import Mapping, mapping_from_json
+from schema_mapping.formats import mapping_from_json
+from schema_mapping.mapping import Mapping
 from tests.schema_mapping.proto_text import compile_text, descriptor_of
 
 FILES = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
