@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import requests
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.exceptions import CommitFailedException
 
@@ -124,6 +124,7 @@ class World:
         return sorted((one.start_offset, one.end_offset) for one in found if one.partition == partition)
 
 
+@settings(max_examples=40)  # each makes a table, and commits to it some five times
 @given(STEPS)
 def test_no_offset_is_skipped_or_doubled(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:
