@@ -6,6 +6,12 @@ MB. The sides take turns: `records` reads them all as a replay does; `batches` f
 turn; `from anywhere` fetches 1 MiB at offsets spread over the log, each without a reader that stands there; `aiokafka`
 hands the same records, as Python objects that are there already, to its Cython builder. MB are those of uncompressed
 batches. Wall time, and CPU of the whole process.
+
+Found, in MB/s of CPU, on a 2-core machine under load 15, 64 MB: records 320, which is most of the work of batches too.
+Batches 190 uncompressed, 35 gzip, 128 snappy, 132 lz4, 64 zstd; aiokafka's writing alone, without any reading, 280, 37,
+215, 64 and 86. Less the reading, batches took 0.14 s, 1.6, 0.30, 0.29 and 0.80 to its 0.23, 1.7, 0.30, 1.0 and 0.75. Of
+these 0.14 s finding borders took a sixth, measuring a tenth, the rest was writing, which waits for fresh pages. A fetch
+from anywhere took 48 ms: Parquet decodes the rows of the row group before it. One from where the last one ended took 5.
 """
 
 from __future__ import annotations
