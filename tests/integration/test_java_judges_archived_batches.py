@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,14 @@ from tests.integration.java_records import SOURCE, JavaView, java, read_by_java
 
 pytestmark = pytest.mark.integration
 
+VARIANTS = ("", "-append", "-stamped", "-compacted", "-idempotent", "-transactional")
+FILES = [
+    *(f"v2-none{variant}.bin" for variant in VARIANTS),
+    *("v2-gzip-append.bin", "v2-snappy-compacted.bin", "v2-lz4-idempotent.bin", "v2-zstd-transactional.bin"),
+    *("v0-none.bin", "v0-gzip-compacted.bin", "v1-none-stamped.bin", "v1-lz4-append.bin", "v1-snappy-compacted.bin"),
+    "mixed.bin",
+]
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -22,11 +32,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """What Java reads: in the files it wrote, in the batches of their archives, in those from the middle on."""
+
+    theirs: dict[str, JavaView]
+    ours: dict[str, JavaView]
+    halves: dict[str, JavaView]
+    gap: JavaView
+
+
 @pytest.fixture(scope="module")
-def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[JavaView, JavaView, JavaView]]:
-    """What Java reads in each file it wrote, in the batches of its archive, and in those from the middle on in zstd."""
+def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Views:
     folder = tmp_path_factory.mktemp("ours")
-    for file in sorted(written.iterdir()):
+    for file in (written / name for name in FILES):
         log = file.read_bytes()
         end = decode_batches(log, start_offset=0, end_offset=1 << 62).next_offset
         archive = archived(folder / f"lake-{file.stem}", log, end=end, files=2).archive()
@@ -35,15 +54,20 @@ def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         with ArchivedBatches(archive, BatchOptions(spans_gaps=True)) as source:
             found = source.fetch(BatchCursor(partition=0, offset=end // 2), 1 << 20, compression=Codec.ZSTD)
             (folder / f"half-{file.name}").write_bytes(data_of(found))
-    names = sorted(each.name for each in written.iterdir())
-    theirs = read_by_java(*(written / name for name in names))
-    ours = read_by_java(*(folder / name for name in names), *(folder / f"half-{name}" for name in names))
-    return {name: (theirs[name], ours[name], ours[f"half-{name}"]) for name in names}
+    (folder / "gap.bin").write_bytes(gap_batch(40, 49))
+    halves = {name: f"half-{name}" for name in FILES}
+    ours = read_by_java(*(folder / name for name in (*FILES, *halves.values(), "gap.bin")))
+    return Views(
+        theirs=read_by_java(*(written / name for name in FILES)),
+        ours={name: ours[name] for name in FILES},
+        halves={name: ours[half] for name, half in halves.items()},
+        gap=ours["gap.bin"],
+    )
 
 
-def test_java_reads_the_same_batches_and_records(views: dict[str, tuple[JavaView, JavaView, JavaView]]) -> None:
-    assert len(views) > 50
-    for name, (theirs, ours, _) in views.items():
+def test_java_reads_the_same_batches_and_records(views: Views) -> None:
+    for name in FILES:
+        theirs, ours = views.theirs[name], views.ours[name]
         markers = {each["base_offset"] for each in theirs.batches if each["control"]}
         # format v2 has no other type of time
         records = [
@@ -59,16 +83,16 @@ def test_java_reads_the_same_batches_and_records(views: dict[str, tuple[JavaView
             assert one == other | changed, name
 
 
-def test_java_goes_on_from_the_middle(views: dict[str, tuple[JavaView, JavaView, JavaView]]) -> None:
-    for name, (_, ours, half) in views.items():
+def test_java_goes_on_from_the_middle(views: Views) -> None:
+    for name in FILES:
+        ours, half = views.ours[name], views.halves[name]
         end = max(each["last_offset"] for each in half.batches) + 1
         assert list(half.records) == [each for each in ours.records if each["offset"] >= end // 2], name
         assert {each["codec"] for each in half.batches if not each["control"]} == {int(Codec.ZSTD)}, name
-        for one, following in zip(half.batches, half.batches[1:], strict=False):
+        for one, following in pairwise(half.batches):
             assert one["last_offset"] + 1 == following["base_offset"], name
 
 
-def test_java_takes_a_gap_for_a_control_batch(tmp_path: Path) -> None:
-    (tmp_path / "gap.bin").write_bytes(gap_batch(40, 49))
-    (batch,) = read_by_java(tmp_path / "gap.bin")["gap.bin"].batches
+def test_java_takes_a_gap_for_a_control_batch(views: Views) -> None:
+    (batch,) = views.gap.batches
     assert (batch["control"], batch["base_offset"], batch["last_offset"]) == (True, 40, 49)

@@ -12,7 +12,7 @@ from archiver.errors import ObjectMissing, ReplayError
 from archiver.replay.batches import ArchivedBatches, BatchCursor, BatchOptions
 from archiver.storage.parquet import ParquetFormat
 from archiver.wire import Codec
-from tests.archived_batches import ROWS, archived, data_of, fetches, header_of, records_in, split
+from tests.archived_batches import ROWS, KnownRows, archived, data_of, fetches, header_of, records_in, split
 from tests.archiver.replay.lake import Lake
 from tests.record_batches import Record, build, marker
 
@@ -25,9 +25,15 @@ ENDS = [3, 6, 9, 23, 30]
 END = 30
 
 
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Five batches of different sizes in five files, with gaps; nobody changes it."""
+    return archived(tmp_path_factory.mktemp("lake"), b"".join(BATCHES), end=END, files=5)
+
+
 @pytest.fixture
-def log(tmp_path: Path) -> Lake:
-    """Five batches of different sizes in five files, with gaps before the fourth and after the last."""
+def fresh_log(tmp_path: Path) -> Lake:
+    """The same for one test alone."""
     return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=5)
 
 
@@ -111,6 +117,41 @@ def test_files_before_the_cursor_are_not_opened(log: Lake):
     assert len(counting.opened) == 1
 
 
+class NotedBlocks:
+    """A reader that notes which blocks are read."""
+
+    def __init__(self, reader: Any, read: list[int]) -> None:
+        self._reader = reader
+        self._read = read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def read(self, block: Any, field_ids: Any = None) -> Any:
+        self._read.append(block.index)
+        return self._reader.read(block, field_ids)
+
+
+class NotingFormat(CountingFormat):
+    """Notes the blocks that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+
+    def open(self, objects: Any, path: str) -> Any:
+        return NotedBlocks(super().open(objects, path), self.read)
+
+
+def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):
+    fresh_log.rewrite(row_group_size=3)
+    noting = NotingFormat()
+    archive = fresh_log.archive(formats={"parquet": noting}, registry=lambda _: KnownRows())
+    with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
+        assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
+    assert len(noting.read) == 2, "of five: the batch itself, and the next one, which says where it ends"
+
+
 def test_only_so_many_readers_are_kept(log: Lake):
     counting = CountingFormat()
     with ArchivedBatches(log.archive(formats={"parquet": counting}), BatchOptions(open_streams=2)) as source:
@@ -152,10 +193,10 @@ def test_a_cancelled_call_gives_what_it_has(log: Lake, patience: int):
         assert patience or not found.parts
 
 
-def test_a_lost_file_is_told_with_its_place_after_the_batches_before_it(log: Lake):
-    lost = sorted(file.file_path for file in log.files())[1]
+def test_a_lost_file_is_told_with_its_place_after_the_batches_before_it(fresh_log: Lake):
+    lost = sorted(file.file_path for file in fresh_log.files())[1]
     Path(lost.removeprefix("file://")).unlink()
-    with ArchivedBatches(log.archive()) as source:
+    with ArchivedBatches(fresh_log.archive()) as source:
         found = source.fetch(at(0), 10**9)
         assert data_of(found) == BATCHES[0]
         for _ in range(2):
@@ -184,12 +225,12 @@ def test_offsets_without_records_are_stepped_over(log: Lake, start: int):
         assert found.cursor == at(END)
 
 
-def test_what_is_archived_later_is_given_after_a_refresh(log: Lake):
-    archive = log.archive()
+def test_what_is_archived_later_is_given_after_a_refresh(fresh_log: Lake):
+    archive = fresh_log.archive()
     with ArchivedBatches(archive, BatchOptions(spans_gaps=True)) as source:
         *_, last = fetches(source, 10**9)
         assert last.cursor == at(END)
-        log.add(ROWS, None, END, END + 5)
+        fresh_log.add(ROWS, None, END, END + 5)
         assert source.fetch(last.cursor, 10**9).cursor == at(END)
         archive.refresh()
         found = source.fetch(last.cursor, 10**9)
