@@ -101,7 +101,7 @@ def _read(config: TopicConfig, part: Part, settings: FormatConfig, subjects: Sub
 
 
 def has_envelopes(settings: FormatConfig) -> bool:
-    """Whether keys or values stand behind a schema registry's envelope."""
+    """Whether keys or values begin with a schema registry's envelope."""
     return isinstance(settings, ProtobufFormat) and settings.wire_format == "confluent"
 
 
