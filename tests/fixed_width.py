@@ -131,14 +131,16 @@ class FixedMapping:
         before = np.zeros(len(values), np.int32) if prefix_lengths is None else prefix_lengths
         valid = values.is_valid().to_numpy(zero_copy_only=False)
         whole = valid & (heads.sizes - before == self._width)
-        errors = np.where(valid & ~whole, "wrong_length@0", None)
+        errors = np.full(len(values), None, dtype=object)
+        errors[valid & ~whole] = "wrong_length@0"
+        good = whole.copy()
         places = np.flatnonzero(whole)
         at = (heads.starts[places] + before[places])[:, None] + np.arange(self._width)
         bodies = np.zeros((len(values), self._width), np.uint8)
         bodies[places] = heads.data[at]
         for start, kind, part in self._parts(bodies):
-            errors[whole & ~_fits(kind, part)] = f"bad_value@{start}"
-        good = valid & np.equal(errors, None)
+            bad = whole & ~_fits(kind, part)
+            errors[bad], good[bad] = f"bad_value@{start}", False
         bodies[~good] = 0
         columns = [_column(kind, part, good) for _, kind, part in self._parts(bodies)]
         kept = pa.array(valid & ~good if not self.keep_raw else valid)
