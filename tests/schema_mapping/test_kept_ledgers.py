@@ -1,4 +1,4 @@
-"""Ledgers as registries and journals have kept them since before there were value formats: read, and left as they are."""
+"""Ledgers stored before formats had names: they read as they did, and are stored unchanged where nothing changes."""
 
 from __future__ import annotations
 
