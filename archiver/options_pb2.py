@@ -3,7 +3,7 @@
 from google.protobuf import descriptor_pool
 from google.protobuf.internal import builder
 
-from schema_mapping.column_options import options_file
+from schema_mapping.protobuf.column_options import options_file
 
 DESCRIPTOR = descriptor_pool.Default().AddSerializedFile(options_file().SerializeToString())
 

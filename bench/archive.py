@@ -38,7 +38,7 @@ from rich.console import Console
 from rich.table import Table
 
 from archiver.local import Endpoints, LocalStack
-from tests.stack import unique
+from tests.support.servers.stack import unique
 
 HERE = Path(__file__).resolve().parent
 WARM_RECORDS = 20_000

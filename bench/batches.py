@@ -35,10 +35,10 @@ from record_batch import RECORDS, batches, write_by
 from rich.console import Console
 from rich.table import Table
 
-from archiver.replay.archive import TopicArchive
-from archiver.replay.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.archive.topic_archive import TopicArchive
 from archiver.wire import Codec
-from tests.archived_batches import archived, fetches
+from tests.support.archive.archived_batches import archived, fetches
 
 PLACES = 16
 FILE_MB = 32

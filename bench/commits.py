@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from catalog.expiry import Retention
-from tests.catalog.json_catalog import JsonCatalog
-from tests.catalog.memory import span
+from catalog.iceberg.expiry import Retention
+from tests.support.catalog.json_catalog import JsonCatalog
+from tests.support.catalog.memory import span
 
 STEPS = 10
 ADVANCE = 50

@@ -15,7 +15,7 @@ from functools import partial
 import mmh3
 import pyarrow as pa
 
-from archiver.rows.records import RECORDS as SEEN
+from archiver.archive.records import RECORDS as SEEN
 from archiver.wire import RECORDS
 from archiver.wire.record_digest import RecordDigest
 

@@ -31,7 +31,7 @@ from rich.table import Table
 
 from archiver.local import Endpoints
 from archiver.wire import Codec
-from tests.stack import Stack, unique
+from tests.support.servers.stack import Stack, unique
 
 WAYS: dict[str, dict[str, str]] = {"cut": {}, "one": {"task_size": "1TiB", "max_commit_interval": "1h"}}
 MIB = 1 << 20

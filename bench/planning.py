@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pyiceberg.table import Table
 from tables.many_files import DAY, DAY_MICROS, PARTITIONS, ROWS, many_files
 
-from archiver.replay.plan import TopicSnapshot, high_watermark, low_watermark, select
-from archiver.rows.plan_cache import PlanCache
-from archiver.rows.table_files import ManifestReader
+from archiver.archive.plan import TopicSnapshot, high_watermark, low_watermark, select
+from archiver.archive.plan_cache import PlanCache
+from archiver.archive.table_files import ManifestReader
 from archiver.storage.segment import RowRange
 
 

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import compile_mapping
+from schema_mapping.columns.expansion import CutReason
 from schema_mapping.errors import SchemaMappingError
-from schema_mapping.expansion import CutReason
-from tests.real_schemas import PACKAGES, messages
+from tests.support.schemas.real_schemas import PACKAGES, messages
 
 
 @dataclass(slots=True)

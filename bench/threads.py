@@ -23,7 +23,7 @@ from values.shapes import main_shapes
 from archiver.wire import RECORDS, decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
-from tests.thread_times import seconds
+from tests.support.engine.thread_times import seconds
 
 SIZE = 8 << 20
 

@@ -30,10 +30,10 @@ from confluent_kafka.admin import NewTopic
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.ingest.job import ArchiveJob
-from archiver.ingest.task import MODULES
+from archiver.ingest.task.work import MODULES
 from archiver.local import LocalStack
-from tests.inline_engine import InlineEngine
-from tests.stack import Stack, unique
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack, unique
 
 COUNTS = (10, 100, 1_000)
 LOOK_SECONDS = 0.02

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
+from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
-from catalog.rewrite import Replacement, Rewrite
-from schema_mapping.column_types import read_type
-from schema_mapping.evolution import Change
-from schema_mapping.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
+from schema_mapping.columns.evolution import Change
+from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
+from schema_mapping.columns.types import read_type
 
 FORMAT: Final = 1
 

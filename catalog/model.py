@@ -18,7 +18,7 @@ from uuid import UUID
 from ulid import ULID
 
 if TYPE_CHECKING:
-    from schema_mapping.evolution import Change
+    from schema_mapping.columns.evolution import Change
 
 FORMAT_VERSION = 1
 """`archiver.format-version` of the tables and files that this code writes; a newer one is refused."""

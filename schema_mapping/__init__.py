@@ -9,15 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
+    from schema_mapping.columns.ids import IdAssignment
+    from schema_mapping.columns.options import MappingOptions
     from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
     from schema_mapping.formats import register
-    from schema_mapping.ids import IdAssignment
-    from schema_mapping.mapping import Mapping, compile_mapping
-    from schema_mapping.options import MappingOptions
+    from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
+    from schema_mapping.protobuf.mapping import Mapping, compile_mapping
+    from schema_mapping.protobuf.union_mapping import UnionMapping
     from schema_mapping.raw_mapping import RawMapping
     from schema_mapping.row import RowMapping
-    from schema_mapping.union_mapping import UnionMapping
     from schema_mapping.value_format import DeclaredSchema, ValueFormat, ValueMapping, ValueSchema
 
 __all__ = [
@@ -43,15 +43,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
+    "protobuf.descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
     "field_ids": ("Assignment", "LedgerEntry", "LedgerState", "assign"),
-    "ids": ("IdAssignment",),
+    "columns.ids": ("IdAssignment",),
     "formats": ("register",),
-    "mapping": ("Mapping", "compile_mapping"),
-    "options": ("MappingOptions",),
+    "protobuf.mapping": ("Mapping", "compile_mapping"),
+    "columns.options": ("MappingOptions",),
     "raw_mapping": ("RawMapping",),
     "row": ("RowMapping",),
-    "union_mapping": ("UnionMapping",),
+    "protobuf.union_mapping": ("UnionMapping",),
     "value_format": ("DeclaredSchema", "ValueFormat", "ValueMapping", "ValueSchema"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

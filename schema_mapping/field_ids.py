@@ -15,19 +15,19 @@ from datetime import datetime
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
-from schema_mapping.column_docs import document
-from schema_mapping.column_graph import ColumnGraph
-from schema_mapping.evolution import Change, Evolution, assigned_ids, expand, paths_of
-from schema_mapping.fixed_columns import FIXED_LEAVES
+from schema_mapping.columns.docs import document
+from schema_mapping.columns.evolution import Change, Evolution, assigned_ids, expand, paths_of
+from schema_mapping.columns.fixed import FIXED_LEAVES
+from schema_mapping.columns.graph import ColumnGraph
+from schema_mapping.columns.iceberg import ledger_field
+from schema_mapping.columns.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
+from schema_mapping.columns.ledger_tree import ROOTS, Ledger
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.returns import has_come_to_stay, heard
+from schema_mapping.columns.shape import raw_shape, root_shape
 from schema_mapping.formats import format_called
-from schema_mapping.iceberg_types import ledger_field
-from schema_mapping.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
-from schema_mapping.ledger_tree import ROOTS, Ledger
-from schema_mapping.options import MappingOptions
 from schema_mapping.raw_mapping import RawMapping
-from schema_mapping.returns import has_come_to_stay, heard
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text, table_schema
-from schema_mapping.shape import raw_shape, root_shape
 from schema_mapping.value_format import DeclaredSchema, ValueMapping, ValueSchema
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from schema_mapping.errors import DescriptorError
-from schema_mapping.protobuf_format import PROTOBUF, PROTOBUF_MESSAGES
+from schema_mapping.protobuf.format import PROTOBUF, PROTOBUF_MESSAGES
 from schema_mapping.raw_mapping import RawFormat
 from schema_mapping.value_format import ValueFormat, ValueMapping
 

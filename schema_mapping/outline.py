@@ -11,11 +11,11 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from schema_mapping.column_paths import Path, Step, is_field
-from schema_mapping.column_types import ColumnType
-from schema_mapping.iceberg_types import column_order
-from schema_mapping.ledger import ColumnState, LedgerEntry, LedgerState, Root
-from schema_mapping.ledger_tree import ROOT_IDS, ROOTS
+from schema_mapping.columns.iceberg import column_order
+from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, Root
+from schema_mapping.columns.ledger_tree import ROOT_IDS, ROOTS
+from schema_mapping.columns.paths import Path, Step, is_field
+from schema_mapping.columns.types import ColumnType
 from schema_mapping.names import MEMBER_STEP
 from schema_mapping.row import row_mapping_from_text
 from schema_mapping.value_format import ValueMapping

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from schema_mapping import names
-from schema_mapping.arrow_types import arrow_field
-from schema_mapping.column_paths import Path
-from schema_mapping.cuts import Cut
+from schema_mapping.columns.arrow import arrow_field
+from schema_mapping.columns.cuts import Cut
+from schema_mapping.columns.ledger import LedgerEntry, Root
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.paths import Path
 from schema_mapping.errors import DescriptorError
-from schema_mapping.ledger import LedgerEntry, Root
-from schema_mapping.options import MappingOptions
 from schema_mapping.value_format import DeclaredField, DeclaredSchema, ExcludedField, Lengths, Places, ValueSchema
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class RawMapping:
     @property
     def iceberg_type(self) -> StructType:
         """The Iceberg struct of the column, with its field id."""
-        from schema_mapping.iceberg_types import iceberg_struct
+        from schema_mapping.columns.iceberg import iceberg_struct
 
         return iceberg_struct(self.arrow_type)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from schema_mapping.columns.ledger import LedgerState, Returning, SchemaVersion
+from schema_mapping.columns.returns import ASKS
 from schema_mapping.errors import EvolutionError
 from schema_mapping.field_ids import Assignment, assign
-from schema_mapping.ledger import LedgerState, Returning, SchemaVersion
-from schema_mapping.returns import ASKS
 from schema_mapping.row import RowMapping
 
 FIRST: Final = datetime.min.replace(tzinfo=UTC)

@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from schema_mapping import names
-from schema_mapping.arrow_types import arrow_field
+from schema_mapping.columns.arrow import arrow_field
+from schema_mapping.columns.fixed import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA_FIELD, KEY_ID, VAL_ID
+from schema_mapping.columns.iceberg import iceberg_field
+from schema_mapping.columns.options import MappingOptions
 from schema_mapping.errors import DescriptorError
-from schema_mapping.fixed_columns import FLAT_INGEST_FIELD, HEADERS_FIELD, KAFKA_FIELD, KEY_ID, VAL_ID
 from schema_mapping.formats import mapping_from_json
-from schema_mapping.iceberg_types import iceberg_field
-from schema_mapping.options import MappingOptions
 from schema_mapping.value_format import DeclaredSchema, ValueMapping
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.types import StructType
 
-    from schema_mapping.column_docs import Comments
-    from schema_mapping.column_graph import ColumnGraph
-    from schema_mapping.column_paths import Path
-    from schema_mapping.cuts import Cut
-    from schema_mapping.ids import IdAssignment
-    from schema_mapping.ledger import LedgerEntry, Root
-    from schema_mapping.options import MappingOptions
+    from schema_mapping.columns.cuts import Cut
+    from schema_mapping.columns.docs import Comments
+    from schema_mapping.columns.graph import ColumnGraph
+    from schema_mapping.columns.ids import IdAssignment
+    from schema_mapping.columns.ledger import LedgerEntry, Root
+    from schema_mapping.columns.options import MappingOptions
+    from schema_mapping.columns.paths import Path
 
 Places: TypeAlias = npt.NDArray[np.int16]
 Lengths: TypeAlias = npt.NDArray[np.int32]

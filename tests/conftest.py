@@ -19,8 +19,8 @@ from archiver.errors import LocalStackError
 from archiver.local import LocalStack
 from archiver.local.java import find_java
 from archiver.local.stack import PARTS
-from tests.embedded import embedded
-from tests.stack import Stack
+from tests.support.servers.embedded import embedded
+from tests.support.servers.stack import Stack
 
 if TYPE_CHECKING:
     from archiver.engine.spark import SparkEngine
@@ -42,7 +42,7 @@ def pytest_report_header() -> list[str]:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The real stack, ready; see tests/stack.py for what it offers."""
+    """The real stack, ready; see tests/support/servers/stack.py for what it offers."""
     scratch = tmp_path_factory.mktemp("stack-scratch")
     match CHOICE:
         case "embedded":
@@ -51,7 +51,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             with embedded((base.parent if is_worker else base) / _FOLDER, ends_here=not is_worker) as local:
                 yield Stack(local.up(), scratch)
         case "docker":
-            from tests.stack_docker import docker_endpoints
+            from tests.support.servers.stack_docker import docker_endpoints
 
             with docker_endpoints(tmp_path_factory.mktemp("stack-docker")) as endpoints:
                 yield Stack(endpoints, scratch)

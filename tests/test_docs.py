@@ -25,7 +25,7 @@ from archiver.config.model import (
     TracesSection,
 )
 from archiver.config.quantities import parse_bytes, parse_seconds
-from archiver.ingest.kafka_options import KafkaOptions
+from archiver.kafka.options import KafkaOptions
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])

@@ -33,7 +33,7 @@ def up(
     """Start what does not run yet and write DIR/archiver.toml; the servers stay up after this command."""
     from archiver.local import LocalStack
     from archiver.local.progress import followed
-    from archiver.local.view import endpoints_table
+    from archiver.local.tables import endpoints_table
 
     stack = LocalStack(directory)
     with followed(Console(stderr=True)) as progress:
@@ -84,7 +84,7 @@ def status(
 
 
 def _show(found: StackStatus, *, secrets: bool) -> None:
-    from archiver.local.view import endpoints_table, parts_table
+    from archiver.local.tables import endpoints_table, parts_table
 
     console = Console()
     if not found.parts:

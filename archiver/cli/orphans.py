@@ -30,7 +30,7 @@ def orphans(
     from archiver.observe.orphans_json import orphans_lines
     from archiver.observe.orphans_screen import OrphansScreen
     from archiver.observe.output import Output
-    from archiver.upkeep.orphans import Orphans
+    from archiver.upkeep.orphans.job import Orphans
 
     as_json = wants_json(json)
     with reported(as_json=as_json):

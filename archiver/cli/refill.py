@@ -12,7 +12,7 @@ from archiver.errors import ConfigError
 from archiver.observe.json_lines import write_line
 
 if TYPE_CHECKING:
-    from archiver.refill.report import Mended, RefillReport
+    from archiver.upkeep.refill.report import Mended, RefillReport
 
 
 def refill(
@@ -33,7 +33,7 @@ def refill(
     From the files that held them, else from Kafka, in one commit. Stop `archiver archive` for the topic meanwhile.
     """
     from archiver.config import load_config
-    from archiver.refill.refill import RefillJob
+    from archiver.upkeep.refill.job import RefillJob
 
     as_json = wants_json(json)
     with reported(as_json=as_json):

@@ -35,7 +35,7 @@ def rebuild(
     What the registry knows stays. Uploaded files that continue a table are staged; `archiver archive` commits them.
     """
     from archiver.config import load_config
-    from archiver.upkeep.rebuild import Rebuild
+    from archiver.upkeep.rebuild.job import Rebuild
 
     with reported(as_json=as_json):
         rebuilt = Rebuild(load_config(config), topics or (), starts=_starts(start or ())).run()

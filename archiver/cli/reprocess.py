@@ -33,8 +33,8 @@ def reprocess(
     from archiver.observe.output import Output
     from archiver.observe.reprocess_json import reprocess_lines
     from archiver.observe.reprocess_screen import ReprocessScreen
-    from archiver.upkeep.error_rows import ErrorFilter
-    from archiver.upkeep.reprocess import Reprocess
+    from archiver.upkeep.reprocess.error_rows import ErrorFilter
+    from archiver.upkeep.reprocess.job import Reprocess
 
     as_json = wants_json(json)
     with reported(as_json=as_json):

@@ -29,7 +29,7 @@ Topic = Annotated[str, typer.Argument(help="The topic, as Kafka names it.")]
 @schema_app.command()
 def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
     """Print the columns as a tree: id, type, Protobuf field, since which version, and what is cut, with the reason."""
-    from archiver.cli.schema_view import outline_view
+    from archiver.cli.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
@@ -37,18 +37,18 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
         if as_json:
             _print_json({"topic": topic, "table": row.table, **found.to_json()})
         else:
-            Console(soft_wrap=True).print(outline_view(topic, row.table, found))
+            Console(soft_wrap=True).print(outline_tree(topic, row.table, found))
 
 
 @schema_app.command()
 def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
     """Print every schema version: when it was first used, and what it changed."""
-    from archiver.cli.schema_view import history_view
+    from archiver.cli.schema_screen import history_text
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         records = registry.ledger.history(row)
         if not as_json:
-            Console(soft_wrap=True).print(history_view(topic, records))
+            Console(soft_wrap=True).print(history_text(topic, records))
             return
         versions = [
             {
@@ -76,7 +76,7 @@ def diff(
 ) -> None:
     """Print what would change in the table if a schema were deployed; nothing is changed."""
     from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
-    from archiver.cli.schema_view import changes_lines
+    from archiver.cli.schema_screen import changes_lines
     from archiver.schemas.topic import TopicSchemas
 
     with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
@@ -106,7 +106,7 @@ def diff(
 def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
     """The registry with the topic's row; NotArchived where there is none, or no columns yet."""
     from archiver.config import load_config
-    from archiver.upkeep.archived import known_topics, not_archived
+    from archiver.upkeep.archived_topic import known_topics, not_archived
     from catalog.registry import Registry
 
     loaded = load_config(path)

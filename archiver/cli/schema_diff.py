@@ -16,7 +16,7 @@ from schema_mapping import (
     UnionSchema,
     assign,
 )
-from schema_mapping.evolution import Change
+from schema_mapping.columns.evolution import Change
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 

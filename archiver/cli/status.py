@@ -16,7 +16,7 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 
 if TYPE_CHECKING:
     from archiver.config import TopicConfig
-    from archiver.ingest.topic_status import StatusReader
+    from archiver.ingest.topic.status import StatusReader
 
 
 def status(
@@ -25,7 +25,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Print how far topics are archived and how far behind; exits with 1 where one can't go on. Archives nothing."""
-    from archiver.cli.status_view import status_json, status_view
+    from archiver.cli.status_screen import status_json, status_table
 
     with reported(as_json=as_json), _reader(config, topics or []) as (reader, wanted):
         found = [reader.topic(each) for each in wanted]
@@ -34,7 +34,7 @@ def status(
     else:
         console = Console()
         for each in found:
-            console.print(status_view(each))
+            console.print(status_table(each))
     if any(each.problems for each in found):
         raise typer.Exit(FAILED)
 
@@ -42,10 +42,10 @@ def status(
 @contextmanager
 def _reader(path: Path, topics: list[str]) -> Iterator[tuple[StatusReader, tuple[TopicConfig, ...]]]:
     from archiver.config import load_config
-    from archiver.ingest.broker import BrokerClient
-    from archiver.ingest.topic_status import StatusReader
+    from archiver.ingest.topic.status import StatusReader
+    from archiver.kafka.broker import BrokerClient
+    from catalog.iceberg.tables import TableCatalog
     from catalog.registry import Registry
-    from catalog.tables import TableCatalog
 
     loaded = load_config(path)
     with BrokerClient(loaded.kafka) as brokers:

@@ -16,7 +16,7 @@ from archiver.wire.record_digest import RecordDigest
 
 _BATCH = 5_000
 _POLL_S = 0.5
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 
 
 class Reads(Protocol):
@@ -81,7 +81,7 @@ def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest
 def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:
     """Every record of a partition, up to the end that the consumer announces."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         for message in consumer.consume(_BATCH, _POLL_S):
             error = message.error()
@@ -91,7 +91,7 @@ def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:
                 return
             else:
                 raise ReplayError(f"A consumer failed: {error}", topic=topic, partition=partition)
-            deadline = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + _TIMEOUT_S
     raise ReplayError("A consumer gave neither a record nor the end of the partition", topic=topic, partition=partition)
 
 

@@ -19,7 +19,7 @@ from archiver.engine.spark import SparkEngine
 from archiver.errors import ConfigError, ReplayError
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.report import JobReport
-from archiver.ingest.task import MODULES
+from archiver.ingest.task.work import MODULES
 from archiver.local import Endpoints, LocalStack
 from archiver.local.progress import followed
 from archiver.replay import ReplayConsumer

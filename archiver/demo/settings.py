@@ -13,7 +13,7 @@ from archiver.local.java import find_java
 from archiver.local.maven import Artifact, jars
 from archiver.local.part import Say
 from archiver.schemas import compile_proto
-from schema_mapping.descriptors import find_descriptor
+from schema_mapping.protobuf.descriptors import find_descriptor
 
 TOPIC = "flights"
 TABLE = "kafka.flights"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from archiver.ingest.plan import PartitionView, PlannedRange
+from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
 from archiver.ingest.report import JobReport
-from archiver.ingest.task_values import TaskResult
+from archiver.ingest.task.values import TaskResult
 from archiver.observer import Observer
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
@@ -37,7 +37,7 @@ class PartitionsSeen:
     """How the topic's partitions stand, just before a wave is planned."""
 
     topic: str
-    partitions: tuple[PartitionView, ...]
+    partitions: tuple[SeenPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

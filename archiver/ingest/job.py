@@ -17,24 +17,24 @@ from archiver.config import Config, TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import TopicBusy
-from archiver.ingest.broker import BrokerClient
 from archiver.ingest.events import Failed, JobEvent, JobObserver, RunFinished, SchemaRegistryDown, TopicsOpened
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.ingest.task import MODULES
-from archiver.ingest.task_values import TopicTarget
-from archiver.ingest.topic_leases import TopicLeases
-from archiver.ingest.topic_memory import TopicMemory
-from archiver.ingest.topic_run import TopicRun
-from archiver.ingest.topic_table import TopicTable, open_topic, target_of
+from archiver.ingest.task.values import TopicTarget
+from archiver.ingest.task.work import MODULES
+from archiver.ingest.topic.leases import TopicLeases
+from archiver.ingest.topic.memory import TopicMemory
+from archiver.ingest.topic.run import TopicRun
+from archiver.ingest.topic.table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
+from archiver.kafka.broker import BrokerClient
 from archiver.observer import all_of, ignore
 from archiver.schemas.topic import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
 
 __all__ = ["ArchiveJob", "JobEvent", "JobObserver", "JobReport", "PartitionReport", "TopicReport"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from archiver.ingest.task_values import TaskMetrics
+from archiver.ingest.task.values import TaskMetrics
 from catalog.digests import add_digests, digest_text
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.cutting import Backlog
 from archiver.ingest.events import JobObserver, WavePlanned
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.task import translate_range
-from archiver.ingest.task_values import TaskResult, TopicTarget, TranslateTask
-from archiver.ingest.topic_run import TopicRun
-from archiver.ingest.wave_plan import WaveLimits, WavePlanner, time_shares
+from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
+from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
+from archiver.ingest.task.work import translate_range
+from archiver.ingest.topic.run import TopicRun
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0

@@ -18,7 +18,7 @@ READY_WITHIN = 60.0
 _STOP_WITHIN = 20.0
 _POLL = 0.1
 _PORT_ATTEMPTS = 3
-_PORT_PATIENCE = 3.0
+_PORT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Bench:
     def _find_ports(self, say: Say) -> None:
         mine = self._ports
         # The kernel may still be closing what a killed server held.
-        if len(mine) == len(self.part.port_names) and ports.all_free(mine, within=_PORT_PATIENCE):
+        if len(mine) == len(self.part.port_names) and ports.all_free(mine, within=_PORT_SECONDS):
             return
         if mine:
             say("its port is taken by another program; moving to others")

@@ -18,7 +18,7 @@ from archiver.ingest.events import (
     TopicsOpened,
     WavePlanned,
 )
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
 from archiver.observe.json_lines import Line, error_json
 from catalog.model import TranslatedRange

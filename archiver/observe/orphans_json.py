@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from archiver.observe.json_lines import Line, error_json
-from archiver.upkeep.orphan_report import OrphanEvent, OrphansFinished, TopicOrphans
+from archiver.upkeep.orphans.report import OrphanEvent, OrphansFinished, TopicOrphans
 
 
 def orphans_lines(event: OrphanEvent) -> Iterator[Line]:

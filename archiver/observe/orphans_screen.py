@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from archiver.observe.bars import Bars
-from archiver.upkeep.orphan_report import (
+from archiver.upkeep.orphans.report import (
     ObjectsListed,
     OrphanEvent,
     OrphanFailed,

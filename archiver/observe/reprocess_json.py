@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archiver.observe.json_lines import Line, error_json
-from archiver.upkeep.reprocess_report import ReprocessEvent, ReprocessFinished
+from archiver.upkeep.reprocess.report import ReprocessEvent, ReprocessFinished
 
 
 def reprocess_lines(event: ReprocessEvent) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from archiver.observe.bars import Bars
-from archiver.upkeep.reprocess_report import (
+from archiver.upkeep.reprocess.report import (
     FileFailed,
     FileReprocessed,
     FilesPlanned,

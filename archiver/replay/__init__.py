@@ -2,12 +2,12 @@
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
-from archiver.replay.archive import TopicArchive, open_archive
-from archiver.replay.consumer import ReplayConsumer
+from archiver.archive.selection import Selection
+from archiver.archive.topic_archive import TopicArchive, open_archive
+from archiver.replay.consumer.consumer import ReplayConsumer
+from archiver.replay.consumer.message import ReplayMessage
+from archiver.replay.consumer.options import ReplayOptions
 from archiver.replay.export import write_arrow, write_jsonl
-from archiver.replay.message import ReplayMessage
-from archiver.replay.options import ReplayOptions
-from archiver.replay.selection import Selection
 
 __all__ = [
     "OFFSET_BEGINNING",

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from archiver.replay.archive import TopicArchive
+from archiver.archive.records import RECORDS
+from archiver.archive.selection import Selection
+from archiver.archive.topic_archive import TopicArchive
 from archiver.replay.jsonl import render
-from archiver.replay.selection import Selection
-from archiver.rows.records import RECORDS
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:

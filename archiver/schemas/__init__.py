@@ -4,7 +4,7 @@ from archiver.schemas.configured import SchemaPlace, envelope_reader, mapping_op
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.files import read_descriptor_set
 from archiver.schemas.protoc import compile_proto
-from schema_mapping.descriptors import SourceSchema
+from schema_mapping.protobuf.descriptors import SourceSchema
 
 __all__ = [
     "EnvelopeReader",

@@ -15,8 +15,8 @@ from archiver.schemas.protoc import compile_proto
 from archiver.schemas.registered import CompiledSchema, indexes_of
 from archiver.schemas.schema_ids import SchemaIds
 from archiver.schemas.subjects import Subjects
-from schema_mapping.descriptors import MessageSchema, SourceSchema, UnionSchema
-from schema_mapping.options import MappingOptions
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
 
 Part: TypeAlias = Literal["key", "value"]
 FIRST = (0,)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archiver.errors import ConfigError
-from schema_mapping.descriptors import SourceSchema
 from schema_mapping.errors import DescriptorError
-from schema_mapping.type_graph import source_graph
+from schema_mapping.protobuf.descriptors import SourceSchema
+from schema_mapping.protobuf.type_graph import source_graph
 
 
 def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.errors import ConfigError
 from archiver.schemas.files import checked, read_schema_file
-from schema_mapping.descriptors import SourceSchema
+from schema_mapping.protobuf.descriptors import SourceSchema
 
 TIMEOUT_SECONDS: Final = 120
 

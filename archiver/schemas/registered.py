@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.protoc import compile_files
-from schema_mapping.descriptors import SourceSchema
 from schema_mapping.errors import DescriptorError
-from schema_mapping.type_graph import source_graph
+from schema_mapping.protobuf.descriptors import SourceSchema
+from schema_mapping.protobuf.type_graph import source_graph
 
 Indexes: TypeAlias = tuple[int, ...]
 

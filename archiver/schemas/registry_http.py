@@ -16,7 +16,7 @@ from requests.exceptions import InvalidSchema, InvalidURL, RequestException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
-from catalog.retry_after import retry_after_seconds
+from catalog.iceberg.retry_after import retry_after_seconds
 
 NOT_FOUND: Final = 404
 DENIED: Final = (401, 403)

@@ -12,7 +12,7 @@ from archiver.schemas.registered import CompiledSchema
 from archiver.schemas.registry import client_of
 from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.settings import schema_registry_settings
-from catalog.last_known import KnownSchemas
+from catalog.registry.last_known import KnownSchemas
 
 NOTHING: Final = KnownSchemas()
 

@@ -11,9 +11,9 @@ from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, sour
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.settings import schema_registry_settings
 from archiver.schemas.subjects import NOTHING, Subjects
-from catalog.last_known import KnownSchemas
 from catalog.model import TopicRow
-from schema_mapping.descriptors import MessageSchema
+from catalog.registry.last_known import KnownSchemas
+from schema_mapping.protobuf.descriptors import MessageSchema
 from schema_mapping.value_format import DeclaredSchema
 
 if TYPE_CHECKING:

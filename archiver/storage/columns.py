@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schema_mapping.arrow_types import FIELD_ID_KEY
+from schema_mapping.columns.arrow import FIELD_ID_KEY
 
 
 def field_id(field: pa.Field) -> int | None:

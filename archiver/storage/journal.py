@@ -18,8 +18,9 @@ from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
-from catalog.archive_table import ArchiveTable
-from catalog.holes import Acceptance
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.rewrite import Rewrite
+from catalog.iceberg.settle import Settled
 from catalog.journal import (
     FORMAT,
     JournalContents,
@@ -30,8 +31,7 @@ from catalog.journal import (
     journaled_schemas,
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
-from catalog.rewrite import Rewrite
-from catalog.settle import Settled
+from catalog.registry.holes import Acceptance
 
 if TYPE_CHECKING:
     from catalog.registry import Registry

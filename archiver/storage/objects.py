@@ -23,7 +23,7 @@ from archiver.storage.copying import copy
 from archiver.storage.failures import classified, may_be_expired
 from archiver.storage.renewal import Properties, Source, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
-from catalog.vended import CredentialSource
+from catalog.iceberg.vended import CredentialSource
 
 T = TypeVar("T")
 

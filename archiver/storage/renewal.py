@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from archiver.errors import CredentialsExpired, StorageError
-from catalog.credentials import credentials, expires_ms
 from catalog.errors import TableError
+from catalog.iceberg.credentials import credentials, expires_ms
 
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -10,21 +10,21 @@ from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from archiver.archive.table_files import ManifestReader
+from archiver.commit.committing import StagedTopic, commit_pending
 from archiver.config import Config
 from archiver.errors import ObjectMissing, TopicBusy
-from archiver.rows.table_files import ManifestReader
-from archiver.staged.committing import StagedTopic, commit_pending
 from archiver.storage.journal import Journal
-from archiver.upkeep.archived import known_topics
+from archiver.upkeep.archived_topic import known_topics
 from archiver.upkeep.rewrites import settle_rewrites
-from catalog.columns import SchemaChange
 from catalog.errors import TableMissing
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
-from catalog.tables import TableCatalog
+from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.errors import ContextError
 from schema_mapping.field_ids import ledger_schema
-from schema_mapping.ledger import LedgerState
 from schema_mapping.row import row_mapping_from_text
 
 

@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.rows.table_files import ManifestReader, TableFile
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
-from catalog.archive_table import ArchiveTable
-from catalog.columns import SchemaChange
-from catalog.commit import Unresolved, find_commit
 from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Unresolved, find_commit
+from catalog.iceberg.rewrite import Displaced, Rewrite, Rewritten
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.rewrite import Displaced, Rewrite, Rewritten
-from catalog.tables import TableCatalog
 
 LOOKS_AT_ONCE: Final = 16
 

@@ -43,7 +43,7 @@ class RecordDigest:
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
-        """The digest of records in the columns of a replay (`archiver.rows.records.RECORDS`; others don't matter)."""
+        """The digest of records in the columns of `archiver.archive.records.RECORDS`; others don't matter."""
         return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
 
     def __add__(self, other: RecordDigest) -> RecordDigest:

@@ -7,11 +7,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.ingest.task import MODULES
+from archiver.ingest.task.work import MODULES
 from archiving.profiling_engine import ProfilingEngine
 from archiving.setting import SLOTS, Setting
 from archiving.side import Side
-from tests.stack import Stack
+from tests.support.servers.stack import Stack
 
 
 class Ours(Side):

@@ -15,10 +15,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from archiver.ingest import range_reader, range_writer, translate
-from archiver.ingest.fetch import PartitionFetcher
-from archiver.ingest.grouping import Grouper
-from archiver.ingest.translate import Translator
+from archiver.files import translate
+from archiver.files.grouping import Grouper
+from archiver.files.translate import Translator
+from archiver.ingest.task.work import range_writer
+from archiver.kafka import range_reader
+from archiver.kafka.fetch import PartitionFetcher
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.wire.inflate import Inflater

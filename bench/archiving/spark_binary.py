@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
 from archiving.setting import SLOTS, Setting, fetch_kafka_source
 from archiving.side import Side
-from tests.stack import unique
+from tests.support.servers.stack import unique
 
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 

@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.typedef import Record
 
-from tests.archiver.rows.listed_table import ListedTable
+from tests.support.archive.listed_table import ListedTable
 
 DAY = 19_675
 DAY_MICROS = 86_400 * 10**6

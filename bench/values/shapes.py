@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from tests.real_schemas import messages
+from tests.support.schemas.real_schemas import messages
 from values import flat, orders, traces, transit
 
 SEED = 7

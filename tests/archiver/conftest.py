@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from schema_mapping import RawMapping, RowMapping
-from schema_mapping.fixed_columns import KAFKA_FIELD
+from schema_mapping.columns.fixed import KAFKA_FIELD
+from tests.support.archive.lake import Lake
 
 KEPT = {
     "write.metadata.metrics.default": "none",
@@ -92,3 +94,9 @@ def _header(key: bytes, value: bytes | None) -> dict[str, object]:
 def archive() -> Archive:
     """Rows of raw keys and values, in the table's columns."""
     return Archive()
+
+
+@pytest.fixture
+def lake(tmp_path: Path, archive: Archive) -> Lake:
+    """An empty table of raw keys and values."""
+    return Lake(tmp_path / "lake", archive.rows)

@@ -12,26 +12,26 @@ import pytest
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table.update import update_table_metadata
 
+from archiver.archive.mappings import NoMappings
+from archiver.commit.missing_rows import search
 from archiver.errors import UnknownFormat
-from archiver.ingest.task import translate_range
-from archiver.refill.copying import RowCopier
-from archiver.refill.originals import originals
-from archiver.rows.mappings import NoMappings
-from archiver.rows.missing_rows import search
+from archiver.ingest.task.work import translate_range
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentFormat
-from archiver.upkeep.unreferenced import Ends, continuing_ranges
-from catalog.append import prepare
-from catalog.archive_table import ArchiveTable
+from archiver.upkeep.rebuild.unreferenced import Ends, continuing_ranges
+from archiver.upkeep.refill.copying import RowCopier
+from archiver.upkeep.refill.originals import originals
 from catalog.errors import NewerFormat
-from catalog.holes import ExpectedRange
+from catalog.iceberg.append import prepare
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange, new_id
-from tests.archiver.ingest.logs import RAW, Bench, LogInMemory, batch
-from tests.archiver.replay.lake import TOPIC, Lake
-from tests.record_batches import Record
-from tests.support.arrow_format import ArrowFormat
+from catalog.registry.holes import ExpectedRange
+from tests.support.archive.lake import TOPIC, Lake
+from tests.support.kafka.logs import RAW, Bench, LogInMemory, batch
+from tests.support.kafka.record_batches import Record
+from tests.support.storage.arrow_format import ArrowFormat
 
 PARTITION = 4
 NEW = SegmentFormats(written=ArrowFormat(), others=(ParquetFormat(),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from catalog.digests import digest_text
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
-from tests.catalog.memory import TOPIC, span
+from tests.support.catalog.memory import TOPIC, span
 
 COUNTS = st.dictionaries(st.integers(1, 10_000), st.integers(0, 2**40), max_size=4)
 BOUNDS = st.dictionaries(st.integers(1, 10_000), st.binary(max_size=20), max_size=4)

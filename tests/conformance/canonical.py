@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from schema_mapping import Mapping, compile_mapping
-from schema_mapping.types import Cardinality, MappedField, MappedMessage
+from schema_mapping.protobuf.types import Cardinality, MappedField, MappedMessage
 from tests.conformance.suite import descriptor
 
 UNRECOGNIZED = "__unrecognized__"

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.schemas.protoc import compile_files
 from tests.conformance.suite import DESCRIPTORS, PAYLOADS, Payload, descriptor, read_payloads, write_payloads
-from tests.property.upb_judge import parse
+from tests.support.schemas.upb_judge import parse
 
 
 def write_descriptors(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from google.protobuf.descriptor import Descriptor
 
-from schema_mapping.descriptors import SourceSchema, find_descriptor
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "conformance"
 DESCRIPTORS = FOLDER / "messages.binpb.xz"

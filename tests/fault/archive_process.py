@@ -8,7 +8,7 @@ from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
-from tests.inline_engine import InlineEngine
+from tests.support.engine.inline_engine import InlineEngine
 
 
 def archive(path: str, engine: Engine) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from catalog.leases import Leases
 from catalog.model import TopicRow
+from catalog.registry.leases import Leases
 
 
 @pytest.fixture

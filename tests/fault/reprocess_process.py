@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from archiver.config import load_config
-from archiver.upkeep.reprocess import Reprocess
-from tests.inline_engine import InlineEngine
+from archiver.upkeep.reprocess.job import Reprocess
+from tests.support.engine.inline_engine import InlineEngine
 
 
 def reprocess(path: str, topic: str) -> int:

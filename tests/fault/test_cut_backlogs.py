@@ -14,15 +14,15 @@ from archiver.config import load_config
 from archiver.errors import ParseHalted
 from archiver.ingest.events import JobEvent, JobObserver, WavePlanned
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.ingest.plan import PlannedRange
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.observer import ignore
 from catalog.model import FileState, StateCount
 from catalog.registry import Registry
-from tests.fault.killed_jobs import archive, archive_by_spark
-from tests.inline_engine import InlineEngine
-from tests.integration.corpus import produce_transactions
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.engine.killed_jobs import archive, archive_by_spark
+from tests.support.schemas.corpus import produce_transactions
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ import pytest
 
 from archiver.config import load_config
 from archiver.fault_points import FaultPoint
-from tests.fault.killed_jobs import EACH, PARTITIONS, archive, archive_by_spark, assert_each_once, produce
-from tests.stack import Stack
+from tests.support.engine.killed_jobs import EACH, PARTITIONS, archive, archive_by_spark, assert_each_once, produce
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -10,15 +10,15 @@ import pytest
 
 from archiver.config import load_config
 from archiver.errors import ObjectMissing
-from archiver.upkeep.orphan_report import OrphansReport
-from archiver.upkeep.orphans import Orphans
-from archiver.upkeep.reprocess import Reprocess
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.orphans.report import OrphansReport
+from archiver.upkeep.reprocess.job import Reprocess
 from schema_mapping.errors import ContextError
-from tests.fault.killed_jobs import archive
-from tests.inline_engine import InlineEngine
-from tests.integration.mending import PARTITIONS, RIGHT, WRONG, archived_wrongly, produce
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.mending import PARTITIONS, RIGHT, WRONG, archived_wrongly, produce
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.engine.killed_jobs import archive
+from tests.support.servers.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from archiver.config import load_config
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.servers.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 

@@ -12,10 +12,10 @@ import pytest
 from archiver.config import load_config
 from archiver.fault_points import FaultPoint
 from tests.fault import reprocess_process
-from tests.forked import run_forked
-from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.forked import run_forked
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

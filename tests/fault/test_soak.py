@@ -17,8 +17,8 @@ from tests.fault.soak.results import Results
 from tests.fault.soak.run import ground, soak
 from tests.fault.soak.scene import Scene, Shape, TopicShape
 from tests.fault.soak.verdict import judge, judge_whole
-from tests.lossy_objects import ObjectFault
-from tests.stack import Stack
+from tests.support.servers.stack import Stack
+from tests.support.storage.lossy_objects import ObjectFault
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fault.soak.checker import Defect, compare, hold_against_ledger
 from tests.fault.soak.ledger import Ledger
-from tests.integration.readers import Seen, digest_of
+from tests.support.archive.readers import Seen, digest_of
 
 TOPIC = "t"
 Change = Callable[[list[Seen]], list[Seen]]

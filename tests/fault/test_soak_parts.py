@@ -13,7 +13,7 @@ from tests.fault.soak import deck, faults
 from tests.fault.soak.faults import described
 from tests.fault.soak.log_cut import cut_log
 from tests.fault.soak.results import EXACTLY_ONCE, WRONG, Results, RoundResult
-from tests.record_batches import Record, build
+from tests.support.kafka.record_batches import Record, build
 
 
 def rounds(seed: int, count: int) -> list[tuple[dict[str, object], ...]]:

@@ -11,9 +11,9 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
 from catalog.model import FileState
 from catalog.registry import Registry
-from tests.fault.killed_jobs import EACH, PARTITIONS, assert_each_once, produce
-from tests.inline_engine import InlineEngine
-from tests.stack import Stack
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.engine.killed_jobs import EACH, PARTITIONS, assert_each_once, produce
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

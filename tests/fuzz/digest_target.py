@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from archiver.rows.records import RECORDS
+from archiver.archive.records import RECORDS
 from archiver.wire.record_digest import RecordDigest
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary, exact_buffer
-from tests.property.wire_choices import SeededChoices
-from tests.record_digest import SeenRecord, digest
+from tests.support.kafka.record_digest import SeenRecord, digest
+from tests.support.schemas.wire_choices import SeededChoices
 
 TYPES = (-1, 0, 1)
 LENGTHS = (-1, 0, 1, 7, 8, 15, 16, 17, 31, 33, 64)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.corpus import read_corpus, write_corpus
-from tests.random_messages import damaged
+from tests.support.schemas.random_messages import damaged
 
 OPTIONS = ("-max_len=4096", "-timeout=30", "-rss_limit_mb=6000", "-print_final_stats=1")
 

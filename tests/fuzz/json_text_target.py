@@ -22,8 +22,8 @@ from schema_mapping import Mapping, MappingOptions, compile_mapping
 from schema_mapping.errors import KernelError
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
-from tests.property.judged_well_known import plain_json
-from tests.property.random_schemas import pool_of
+from tests.support.schemas.judged_well_known import plain_json
+from tests.support.schemas.random_schemas import pool_of
 
 NOTHING = object()
 KINDS = ("Value", "Struct", "ListValue")

@@ -18,18 +18,18 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schema_mapping import Mapping, MappingOptions, compile_mapping
-from schema_mapping.decode import decode
-from schema_mapping.descriptors import SourceSchema, closure, find_descriptor
+from schema_mapping.protobuf.decode import decode
+from schema_mapping.protobuf.descriptors import SourceSchema, closure, find_descriptor
 from tests.conformance import suite
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
 from tests.producers import content as producers
-from tests.property.column_choices import excluding, with_extensions
-from tests.property.kernel_check import TOGETHER, names_field_zero
-from tests.property.random_payloads import random_payload
-from tests.property.random_schemas import random_schema
-from tests.property.upb_judge import columns_in, columns_of, parse
-from tests.property.wire_choices import SeededChoices
+from tests.support.schemas.column_choices import excluding, with_extensions
+from tests.support.schemas.kernel_check import TOGETHER, names_field_zero
+from tests.support.schemas.random_payloads import random_payload
+from tests.support.schemas.random_schemas import random_schema
+from tests.support.schemas.upb_judge import columns_in, columns_of, parse
+from tests.support.schemas.wire_choices import SeededChoices
 
 GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS, SCALARS = 1, 2, 4, 8, 16, 32, 64
 RANDOM_SCHEMAS = 56

@@ -18,9 +18,9 @@ from archiver.wire.record_digest import RecordDigest
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_buffer
 from tests.fuzz.plain_records import are_plain
-from tests.property.wire_choices import SeededChoices
-from tests.record_batches import CODECS, Record, build, headers_of, patched, raw_batch, raw_record
-from tests.record_digest import SeenRecord, digest
+from tests.support.kafka.record_batches import CODECS, Record, build, headers_of, patched, raw_batch, raw_record
+from tests.support.kafka.record_digest import SeenRecord, digest
+from tests.support.schemas.wire_choices import SeededChoices
 
 LIMITS = DecodeLimits(chunk=1 << 20, batch=1 << 20)
 COMPRESS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apicurio import apicurio
+from tests.support.schemas.apicurio import apicurio
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
-from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once, without_registry
-from tests.integration.readers import from_archive
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once, without_registry
+from tests.support.archive.readers import from_archive
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -9,14 +9,14 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from kafka.protocol.producer import ProduceRequest
 
 from archiver.engine.spark import SparkEngine
-from archiver.ingest.broker import BrokerClient
-from archiver.ingest.fetch import PartitionFetcher
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetch import PartitionFetcher
 from archiver.wire import decode_batches, encode_batches
-from tests.integration import corpus
-from tests.integration.archiving import archive_once
-from tests.integration.readers import from_archive
-from tests.record_batches import raw_batch, raw_record
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive
+from tests.support.kafka.record_batches import raw_batch, raw_record
+from tests.support.schemas import corpus
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
-from catalog.commit import Committed
-from catalog.expiry import Retention
+from catalog.iceberg.commit import Committed
+from catalog.iceberg.expiry import Retention
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import PartitionOffset, new_id
-from catalog.tables import TableCatalog
-from tests.integration.catalog_files import assigned, bare, made, new_topic, written
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
-from tests.java_catalog import EACH_CATALOG, stack_with
-from tests.stack import Stack
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
+from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
+from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -10,19 +10,19 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from catalog.archive_table import ArchiveTable
-from catalog.commit import CommitOutcome, Committed, Moved, Patience, Unresolved
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unresolved
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow, TranslatedRange, new_id
-from catalog.tables import TableCatalog
-from tests.forked import FORKED
-from tests.integration.catalog_files import assigned, bare, made, new_topic, written
-from tests.java_catalog import EACH_CATALOG, stack_with
-from tests.lossy_catalog import Fault, LossyProxy, lossy_proxy
-from tests.stack import Stack
+from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
+from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.catalog.lossy_catalog import Fault, LossyProxy, lossy_proxy
+from tests.support.engine.forked import FORKED
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-IMPATIENT = Patience(attempts=6, first_seconds=0.01)
+QUICK = Backoff(attempts=6, first_seconds=0.01)
 LANDED = [Fault.LOSE_ANSWER, Fault.SILENCE, Fault.ANSWER_504, Fault.ANSWER_409, Fault.DELIVER_TWICE]
 NOT_LANDED = [Fault.LOSE_REQUEST, Fault.REFUSE_503]
 
@@ -47,7 +47,7 @@ def proxy(stack: Stack) -> Iterator[LossyProxy]:
 @pytest.fixture
 def catalog(stack: Stack, proxy: LossyProxy) -> Iterator[TableCatalog]:
     properties = stack.catalog_properties | {"uri": proxy.uri}
-    with TableCatalog(properties, timeout_seconds=3.0, patience=IMPATIENT) as catalog:
+    with TableCatalog(properties, timeout_seconds=3.0, backoff=QUICK) as catalog:
         yield catalog
 
 
@@ -174,8 +174,8 @@ def race(stack: Stack, table: ArchiveTable, rivals: list[list[TranslatedRange]])
 
 
 def commit_alone(properties: dict[str, str], topic: TopicRow, ranges: list[TranslatedRange]) -> CommitOutcome:
-    patience = Patience(attempts=30, first_seconds=0.01, longest_seconds=0.2)
-    with TableCatalog(properties, patience=patience) as catalog:
+    backoff = Backoff(attempts=30, first_seconds=0.01, longest_seconds=0.2)
+    with TableCatalog(properties, backoff=backoff) as catalog:
         table = catalog.load(topic)
         assert table is not None
         return catalog.commit(table, ranges, commit_id=new_id())

@@ -23,23 +23,23 @@ from catalog.errors import (
     TableTaken,
     TopicRecreated,
 )
+from catalog.iceberg.settle import Landed, Refused, Settled
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
-from catalog.postgres import Postgres
 from catalog.registry import Registry
-from catalog.settle import Landed, Refused, Settled
-from schema_mapping.descriptors import SourceSchema
-from tests.catalog.memory import MemoryCatalog, span
-from tests.forked import FORKED
-from tests.integration.catalog_files import message
-from tests.schema_mapping.proto_text import compile_text
-from tests.stack import Stack
+from catalog.registry.postgres import Postgres
+from schema_mapping.protobuf.descriptors import SourceSchema
+from tests.support.catalog.catalog_files import message
+from tests.support.catalog.memory import MemoryCatalog, span
+from tests.support.engine.forked import FORKED
+from tests.support.schemas.proto_text import compile_text
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
 MIGRATIONS = tuple(
     sorted(
         file.name.removesuffix(".sql")
-        for file in importlib.resources.files("catalog.migrations").iterdir()
+        for file in importlib.resources.files("catalog.registry.migrations").iterdir()
         if file.name.endswith(".sql")
     )
 )

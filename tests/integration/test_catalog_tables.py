@@ -15,14 +15,14 @@ from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 
-from catalog.columns import SchemaChange
-from catalog.commit import Committed, Moved
 from catalog.errors import CatalogDenied, CatalogRefused, NewerFormat, NotOurTable, TableMissing, TopicRecreated
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Committed, Moved
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, new_id
-from catalog.tables import TableCatalog
 from schema_mapping.row import PartitionSource
-from tests.integration.catalog_files import DAY, assigned, bare, made, new_topic, written
-from tests.stack import Stack, unique
+from tests.support.catalog.catalog_files import DAY, assigned, bare, made, new_topic, written
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

@@ -17,17 +17,17 @@ from typer.testing import CliRunner
 from archiver.cli.local import local_app
 from archiver.config import load_config
 from archiver.errors import DataLoss
-from archiver.ingest.fetch import PartitionFetcher
 from archiver.ingest.job import JobReport
-from tests.brokers import NODES, Brokers, eventually
-from tests.embedded import embedded
-from tests.integration.ingesting import numbered, run, run_well
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack, unique
+from archiver.kafka.fetch import PartitionFetcher
+from tests.support.archive.ingesting import numbered, run, run_well
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.kafka.brokers import NODES, Brokers, eventually
+from tests.support.servers.embedded import embedded
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
-PATIENCE = {"socket.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "4000"}
+SHORT_TIMEOUTS = {"socket.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "4000"}
 NAMES = {"kafka-1", "kafka-2", "kafka-3", "seaweedfs", "postgres"}
 
 
@@ -107,7 +107,7 @@ def begin(producer: Producer, topic: str, count: int, partitions: int = 1) -> No
 
 
 def configured(stack: Stack, *topics: str, **archive: Any) -> Path:
-    kafka = PATIENCE | {"fetch.max.bytes": "20000"}
+    kafka = SHORT_TIMEOUTS | {"fetch.max.bytes": "20000"}
     return stack.config({topic: {} for topic in topics}, kafka=kafka, archive=archive)
 
 

@@ -16,13 +16,13 @@ from google.protobuf import message_factory
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.errors import ReplayError
-from schema_mapping.descriptors import find_descriptor
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.schema_mapping.proto_text import compile_text
-from tests.stack import Stack
+from schema_mapping.protobuf.descriptors import find_descriptor
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.proto_text import compile_text
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -13,17 +13,17 @@ import pytest
 from confluent_kafka import TopicPartition
 from pyiceberg.table import Table
 
+from archiver.archive.topic_archive import open_archive
 from archiver.config import Config, load_config
 from archiver.engine.spark import SparkEngine
 from archiver.replay import ReplayConsumer
-from archiver.replay.archive import open_archive
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import DIGEST_ALGORITHM, add_digests
-from tests.integration import corpus
-from tests.integration.archiving import archive_once
-from tests.integration.order_schema import ORDER_PROTO
-from tests.integration.readers import digest_of, from_kafka
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import digest_of, from_kafka
+from tests.support.schemas import corpus
+from tests.support.schemas.order_schema import ORDER_PROTO
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

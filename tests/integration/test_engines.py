@@ -9,10 +9,10 @@ import pytest
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.integration.archiving import archive_once
-from tests.integration.order_schema import ORDER_PROTO, order_bytes
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

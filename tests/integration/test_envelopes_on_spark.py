@@ -13,11 +13,11 @@ from archiver.engine.spark import SparkEngine
 from archiver.errors import SchemaRegistryUnavailable
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.registry import client_of
-from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.schemas.fake_registry import FakeRegistry, fake_registry
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

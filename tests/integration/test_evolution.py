@@ -18,8 +18,10 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from schema_mapping import names
-from tests.integration.evolution_cases import CASES, Case
-from tests.integration.evolution_runs import (
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import duckdb_on, plain, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.schemas.evolution_cases import CASES, Case
+from tests.support.schemas.evolution_runs import (
     OLD_PRODUCER,
     PARTITIONS,
     RANDOM_RECORDS,
@@ -29,9 +31,7 @@ from tests.integration.evolution_runs import (
     three_readings,
     without_ids,
 )
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import duckdb_on, plain, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.stack import Stack
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -11,13 +11,13 @@ from google.protobuf import message_factory
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.evolution_runs import PARTITIONS, RUNS, run, start, three_readings, without_ids
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import rows_of_pyiceberg
-from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_pyiceberg
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.evolution_runs import PARTITIONS, RUNS, run, start, three_readings, without_ids
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from catalog.holes import Acceptance, Checked, GoneRows, Hole
+from catalog.iceberg.rewrite import Replacement, Rewrite
+from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
-from catalog.rewrite import Replacement, Rewrite
-from catalog.settle import Landed, Settled
-from tests.catalog.memory import file, span
-from tests.stack import Stack
+from catalog.registry.holes import Acceptance, Checked, GoneRows, Hole
+from tests.support.catalog.memory import file, span
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

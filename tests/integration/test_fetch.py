@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
-from archiver.ingest.broker import BrokerClient
-from archiver.ingest.fetch import PartitionFetcher
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetch import PartitionFetcher
 from archiver.wire import DecodedBatches, DecodeLimits
-from tests.integration import corpus
-from tests.stack import Stack
+from tests.support.schemas import corpus
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -18,10 +18,10 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.events import JobEvent, RunFinished, TaskFinished
 from archiver.ingest.job import ArchiveJob, JobReport
-from tests.inline_engine import InlineEngine
-from tests.integration.ingesting import numbered, places, read, run, run_well, schema
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.ingesting import numbered, places, read, run, run_well, schema
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

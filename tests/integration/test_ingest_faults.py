@@ -16,9 +16,9 @@ from archiver.storage.objects import ObjectStore
 from catalog.errors import NotOurTable
 from catalog.model import FileState, TopicRow
 from catalog.registry import Registry
-from tests.inline_engine import InlineEngine
-from tests.integration.ingesting import numbered, places, read, run, run_well, schema
-from tests.stack import Stack, unique
+from tests.support.archive.ingesting import numbered, places, read, run, run_well, schema
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

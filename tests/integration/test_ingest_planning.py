@@ -12,10 +12,10 @@ from confluent_kafka.admin import NewPartitions
 from archiver.config import load_config
 from archiver.ingest.events import JobEvent, WavePlanned
 from archiver.ingest.job import ArchiveJob
-from tests.inline_engine import InlineEngine
-from tests.integration.ingesting import numbered, places, read, run_well, values
-from tests.integration.readers import from_kafka
-from tests.stack import Stack, unique
+from tests.support.archive.ingesting import numbered, places, read, run_well, values
+from tests.support.archive.readers import from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

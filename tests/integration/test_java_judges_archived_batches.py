@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from archiver.replay.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
 from archiver.wire import Codec, decode_batches
 from archiver.wire.gap import gap_batch
-from tests.archived_batches import archived, data_of, fetches
-from tests.integration.java_records import SOURCE, JavaView, java, read_by_java
+from tests.support.archive.archived_batches import archived, data_of, fetches
+from tests.support.kafka.java_records import SOURCE, JavaView, java, read_by_java
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from archiver.wire import Codec, DecodedBatches, decode_batches, encode_batches
-from tests.compressed_streams import PLAIN, WITH_TRAILING_BYTES
-from tests.integration.java_records import SOURCE, JavaView, dumped, java, read_by_java, seen_by_us
-from tests.record_batches import Record, build, compressed, raw_batch, raw_record
+from tests.support.kafka.compressed_streams import PLAIN, WITH_TRAILING_BYTES
+from tests.support.kafka.java_records import SOURCE, JavaView, dumped, java, read_by_java, seen_by_us
+from tests.support.kafka.record_batches import Record, build, compressed, raw_batch, raw_record
 
 pytestmark = pytest.mark.integration
 

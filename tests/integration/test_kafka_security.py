@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import Producer
 
 from archiver.errors import AccessDenied, BrokerUnavailable
-from archiver.ingest.broker import BrokerClient
-from archiver.ingest.fetch import PartitionFetcher
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
-from tests.oidc_server import TokenEndpoint, token_endpoint
-from tests.stack import Stack, unique
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetch import PartitionFetcher
+from tests.support.archive.archiving import archive_once
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
+from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import ArchiverError, DataLoss, LogTruncated
-from archiver.ingest.fetch import PartitionFetcher
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.kafka.fetch import PartitionFetcher
 from tests.fault.soak.log_cut import cut_log
-from tests.inline_engine import InlineEngine
-from tests.integration.ingesting import numbered, places, read, run, run_well
-from tests.integration.own_broker import OwnBroker, own_broker
-from tests.stack import Stack, unique
+from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka.own_broker import OwnBroker, own_broker
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

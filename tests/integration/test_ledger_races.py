@@ -11,10 +11,10 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from schema_mapping.descriptors import SourceSchema
-from schema_mapping.ledger import LAST_FIXED_ID
-from tests.forked import FORKED
-from tests.stack import Stack
+from schema_mapping.columns.ledger import LAST_FIXED_ID
+from schema_mapping.protobuf.descriptors import SourceSchema
+from tests.support.engine.forked import FORKED
+from tests.support.servers.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

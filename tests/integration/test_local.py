@@ -15,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 
 from archiver.config import load_config
 from archiver.local import LocalStack
-from tests.stack import Stack, unique
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

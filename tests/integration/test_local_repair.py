@@ -22,7 +22,7 @@ from archiver.errors import LocalStackError
 from archiver.local import LocalStack, state
 from archiver.local.process import find
 from archiver.local.stack import PARTS
-from tests.stack import Stack, unique
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

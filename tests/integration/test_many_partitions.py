@@ -10,8 +10,8 @@ import pytest
 from archiver.config import load_config
 from archiver.ingest.events import JobEvent, WavePlanned
 from archiver.ingest.job import ArchiveJob
-from tests.inline_engine import InlineEngine
-from tests.stack import Stack
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -16,10 +16,10 @@ from archiver.config import load_config
 from archiver.errors import TopicBusy
 from archiver.ingest import job
 from archiver.ingest.job import ArchiveJob
-from archiver.ingest.topic_leases import PATIENCE_SECONDS
+from archiver.ingest.topic.leases import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
-from tests.inline_engine import InlineEngine
-from tests.stack import Stack, unique
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +89,7 @@ def test_topics_that_others_hold_share_one_deadline(registered: tuple[Path, list
         assert leases.take(rival.topics.every()) == ()
         started = time.monotonic()
         report = ArchiveJob(settings, names, engine=InlineEngine()).run_once()
-        assert time.monotonic() - started < PATIENCE_SECONDS + 10
+        assert time.monotonic() - started < LEASE_WAIT_SECONDS + 10
     assert {type(topic.error) for topic in report.topics} == {TopicBusy}
     assert len(report.topics) == TOPICS
 

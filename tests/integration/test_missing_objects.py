@@ -19,10 +19,10 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.reconcile import reconcile
 from catalog.model import FileState, TranslatedRange
 from catalog.registry import Registry
-from tests.inline_engine import InlineEngine
-from tests.integration.ingesting import numbered, places, read, run, run_well
-from tests.lossy_objects import LossyStore, ObjectFault, lossy_store
-from tests.stack import Stack
+from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+from tests.support.storage.lossy_objects import LossyStore, ObjectFault, lossy_store
 
 pytestmark = pytest.mark.integration
 

@@ -20,8 +20,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving import serving
-from tests.stack import Stack
+from tests.support.servers.serving import serving
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -15,15 +15,14 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from archiver.errors import StorageUnavailable
 from archiver.observer import ignore
-from archiver.upkeep import orphan_removal
-from archiver.upkeep.orphan_removal import WORKERS, remove_orphans
-from archiver.upkeep.orphan_report import Orphan, OrphanKind, TopicOrphans
-from archiver.upkeep.orphan_search import OrphanSearch
-from catalog import postgres
+from archiver.upkeep.orphans.job import removal as orphan_removal
+from archiver.upkeep.orphans.removal import WORKERS, remove_orphans
+from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
+from archiver.upkeep.orphans.search import OrphanSearch
 from catalog.errors import RegistryUnreachable
 from catalog.model import TopicRow, new_id
-from catalog.registry import FileClaims, Registry
-from tests.stack import Stack
+from catalog.registry import FileClaims, Registry, postgres
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -15,24 +15,24 @@ from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.ingest.job import ArchiveJob
 from archiver.storage.objects import ListedObject, ObjectStore
-from archiver.upkeep.orphan_report import OrphanKind, OrphansReport
-from archiver.upkeep.orphans import Orphans
-from archiver.upkeep.reprocess import Reprocess
-from catalog.append import prepare
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.orphans.report import OrphanKind, OrphansReport
+from archiver.upkeep.reprocess.job import Reprocess
 from catalog.errors import RegistryUnreachable
+from catalog.iceberg.append import prepare
+from catalog.iceberg.rewrite import Replacement, Rewrite
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.registry import Registry
-from catalog.rewrite import Replacement, Rewrite
-from catalog.tables import TableCatalog
 from schema_mapping.errors import ContextError
-from tests.fault.killed_jobs import archive as archive_process
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.mending import PARTITIONS as MENDED_PARTITIONS
-from tests.integration.mending import RIGHT, archived_wrongly
-from tests.integration.readers import from_archive, from_kafka
-from tests.java_catalog import EACH_CATALOG, stack_with
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.mending import PARTITIONS as MENDED_PARTITIONS
+from tests.support.archive.mending import RIGHT, archived_wrongly
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.engine.killed_jobs import archive as archive_process
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -17,15 +17,15 @@ from archiver.config.model import SchemaRegistrySection, TopicConfig
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.schemas.topic import TopicSchemas
-from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.rebuild.job import Rebuild
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from schema_mapping import LedgerState
-from tests.fixed_width import FixedSchema, record
-from tests.inline_engine import InlineEngine
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.stack import Stack
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.fixed_width import FixedSchema, record
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

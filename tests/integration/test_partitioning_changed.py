@@ -8,15 +8,15 @@ import pytest
 from pyiceberg.transforms import DayTransform, HourTransform
 
 from archiver.config import load_config
-from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
-from tests.integration.archiving import without_registry
-from tests.integration.ingesting import places, read, run, run_well
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg
-from tests.stack import Stack
+from tests.support.archive.archiving import without_registry
+from tests.support.archive.ingesting import places, read, run, run_well
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

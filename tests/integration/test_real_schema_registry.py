@@ -18,12 +18,12 @@ from google.protobuf.message import Message
 from archiver.config import load_config
 from archiver.errors import UnknownSubject
 from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
-from schema_mapping.descriptors import find_descriptor, parse_descriptor_set
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.readers import from_archive, from_kafka
-from tests.schema_mapping.proto_text import compile_text
-from tests.stack import Stack, unique
+from schema_mapping.protobuf.descriptors import find_descriptor, parse_descriptor_set
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.proto_text import compile_text
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

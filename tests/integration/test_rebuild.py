@@ -14,17 +14,17 @@ from archiver.engine.spark import SparkEngine
 from archiver.errors import ConfigError, UpkeepError
 from archiver.ingest.job import ArchiveJob
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
-from archiver.upkeep.reprocess import Reprocess
+from archiver.upkeep.rebuild.job import Rebuild, RebuiltTopic
+from archiver.upkeep.reprocess.job import Reprocess
 from catalog.errors import RegistryBehind
 from catalog.model import FileState, VersionRecord
 from catalog.registry import Registry
-from schema_mapping.ledger import LedgerState
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once, without_registry
-from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly, produce, values
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from schema_mapping.columns.ledger import LedgerState
+from tests.support.archive.archiving import archive_once, without_registry
+from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly, produce, values
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -16,14 +16,14 @@ from archiver.config import load_config
 from archiver.errors import ConfigError, DataLoss
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.rebuild import Rebuild, RebuiltTopic
-from archiver.upkeep.unreferenced import Ends, LeftFor, continuing_ranges
-from catalog.archive_table import ArchiveTable
+from archiver.upkeep.rebuild.job import Rebuild, RebuiltTopic
+from archiver.upkeep.rebuild.unreferenced import Ends, LeftFor, continuing_ranges
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.tables import TableCatalog
 from catalog.registry import Registry
-from catalog.tables import TableCatalog
-from tests.integration.archiving import without_registry
-from tests.integration.ingesting import numbered, places, read, run, run_well
-from tests.stack import Stack
+from tests.support.archive.archiving import without_registry
+from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

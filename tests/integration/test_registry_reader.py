@@ -12,24 +12,24 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from archiver.archive.mappings import RegistryMappings
 from archiver.config import load_config
-from archiver.rows.mappings import RegistryMappings
 from catalog.errors import RegistryDenied, RegistryNotMigrated, RegistryOutdated
-from catalog.postgres import Postgres
 from catalog.registry import Registry, RegistryReader
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.catalog_files import message
-from tests.integration.foreign_writes import compact
-from tests.integration.order_schema import ORDER_PROTO
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack, unique
+from catalog.registry.postgres import Postgres
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.catalog.catalog_files import message
+from tests.support.catalog.foreign_writes import compact
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.order_schema import ORDER_PROTO
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
 MIGRATIONS = sorted(
     (file.name.removesuffix(".sql"), file.read_text("utf-8"))
-    for file in importlib.resources.files("catalog.migrations").iterdir()
+    for file in importlib.resources.files("catalog.registry.migrations").iterdir()
     if file.name.endswith(".sql")
 )
 

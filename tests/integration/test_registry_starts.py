@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.registry import Registry
-from tests.stack import Stack
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -9,11 +9,11 @@ import pytest
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.order_schema import ORDER_PROTO, order_bytes
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

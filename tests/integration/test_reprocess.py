@@ -19,19 +19,19 @@ from google.protobuf.message import DecodeError
 from archiver.config import load_config
 from archiver.engine.runner import Outcome
 from archiver.engine.spark import SparkEngine
-from archiver.upkeep.error_rows import ErrorFilter
-from archiver.upkeep.orphan_report import KeptFor
-from archiver.upkeep.orphans import Orphans
-from archiver.upkeep.reprocess import Reprocess
-from archiver.upkeep.reprocess_report import ReprocessReport
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.orphans.report import KeptFor
+from archiver.upkeep.reprocess.error_rows import ErrorFilter
+from archiver.upkeep.reprocess.job import Reprocess
+from archiver.upkeep.reprocess.report import ReprocessReport
 from catalog.registry import FileClaims, Registry
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.mending import PARTITIONS, RIGHT, archived_wrongly, produce
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly, produce
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

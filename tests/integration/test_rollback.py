@@ -15,14 +15,14 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import InjectedFault
 from archiver.ingest.job import ArchiveJob
-from archiver.refill.refill import RefillJob
-from archiver.refill.report import Fate, RefillReport
-from archiver.upkeep.rebuild import Rebuild
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once, without_registry
-from tests.integration.foreign_writes import compact, delete_rows, set_main, table_of
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.refill.report import Fate, RefillReport
+from tests.support.archive.archiving import archive_once, without_registry
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.catalog.foreign_writes import compact, delete_rows, set_main, table_of
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

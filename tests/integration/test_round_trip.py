@@ -10,11 +10,11 @@ import pytest
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.replay import ReplayConsumer
-from tests.integration import corpus
-from tests.integration.archiving import archive_once
-from tests.integration.order_schema import ORDER_PROTO, order_bytes
-from tests.integration.readers import Seen, from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.schemas import corpus
+from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 from archiver.cli.schema import schema_app
 from archiver.config import load_config
 from catalog.registry import Registry
-from tests.schema_mapping.proto_text import compile_text
-from tests.stack import Stack
+from tests.support.schemas.proto_text import compile_text
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

@@ -18,12 +18,12 @@ from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.ingest.events import JobEvent, WavePlanned
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.registry import client_of
-from archiver.upkeep.reprocess import Reprocess
-from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
-from tests.inline_engine import InlineEngine
-from tests.integration.readers import from_archive, from_kafka
-from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack, unique
+from archiver.upkeep.reprocess.job import Reprocess
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.fake_registry import FakeRegistry, fake_registry
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

@@ -14,8 +14,8 @@ import pytest
 
 from archiver.local.java import find_java
 from archiver.local.ports import accepts
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

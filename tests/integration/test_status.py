@@ -14,9 +14,9 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.stack import Stack, unique
+from tests.support.archive.archiving import archive_once
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.model import DataFileInfo, FileState, PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
-from catalog.rewrite import Replacement, Rewrite
-from catalog.trimming import Trimmed
-from tests.catalog.memory import span
-from tests.stack import Stack
+from catalog.registry.trimming import Trimmed
+from tests.support.catalog.memory import span
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 

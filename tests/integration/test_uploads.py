@@ -10,7 +10,7 @@ import pytest
 
 from archiver.storage.copying import AHEAD, copy
 from archiver.storage.objects import ObjectStore
-from tests.stack import Stack, unique
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 

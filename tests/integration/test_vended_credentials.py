@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
 from archiver.engine.runner import Outcome, Result, Task
 from archiver.ingest.job import ArchiveJob
-from archiver.replay.archive import open_archive
-from catalog.vended import CredentialSource
-from tests.inline_engine import InlineEngine
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack
-from tests.vending_store import ExpiringStore, Vending, vending_store
+from catalog.iceberg.vended import CredentialSource
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+from tests.support.storage.vending_store import ExpiringStore, Vending, vending_store
 
 pytestmark = pytest.mark.integration
 

@@ -20,13 +20,13 @@ from pyiceberg.table import Table
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.inline_engine import InlineEngine
-from tests.integration.archiving import archive_once
-from tests.integration.readers import from_archive, from_kafka
-from tests.integration.three_engines import duckdb_on, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
-from tests.random_messages import random_message
-from tests.schema_mapping.proto_text import descriptor_of
-from tests.stack import Stack
+from tests.support.archive.archiving import archive_once
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import duckdb_on, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.random_messages import random_message
+from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,

@@ -11,8 +11,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.schemas.protoc import compile_files
-from schema_mapping.descriptors import SourceSchema, find_descriptor
-from tests.random_messages import random_message
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
+from tests.support.schemas.random_messages import random_message
 
 FOLDER = Path(__file__).parent
 VECTORS = FOLDER.parent / "vectors" / "producers"

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from schema_mapping import compile_mapping
 from tests.producers.content import COUNTS, FOLDER, content, descriptor, descriptor_set, read_vector, write_vector
-from tests.property.upb_judge import parse
+from tests.support.schemas.upb_judge import parse
 
 PROTOBUF_JAVA = "4.33.2"
 GO_PLUGIN = "google.golang.org/protobuf/cmd/protoc-gen-go"

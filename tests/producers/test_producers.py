@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from schema_mapping import compile_mapping
-from schema_mapping.late_oneofs import ONEOFS_LAST
+from schema_mapping.protobuf.late_oneofs import ONEOFS_LAST
 from tests.producers.content import COUNTS, content, descriptor, read_vector
 from tests.producers.interop import PRODUCERS, kept_raw
-from tests.property.kernel_check import check_values
-from tests.property.upb_judge import parse
+from tests.support.schemas.kernel_check import check_values
+from tests.support.schemas.upb_judge import parse
 
 NO_GROUPS = {name: count for name, count in COUNTS.items() if name != "producers.Claim"}
 WRITES = {

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.exceptions import CommitFailedException
 
-from catalog.append import Attempt, prepare
-from catalog.commit import Committed, Moved, Patience, Unresolved, commit
+from catalog.iceberg.append import Attempt, prepare
+from catalog.iceberg.commit import Backoff, Committed, Moved, Unresolved, commit
+from catalog.iceberg.settle import settle
 from catalog.model import TranslatedRange, new_id
-from catalog.settle import settle
-from tests.catalog.memory import MemoryCatalog, span
+from tests.support.catalog.memory import MemoryCatalog, span
 
 FATES = ("answered", "answer lost", "request lost", "late", "told of a conflict", "others commit first")
 
@@ -68,9 +68,9 @@ class World:
                 self.arrive()
             self.meet(fates.pop(0) if fates else "answered", attempt)
 
-        patience = Patience(attempts=2, pause=lambda _: None)
+        backoff = Backoff(attempts=2, pause=lambda _: None)
         outcome = commit(
-            load=self.catalog.load, send=send, ranges=ranges, change=None, commit_id=new_id(), patience=patience
+            load=self.catalog.load, send=send, ranges=ranges, change=None, commit_id=new_id(), backoff=backoff
         )
         match outcome:
             case Committed():

@@ -11,12 +11,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.chain import Chain
-from archiver.ingest.cutting import Backlog
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.wave_plan import WaveLimits, WavePlanner
+from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.plan.wave import WaveLimits, WavePlanner
+from archiver.ingest.topic.chain import Chain
 from catalog.model import TranslatedRange
-from tests.catalog.memory import span
+from tests.support.catalog.memory import span
 
 
 @dataclass(frozen=True)

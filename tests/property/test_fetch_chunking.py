@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.grouping import BatchGroup, Grouper
-from archiver.ingest.ingest_clock import IngestClock
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.task import translate_range
-from tests.archiver.ingest.logs import DAY, PLAN, Bench, LogInMemory, batch
-from tests.record_batches import Record
+from archiver.files.grouping import BatchGroup, Grouper
+from archiver.files.ingest_clock import IngestClock
+from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.task.work import translate_range
+from tests.support.kafka.logs import DAY, PLAN, Bench, LogInMemory, batch
+from tests.support.kafka.record_batches import Record
 
 shapes = st.lists(st.tuples(st.integers(0, 4 * DAY), st.integers(1, 4), st.integers(0, 300)), max_size=25)
 

@@ -21,13 +21,13 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
-from schema_mapping.arrow_types import field_id_of
-from schema_mapping.column_options import COLUMN_NUMBER
+from schema_mapping.columns.arrow import field_id_of
+from schema_mapping.columns.returns import ASKS
+from schema_mapping.protobuf.column_options import COLUMN_NUMBER
 from schema_mapping.relearning import relearned
-from schema_mapping.returns import ASKS
 from schema_mapping.row import RowMapping, row_mapping_from_json, row_mapping_from_text
-from tests.property.column_choices import EXCLUDE
-from tests.wire_bytes import delimited
+from tests.support.kafka.wire_bytes import delimited
+from tests.support.schemas.column_choices import EXCLUDE
 
 MESSAGES = ("M", "A", "B")
 NAMES = ("a", "A", "b", "B", "a_2", "a_deleted_101", "__raw__", "__Unrecognized__")

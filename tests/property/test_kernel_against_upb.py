@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schema_mapping import MappingOptions
-from tests.property.kernel_check import check_upb_is_canonical, check_values
-from tests.property.strategies_protobuf import many_payloads, payloads, schemas
+from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
+from tests.support.schemas.strategies_protobuf import many_payloads, payloads, schemas
 
 MANY = settings(max_examples=4 * settings().max_examples)
 OPTIONS = st.builds(

@@ -7,10 +7,10 @@ import importlib
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from schema_mapping.descriptors import closure, find_descriptor
-from tests.property.kernel_check import NATIVE, check_upb_is_canonical, check_values
-from tests.property.random_payloads import random_payload
-from tests.property.wire_choices import SeededChoices
+from schema_mapping.protobuf.descriptors import closure, find_descriptor
+from tests.support.schemas.kernel_check import NATIVE, check_upb_is_canonical, check_values
+from tests.support.schemas.random_payloads import random_payload
+from tests.support.schemas.wire_choices import SeededChoices
 
 MODULES = (
     "google.api.annotations_pb2",

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.exceptions import CommitFailedException
 
-from catalog.append import Attempt
 from catalog.errors import CatalogUnreachable
+from catalog.iceberg.append import Attempt
 from catalog.model import TranslatedRange
-from tests.catalog.memory import MemoryCatalog
-from tests.support.staging import StagedRanges, commit_staged, set_offset
+from tests.support.catalog.memory import MemoryCatalog
+from tests.support.catalog.staging import StagedRanges, commit_staged, set_offset
 
 PARTITIONS = range(2)
 FATES = ("answered", "answer lost", "request lost", "late", "told of a conflict")

@@ -15,10 +15,10 @@ from pyiceberg.manifest import DataFile, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 
-from archiver.replay.plan import select
-from archiver.rows.table_files import ManifestReader
+from archiver.archive.plan import select
+from archiver.archive.table_files import ManifestReader
 from archiver.storage.segment import RowRange
-from tests.archiver.rows.listed_table import SPECS, TIMES, ListedTable, data_file, position_deletes
+from tests.support.archive.listed_table import SPECS, TIMES, ListedTable, data_file, position_deletes
 
 PLACES = {0: [[1], [2], [None]], 1: [[]], 2: [[1, 0], [1, 1], [2, None]]}
 TIME_COLUMNS = [("kafka.event_timestamp", 1_000), ("kafka.append_timestamp", 1_000), ("kafka.raw_timestamp", 1)]

@@ -12,12 +12,12 @@ import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
 from schema_mapping import compile_mapping
-from schema_mapping.descriptors import extensions_of
-from schema_mapping.mapping import Mapping
-from tests.property.kernel_check import check_values
-from tests.property.random_payloads import random_payload
-from tests.property.wire_choices import SeededChoices
-from tests.real_schemas import messages, protos
+from schema_mapping.protobuf.descriptors import extensions_of
+from schema_mapping.protobuf.mapping import Mapping
+from tests.support.schemas.kernel_check import check_values
+from tests.support.schemas.random_payloads import random_payload
+from tests.support.schemas.real_schemas import messages, protos
+from tests.support.schemas.wire_choices import SeededChoices
 
 PACKAGES = ("googleapis-common-protos-1.76.0", "xds-protos-1.85.0")
 MOST_VALUES = 300

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from schema_mapping import compile_mapping
-from tests.property.kernel_check import NATIVE, check_values
-from tests.random_messages import damaged, random_message
-from tests.real_schemas import PACKAGES, messages
+from tests.support.schemas.kernel_check import NATIVE, check_values
+from tests.support.schemas.random_messages import damaged, random_message
+from tests.support.schemas.real_schemas import PACKAGES, messages
 
 SAMPLE = 24
 VALUES = 6

@@ -10,13 +10,13 @@ import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from archiver.rows.records import RECORDS as SEEN
+from archiver.archive.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import add_digests
-from tests.property.produced_records import RECORDS as PRODUCED
-from tests.record_batches import BUILDER_CODECS, Record, build
-from tests.record_digest import SeenRecord, digest, encoding
+from tests.support.kafka.produced_records import RECORDS as PRODUCED
+from tests.support.kafka.record_batches import BUILDER_CODECS, Record, build
+from tests.support.kafka.record_digest import SeenRecord, digest, encoding
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.rows.merge import merged, offsets_of, sorted_by_offset, split_at
-from archiver.rows.waiting import Waiting
+from archiver.archive.merge import merged, offsets_of, sorted_by_offset, split_at
+from archiver.archive.waiting import Waiting
 
 
 def batch(offsets: list[int]) -> pa.RecordBatch:

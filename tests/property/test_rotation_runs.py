@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.rotation import PartitionBy, Rotation, partition_values
+from archiver.files.rotation import PartitionBy, Rotation, partition_values
 
 times_of = st.lists(st.integers(0, 100 * 86_400_000), min_size=1, max_size=30)
 

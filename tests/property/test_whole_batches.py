@@ -12,12 +12,12 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.replay.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.rows.borders import BatchSizes
+from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.archive.borders import BatchSizes
 from archiver.wire import AbortedTransaction, Codec
-from tests.archived_batches import KnownRows, archived, data_of, fetches, header_of, records_in, split
-from tests.message_sets import message, wrapper
-from tests.record_batches import CODECS, Record, build, marker
+from tests.support.archive.archived_batches import KnownRows, archived, data_of, fetches, header_of, records_in, split
+from tests.support.kafka.message_sets import message, wrapper
+from tests.support.kafka.record_batches import CODECS, Record, build, marker
 
 TIMES = st.integers(-1, 1 << 42) | st.sampled_from([-(1 << 62), 253_402_300_800_000])
 OCTETS = st.none() | st.binary(max_size=30)

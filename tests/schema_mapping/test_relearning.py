@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.errors import EvolutionError
 from schema_mapping.field_ids import assign
-from schema_mapping.ledger import LedgerState
 from schema_mapping.relearning import relearned
 from schema_mapping.row import RowMapping
-from tests.schema_mapping.proto_text import fields
+from tests.support.schemas.proto_text import fields
 
 STEPS = (
     "int32 a = 1; string b = 2;",

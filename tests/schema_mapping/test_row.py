@@ -11,11 +11,11 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import LedgerState, RawMapping, RowMapping, assign
-from schema_mapping.descriptors import find_descriptor
+from schema_mapping.columns.fixed import FIXED_LEAVES
 from schema_mapping.errors import DescriptorError
-from schema_mapping.fixed_columns import FIXED_LEAVES
+from schema_mapping.protobuf.descriptors import find_descriptor
 from schema_mapping.row import row_mapping_from_json, row_mapping_from_text
-from tests.schema_mapping.proto_text import fields
+from tests.support.schemas.proto_text import fields
 
 FIXED = {
     "key": 1,

@@ -17,16 +17,16 @@ from pyiceberg.types import DateType, DecimalType, FixedType, IntegerType, LongT
 from archiver.schemas.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
 from archiver.schemas.enveloped import decode_enveloped
 from schema_mapping import Assignment, LedgerState, ValueMapping, assign, register
-from schema_mapping.column_types import ColumnType, DecimalColumn
+from schema_mapping.columns.evolution import ChangeKind
+from schema_mapping.columns.ledger import ColumnState
+from schema_mapping.columns.types import ColumnType, DecimalColumn
 from schema_mapping.errors import DescriptorError
-from schema_mapping.evolution import ChangeKind
 from schema_mapping.formats import format_called, mapping_from_json
-from schema_mapping.ledger import ColumnState
 from schema_mapping.outline import outline
 from schema_mapping.relearning import relearned
 from schema_mapping.row import row_mapping_from_json, row_mapping_from_text
-from tests.fixed_width import FORMAT, FixedField, FixedSchema, FixedWidthFormat, IdAlone, record
-from tests.schema_mapping.proto_text import fields
+from tests.support.schemas.fixed_width import FORMAT, FixedField, FixedSchema, FixedWidthFormat, IdAlone, record
+from tests.support.schemas.proto_text import fields
 
 TRADE = FixedSchema.of(id="int", day="date", at="time", price="decimal(9, 2)", tag="fixed[3]", trader="uuid")
 WIDER = FixedSchema.of(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import assert_type
 from uuid import UUID
 
-from catalog.archive_table import ArchiveTable
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from schema_mapping import Assignment, LedgerState, MessageSchema, RowMapping

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.parquet.leaves import Leaf
-from schema_mapping.fixed_columns import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
+from schema_mapping.columns.fixed import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
 FORMAT: Final = "parquet"
 """Iceberg's name of the format."""

@@ -23,7 +23,7 @@ from archiver.storage.rows import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from catalog.model import DataFileInfo
 from schema_mapping import names
-from schema_mapping.fixed_columns import (
+from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
     EVENT_TIMESTAMP_ID,
     OFFSET_ID,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from archiver.engine.spark import SparkEngine
 from archiver.errors import TaskInterrupted, WorkerLost
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class SlowToSubmit:
@@ -37,8 +37,8 @@ class SlowToSubmit:
         self.submitted += 1
         if next(self._jobs) >= self._lost:
             self.on_its_way.set()
-            assert self.interrupted.wait(PATIENCE_S)
-            assert self.cancelled.wait(PATIENCE_S)
+            assert self.interrupted.wait(TIMEOUT_S)
+            assert self.cancelled.wait(TIMEOUT_S)
         raise RuntimeError("lost or cancelled")
 
     def interruptAll(self) -> None:  # noqa: N802 - Spark's name
@@ -54,7 +54,7 @@ def test_it_ends_when_it_is_there() -> None:
     engine = engine_on(session)
 
     def stop() -> None:
-        session.on_its_way.wait(PATIENCE_S)
+        session.on_its_way.wait(TIMEOUT_S)
         engine.interrupt()
 
     stopper = threading.Thread(target=stop)
@@ -69,7 +69,7 @@ def test_it_ends_for_who_wants_no_more_outcomes() -> None:
     session = SlowToSubmit(lost=1)
     outcomes = cast("Generator[Any]", engine_on(session).run_tasks(["lost", "late"], str))
     assert isinstance(next(outcomes).error, WorkerLost)
-    assert session.on_its_way.wait(PATIENCE_S)
+    assert session.on_its_way.wait(TIMEOUT_S)
     outcomes.close()
     assert session.cancelled.is_set()
 

@@ -52,7 +52,7 @@ def test_every_task_has_one_outcome_and_errors_are_values(engine: SparkEngine):
 
 
 def test_workers_find_imported_what_the_session_names():
-    command = [sys.executable, "-m", "tests.archiver.engine.preloading_process"]
+    command = [sys.executable, "-m", "tests.support.engine.preloading_process"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == {"0": True, "1": False}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from archiver.errors import DataLoss, UnknownTopic
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.ingest.task_values import TaskMetrics
+from archiver.ingest.task.values import TaskMetrics
 from catalog.model import DataFileInfo, TranslatedRange
 
 

@@ -11,16 +11,16 @@ import pytest
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine, Outcome, Result, Task
 from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
-from archiver.ingest.cutting import Backlog
-from archiver.ingest.plan import PlannedRange
-from archiver.ingest.task_values import TaskResult, TopicTarget
-from archiver.ingest.topic_run import TopicRun
+from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.task.values import TaskResult, TopicTarget
+from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.waves import Waves
 from archiver.observer import ignore
 from schema_mapping.errors import ContextError
-from tests.archiver.ingest.logs import Bench, LogInMemory, batch
-from tests.inline_engine import InlineEngine
-from tests.record_batches import Record
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka.logs import Bench, LogInMemory, batch
+from tests.support.kafka.record_batches import Record
 
 
 class FakeRun:

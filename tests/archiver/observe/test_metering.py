@@ -21,7 +21,7 @@ from archiver.observe.metering import Metering
 from archiver.observe.spans import Spans
 from archiver.observe.tracing import tracer_to
 from archiver.observer import all_of
-from tests.archiver.ingest.events import play, run
+from tests.support.archive.events import play, run
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from archiver.errors import StorageDenied
 from archiver.observe.json_lines import JsonLines
 from archiver.observe.orphans_json import orphans_lines
 from archiver.observe.orphans_screen import SHOWN, OrphansScreen
-from archiver.upkeep.orphan_report import (
+from archiver.upkeep.orphans.report import (
     KeptFor,
     ObjectsListed,
     Orphan,

@@ -13,8 +13,8 @@ from archiver.errors import UpkeepError
 from archiver.observe.json_lines import JsonLines
 from archiver.observe.reprocess_json import reprocess_lines
 from archiver.observe.reprocess_screen import ReprocessScreen
-from archiver.upkeep.reprocess_file import FileResult
-from archiver.upkeep.reprocess_report import (
+from archiver.upkeep.reprocess.file import FileResult
+from archiver.upkeep.reprocess.report import (
     FileFailed,
     FileReprocessed,
     FilesPlanned,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.archiver.schemas.fake_registry import FakeRegistry, fake_registry
+from tests.support.schemas.fake_registry import FakeRegistry, fake_registry
 
 
 @pytest.fixture

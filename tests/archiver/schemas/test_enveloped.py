@@ -17,9 +17,9 @@ from archiver.schemas.enveloped import decode_enveloped
 from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered import Indexes
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
-from schema_mapping.descriptors import closure
-from tests.random_messages import damaged, random_message
-from tests.schema_mapping.proto_text import descriptor_of
+from schema_mapping.protobuf.descriptors import closure
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.random_messages import damaged, random_message
 
 NEW = descriptor_of("message M { int32 a = 1; repeated string b = 2; M c = 3; }")
 OLD = descriptor_of("message M { int32 a = 1; repeated string b = 2; M c = 3; bytes extra = 9; }")

@@ -11,10 +11,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from archiver.errors import BadSchema, UnknownSubject
 from archiver.schemas.registered import indexes_of
 from schema_mapping import compile_mapping
-from schema_mapping.descriptors import find_descriptor
-from tests.archiver.schemas.fake_registry import FakeRegistry
-from tests.archiver.schemas.shop_schemas import MONEY, UNIT, client, order
-from tests.schema_mapping.proto_text import compile_text
+from schema_mapping.protobuf.descriptors import find_descriptor
+from tests.support.schemas.fake_registry import FakeRegistry
+from tests.support.schemas.proto_text import compile_text
+from tests.support.schemas.shop_schemas import MONEY, UNIT, client, order
 
 
 def as_base64(text: str, *, name: str = "default") -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
 from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
-from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
-from tests.archiver.schemas.shop_schemas import client, order
+from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
+from tests.support.schemas.shop_schemas import client, order
 
 
 def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:

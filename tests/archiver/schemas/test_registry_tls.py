@@ -14,8 +14,8 @@ from archiver.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnav
 from archiver.schemas.registry import SchemaRegistry
 from archiver.schemas.registry_http import SchemaRegistrySettings
 from archiver.schemas.settings import schema_registry_settings
-from tests.archiver.schemas.certificates import Authority
-from tests.archiver.schemas.fake_registry import FakeRegistry, basic, fake_registry
+from tests.support.schemas.certificates import Authority
+from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 
 TEXT = 'syntax = "proto3"; message M {}'
 

@@ -11,9 +11,9 @@ from archiver.errors import SchemaRegistryUnavailable
 from archiver.schemas.registry import SchemaRegistrySettings, client_of
 from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.subjects import Subjects
-from catalog.last_known import KnownSchemas
-from tests.archiver.schemas.fake_registry import FakeRegistry
-from tests.archiver.schemas.shop_schemas import order
+from catalog.registry.last_known import KnownSchemas
+from tests.support.schemas.fake_registry import FakeRegistry
+from tests.support.schemas.shop_schemas import order
 
 
 def test_ids_travel(registry: FakeRegistry) -> None:

@@ -11,7 +11,7 @@ from archiver.config.model import ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import ConfigError
 from archiver.schemas import SchemaPlace, compile_proto, mapping_options, read_descriptor_set, source_schema
 from schema_mapping import MappingOptions, compile_mapping
-from schema_mapping.descriptors import find_descriptor
+from schema_mapping.protobuf.descriptors import find_descriptor
 
 PLACE = SchemaPlace(topic="orders", part="value")
 COMMON = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'

@@ -9,7 +9,7 @@ import pytest
 from archiver.errors import UnknownFormat
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.parquet import ParquetFormat
-from tests.support.arrow_format import ArrowFormat
+from tests.support.storage.arrow_format import ArrowFormat
 
 BOTH = SegmentFormats(written=ArrowFormat(), others=(ParquetFormat(),))
 

@@ -21,10 +21,10 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.journal_objects import CommitObjects
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.errors import RegistryOutdated
+from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.journal import JournaledCommit, current_ranges
 from catalog.model import TranslatedRange
-from catalog.rewrite import Replacement, Rewrite
-from tests.catalog.memory import file, span
+from tests.support.catalog.memory import file, span
 
 HOUR = 3_600
 COMMITS = 12

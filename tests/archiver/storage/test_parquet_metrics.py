@@ -15,7 +15,7 @@ from pyiceberg.types import DateType, DecimalType, PrimitiveType, TimestamptzTyp
 
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode
-from schema_mapping.arrow_types import arrow_field
+from schema_mapping.columns.arrow import arrow_field
 
 DECIMAL = DecimalType(20, 0)
 UNSIGNED = [Decimal(each) for each in (127, 128, 0, 2**63, 2**64 - 1, 255)]

@@ -19,7 +19,7 @@ from archiver.storage.parquet.pages import PAGE_LIMIT
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
-from tests.archiver.storage.parquet_pages import page_sizes
+from tests.support.storage.parquet_pages import page_sizes
 
 ORIGIN = SegmentOrigin(
     cluster_id="c",

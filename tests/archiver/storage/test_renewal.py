@@ -18,8 +18,8 @@ from archiver.errors import CredentialsExpired, StorageDenied
 from archiver.storage.objects import ObjectStore
 from archiver.storage.renewal import latest
 from catalog.errors import CatalogDenied, CatalogUnreachable
-from catalog.vended import CredentialSource
-from tests.stack import unique
+from catalog.iceberg.vended import CredentialSource
+from tests.support.servers.stack import unique
 
 TOKEN: Final = "s3.session-token"
 EXPIRES: Final = "s3.session-token-expires-at-ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archiver.wire import AbortedTransaction, DecodedBatches, decode_batches
-from tests.record_batches import Record, build, marker, offsets, raw_batch
+from tests.support.kafka.record_batches import Record, build, marker, offsets, raw_batch
 
 CONTROL = 0b100000
 

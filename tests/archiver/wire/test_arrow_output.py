@@ -16,8 +16,8 @@ from archiver.wire.batch_reader import BatchReader
 from archiver.wire.inflate import Inflater
 from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
-from schema_mapping.kernel.blocks import in_use
-from tests.record_batches import Record, build
+from schema_mapping.protobuf.kernel.blocks import in_use
+from tests.support.kafka.record_batches import Record, build
 
 ROWS = 2_000
 

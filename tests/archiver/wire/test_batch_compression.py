@@ -10,8 +10,8 @@ import pytest
 
 from archiver.errors import CorruptBatch
 from archiver.wire import DecodedBatches, DecodeLimits, decode_batches
-from tests.compressed_streams import PAYLOAD, PLAIN, WITH_TRAILING_BYTES
-from tests.record_batches import HEADER, Record, build, compressed, xerial
+from tests.support.kafka.compressed_streams import PAYLOAD, PLAIN, WITH_TRAILING_BYTES
+from tests.support.kafka.record_batches import HEADER, Record, build, compressed, xerial
 
 ZEROS = build([Record(value=bytes(8_000_000))], builder="aiokafka")
 SMALL = DecodeLimits(chunk=1 << 20, batch=4 << 20)

@@ -8,7 +8,7 @@ import pytest
 
 from archiver.errors import ArchiverError, CorruptBatch
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
-from tests.record_batches import (
+from tests.support.kafka.record_batches import (
     HEADER,
     Record,
     build,

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from archiver.wire import AbortedTransaction, DecodeLimits, decode_batches
-from tests.record_batches import Record, build, offsets
+from tests.support.kafka.record_batches import Record, build, offsets
 
 LOG = [build([Record()] * count, base_offset=at) for at, count in ((0, 10), (10, 1), (11, 9), (25, 5), (40, 1))]
 DATA = b"".join(LOG)

@@ -12,8 +12,8 @@ from aiokafka.record.default_records import DefaultRecordBatch
 
 from archiver.errors import UnencodableBatch
 from archiver.wire import RECORDS, BatchEncoder, Codec, decode_batches, encode_batches
-from tests.message_sets import LOG_APPEND, message, wrapper
-from tests.record_batches import BUILDER_CODECS, HEADER, Record, build, patched, raw_batch, raw_record
+from tests.support.kafka.message_sets import LOG_APPEND, message, wrapper
+from tests.support.kafka.record_batches import BUILDER_CODECS, HEADER, Record, build, patched, raw_batch, raw_record
 
 INT64 = 1 << 63
 RICH = [

@@ -8,7 +8,7 @@ from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
 from archiver.wire import decode_batches
 from archiver.wire.gap import MOST_OFFSETS, gap_batch
-from tests.record_batches import HEADER, marker
+from tests.support.kafka.record_batches import HEADER, marker
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (5, 9), (1 << 40, (1 << 40) + MOST_OFFSETS - 1)])

@@ -12,8 +12,8 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from archiver.errors import CorruptBatch
 from archiver.wire import NO_TIME, DecodedBatches, DecodeLimits, decode_batches
-from tests.message_sets import LOG_APPEND, message, wrapper
-from tests.record_batches import Record, build, offsets, patched
+from tests.support.kafka.message_sets import LOG_APPEND, message, wrapper
+from tests.support.kafka.record_batches import Record, build, offsets, patched
 
 CODECS = ("gzip", "snappy", "lz4")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from archiver.wire import NO_TIME, RECORDS, DecodedBatches, decode_batches
-from tests.record_batches import BUILDER_CODECS, Record, build, headers_of, patched, raw_batch, raw_record
+from tests.support.kafka.record_batches import BUILDER_CODECS, Record, build, headers_of, patched, raw_batch, raw_record
 
 INT64 = 1 << 63
 LOG_APPEND = 0b1000

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.rows.records import RECORDS as SEEN
+from archiver.archive.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.digest import murmur3_x64_128
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import DIGEST_ALGORITHM, add_digests
-from tests.record_batches import Record, build
-from tests.record_digest import SeenRecord, digest, encoding
+from tests.support.kafka.record_batches import Record, build
+from tests.support.kafka.record_digest import SeenRecord, digest, encoding
 
 DIGEST_DOC = Path(__file__).parents[3] / "docs" / "digest.md"
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "record_digest.json").read_text())

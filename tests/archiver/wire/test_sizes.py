@@ -9,8 +9,8 @@ import pytest
 
 from archiver.wire import decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
-from tests.cpu_time import spent
-from tests.record_batches import Record, build, headers_of
+from tests.support.engine.cpu_time import spent
+from tests.support.kafka.record_batches import Record, build, headers_of
 
 HEADERS = 10_000
 SHAPES: dict[str, Callable[[int], bytes]] = {

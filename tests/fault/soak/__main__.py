@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from archiver.local import LocalStack
-from tests.brokers import Brokers
 from tests.fault.soak.results import Results
 from tests.fault.soak.run import soak, stack_in
+from tests.support.kafka.brokers import Brokers
 
 
 def main(arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tests.fault.soak.ledger import Ledger
-from tests.integration.readers import Seen
+from tests.support.archive.readers import Seen
 
 _SHOWN = 5
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from tests.brokers import Brokers
-from tests.embedded_servers import Servers
 from tests.fault.soak import faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.faults import Fault, described
@@ -14,6 +12,8 @@ from tests.fault.soak.jobs import Ending, Job, Running, running
 from tests.fault.soak.scene import Scene
 from tests.fault.soak.told import problems
 from tests.fault.soak.verdict import Verdict
+from tests.support.kafka.brokers import Brokers
+from tests.support.servers.embedded_servers import Servers
 
 JOB_SECONDS = 200.0
 LASTING = frozenset({"DataLoss", "RolledBack", "RowsRemoved"})

@@ -13,8 +13,8 @@ from tests.fault.soak.log_cut import cut_log
 from tests.fault.soak.scene import Subject
 from tests.fault.soak.troubles import STEP_SECONDS, kill_once_held
 from tests.fault.soak.verdict import judge, judge_whole
-from tests.lossy_catalog import Delivery
-from tests.lossy_catalog import Fault as CommitFault
+from tests.support.catalog.lossy_catalog import Delivery
+from tests.support.catalog.lossy_catalog import Fault as CommitFault
 
 _TOPIC_SECONDS = 20.0
 

@@ -17,9 +17,9 @@ from typing import Any
 from archiver.fault_points import FaultPoint as At
 from tests.fault.soak import faults
 from tests.fault.soak.faults import Fault
-from tests.lossy_catalog import Delivery
-from tests.lossy_catalog import Fault as CommitFault
-from tests.lossy_objects import ObjectFault
+from tests.support.catalog.lossy_catalog import Delivery
+from tests.support.catalog.lossy_catalog import Fault as CommitFault
+from tests.support.storage.lossy_objects import ObjectFault
 
 PAIRED = 0.3
 """The share of rounds with a second fault, of those where one makes sense."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from archiver.fault_points import FaultPoint
-from tests.brokers import NODES, eventually
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import running
 from tests.fault.soak.troubles import STEP_SECONDS
 from tests.fault.soak.verdict import judge, judge_whole
+from tests.support.kafka.brokers import NODES, eventually
 
 
 def unclean_election(course: Course, fault: faults.UncleanElection) -> None:

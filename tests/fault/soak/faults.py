@@ -10,9 +10,9 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from archiver.fault_points import FaultPoint
-from tests.lossy_catalog import Delivery
-from tests.lossy_catalog import Fault as CommitFault
-from tests.lossy_objects import ObjectFault
+from tests.support.catalog.lossy_catalog import Delivery
+from tests.support.catalog.lossy_catalog import Fault as CommitFault
+from tests.support.storage.lossy_objects import ObjectFault
 
 Server = Literal["kafka", "postgres", "seaweedfs"]
 

@@ -16,15 +16,15 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
-from archiver.upkeep.orphans import Orphans
-from archiver.upkeep.rebuild import Rebuild
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from catalog.leases import Leases
+from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
-from catalog.tables import TableCatalog
+from catalog.registry.leases import Leases
 from schema_mapping.errors import ContextError
 from tests.fault.soak.jobs import Failure, Job, Verb
-from tests.inline_engine import InlineEngine
+from tests.support.engine.inline_engine import InlineEngine
 
 __all__ = ["run"]
 

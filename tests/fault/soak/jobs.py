@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from tests.forked import FORKED
+from tests.support.engine.forked import FORKED
 
 _NUMBERS = count()
 _POLL = 0.01

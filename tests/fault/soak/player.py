@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
-from tests.brokers import Brokers
 from tests.fault.soak import courses, elections, faults, others, sides
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
@@ -18,6 +17,7 @@ from tests.fault.soak.results import RoundResult
 from tests.fault.soak.scene import Scene, Subject
 from tests.fault.soak.troubles import befall, deliver_by_hand
 from tests.fault.soak.verdict import judge, judge_part, judge_whole
+from tests.support.kafka.brokers import Brokers
 
 MOST_PARTITIONS = 6
 

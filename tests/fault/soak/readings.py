@@ -16,10 +16,10 @@ from pyiceberg.table import FileScanTask, Table
 from archiver.config import load_config
 from archiver.replay import ReplayConsumer
 from tests.fault.soak.workload import text_field
-from tests.integration.readers import Seen, _seen
-from tests.stack import Stack, unique
+from tests.support.archive.readers import Seen, _seen
+from tests.support.servers.stack import Stack, unique
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _MS = timedelta(milliseconds=1)
 
@@ -65,7 +65,7 @@ def _read(consumer: Any, topic: str, starts: Starts) -> dict[int, list[Seen]]:
     found: dict[int, list[Seen]] = {partition: [] for partition in starts}
     left = set(starts)
     consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while left:
         if time.monotonic() > deadline:
             raise TimeoutError(f"neither records nor the ends of {topic}, partitions {sorted(left)}")
@@ -73,7 +73,7 @@ def _read(consumer: Any, topic: str, starts: Starts) -> dict[int, list[Seen]]:
             error = message.error()
             if error is None:
                 found[message.partition()].append(_seen(message))
-                deadline = time.monotonic() + PATIENCE_S
+                deadline = time.monotonic() + TIMEOUT_S
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
             elif not error.retriable() and error.code() not in _PASSING:

@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.brokers import Brokers
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round, deal
@@ -17,9 +16,10 @@ from tests.fault.soak.player import play
 from tests.fault.soak.results import Results, RoundResult
 from tests.fault.soak.scene import Ground, Scene, Shape
 from tests.fault.soak.verdict import judge
-from tests.lossy_catalog import lossy_proxy
-from tests.lossy_objects import lossy_store
-from tests.stack import Stack
+from tests.support.catalog.lossy_catalog import lossy_proxy
+from tests.support.kafka.brokers import Brokers
+from tests.support.servers.stack import Stack
+from tests.support.storage.lossy_objects import lossy_store
 
 TOPIC_ROUNDS = 20
 """After so many rounds a fresh topic takes over."""

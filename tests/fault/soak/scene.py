@@ -17,10 +17,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 from archiver.config import load_config
 from tests.fault.soak.ledger import Ledger
 from tests.fault.soak.workload import Workload, raw_value, text_values
-from tests.integration.readers import Seen
-from tests.lossy_catalog import LossyProxy
-from tests.lossy_objects import LossyStore
-from tests.stack import Stack
+from tests.support.archive.readers import Seen
+from tests.support.catalog.lossy_catalog import LossyProxy
+from tests.support.servers.stack import Stack
+from tests.support.storage.lossy_objects import LossyStore
 
 MOST_FIELDS = 12
 _TIMEOUT = 30.0

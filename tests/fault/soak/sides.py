@@ -9,8 +9,8 @@ from tests.fault.soak import faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import Job, running
-from tests.integration.readers import from_archive, from_kafka
-from tests.stack import Stack, unique
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.servers.stack import Stack, unique
 
 _TIMEOUT = 60.0
 _RECORDS = 3
@@ -54,7 +54,7 @@ def many_topics(course: Course, fault: faults.ManyTopics) -> None:
 
 def credentials_expire(course: Course, fault: faults.CredentialsExpire) -> None:
     """A catalog vends keys that end long before the job does: each wave, task and commit gets new ones in time."""
-    from tests.vending_store import vending_store
+    from tests.support.storage.vending_store import vending_store
 
     stack, noise = course.scene.ground.stack, course.noise
     topic, folder = stack.topic(_PARTITIONS), stack.scratch / unique("vending")

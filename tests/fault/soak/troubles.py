@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 from pyiceberg.exceptions import CommitFailedException
 
-from tests.brokers import NODES
 from tests.fault.soak import faults
 from tests.fault.soak.course import Course
 from tests.fault.soak.faults import Fault
 from tests.fault.soak.jobs import Running, running
-from tests.lossy_catalog import Delivery
-from tests.lossy_catalog import Fault as CommitFault
+from tests.support.catalog.lossy_catalog import Delivery
+from tests.support.catalog.lossy_catalog import Fault as CommitFault
+from tests.support.kafka.brokers import NODES
 
 STEP_SECONDS = 60.0
 """How long a job may take to the step where a fault waits for it."""

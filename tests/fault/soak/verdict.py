@@ -19,7 +19,7 @@ from archiver.storage.objects import ObjectStore
 from tests.fault.soak import readings
 from tests.fault.soak.checker import Anomaly, Defect, compare, hold_against_ledger
 from tests.fault.soak.scene import Scene, Subject
-from tests.integration.readers import Seen, digest_of
+from tests.support.archive.readers import Seen, digest_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

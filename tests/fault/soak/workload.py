@@ -13,9 +13,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tests.fault.soak.ledger import Ledger, Payload, Place
-from tests.integration.corpus import CODECS, ODD_HEADERS, rdkafka
+from tests.support.schemas.corpus import CODECS, ODD_HEADERS, rdkafka
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 WILD_TIMES = (1, 253_402_300_799_999, 253_402_300_800_000, (1 << 63) - 1, 946_684_800_000, 4_102_444_800_000)
 _NOW = 1_767_225_600_000
 _DAY = 86_400_000
@@ -111,9 +111,9 @@ class Workload:
     def _end(self, producer: Producer, pending: dict[Place, Payload], ending: str) -> None:
         try:
             if ending == "commit":
-                producer.commit_transaction(PATIENCE_S)
+                producer.commit_transaction(TIMEOUT_S)
             else:
-                producer.abort_transaction(PATIENCE_S)
+                producer.abort_transaction(TIMEOUT_S)
         except KafkaException as error:
             # What became of it nobody knows: its records are neither expected nor forbidden.
             if not error.args[0].txn_requires_abort() and not error.args[0].fatal():
@@ -137,7 +137,7 @@ class Workload:
                     if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
                         raise
                     producer.poll(0.2)  # it hasn't heard of an added partition yet
-        if left := producer.flush(PATIENCE_S):
+        if left := producer.flush(TIMEOUT_S):
             raise TimeoutError(f"{left} records of {self._topic} were not delivered")
 
     def _record(self, noise: Random) -> dict[str, Any]:
@@ -176,5 +176,5 @@ class Workload:
                 options |= {"transactional.id": f"{self._topic}-{self._name}-{name}", "transaction.timeout.ms": 600_000}
         producer = rdkafka(self._bootstrap, **options)
         if kind == "transaction":
-            producer.init_transactions(PATIENCE_S)
+            producer.init_transactions(TIMEOUT_S)
         return producer

@@ -1,0 +1,179 @@
+"""From archived rows to records as a consumer sees them, a batch at a time and without an object per record.
+
+Key and raw values come from `__raw__`, other values from the mapping that wrote the row: byte for byte, or
+an error that names the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
+from archiver.archive.projection import Projection, compile_projection
+from archiver.archive.records import AS_CONSUMED, HEADER, RecordParts, RecordShape
+from archiver.errors import ReplayError
+from archiver.storage.columns import column_by_id, field_id
+from schema_mapping import names
+from schema_mapping.columns.fixed import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
+from schema_mapping.errors import KernelError
+from schema_mapping.row import RowMapping
+
+NO_COERCION = Coercion()
+
+_HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
+
+
+class Mappings(Protocol):
+    """The mapping of each schema version."""
+
+    def row_mapping(self, version: int) -> RowMapping:
+        """Return the mapping of a version; ReplayError where nobody knows it."""
+
+
+@dataclass(frozen=True)
+class Assembler:
+    """Assembles the rows of one file, read with always the same columns; `schema` is the file's own.
+
+    `coercion` says where envelopes are added to what came without; otherwise records come back byte for byte. `shape`
+    says which columns the records have.
+    """
+
+    path: str
+    schema: pa.Schema
+    mappings: Mappings
+    coercion: Coercion = NO_COERCION
+    shape: RecordShape = AS_CONSUMED
+
+    @cached_property
+    def field_ids(self) -> frozenset[int]:
+        """The columns to read."""
+        key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
+        raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
+        raw_id = None if raw is None else field_id(raw)
+        if raw_id is None:
+            raise self._incomplete(f"{names.KEY}.{names.RAW}")
+        witnesses = [field for field in key.type if field.name in WITNESSES] if key and self.coercion.key else []
+        return self.shape.ids | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
+
+    def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
+        """Return the shape's columns of `kafka`, with our names and types; ReplayError where one is missing."""
+        column = column_by_id(rows, KAFKA_ID)
+        if column is None:
+            raise self._incomplete(names.KAFKA)
+        projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
+        if lost := [name for name in projection.missing if name not in self.shape.welcome_names]:
+            raise self._incomplete(*lost)
+        return projection(column)
+
+    def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+        """Assemble rows; `kafka` is theirs. The result has the columns of the shape, in the order of the rows."""
+        versions = kafka.field(names.SCHEMA_VERSION)
+        parts = RecordParts(
+            kafka=kafka,
+            keys=self._keys(column_by_id(rows, KEY_ID), versions),
+            values=self._values(column_by_id(rows, VAL_ID), versions),
+            headers=self._headers(column_by_id(rows, HEADERS_ID)),
+        )
+        return self.shape.build(parts)
+
+    def _keys(self, key: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+        if not (self.coercion.key and {*WITNESSES} <= {field.name for field in key.type}):
+            return pc.struct_field(key, names.RAW).cast(pa.binary())
+        return self._by_version(key, versions, self._coerced_key)
+
+    def _coerced_key(self, key: pa.StructArray, version: int | None) -> pa.BinaryArray:
+        values = pc.struct_field(key, names.RAW).cast(pa.binary())
+        envelope = None if version is None else self.mappings.row_mapping(version).key_envelope
+        return values if envelope is None else with_envelopes(values, key, envelope)
+
+    def _values(self, val: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+        return self._by_version(val, versions, self._encode)
+
+    def _by_version(
+        self, column: pa.StructArray, versions: pa.Int32Array, convert: Callable[[pa.StructArray, int | None], pa.Array]
+    ) -> pa.BinaryArray:
+        distinct = pc.unique(versions)
+        if len(distinct) == 1:
+            return convert(column, distinct[0].as_py())
+        parts = []
+        places = []
+        for version in distinct.to_pylist():
+            if version is None:
+                raise self._incomplete(f"{names.KAFKA}.{names.SCHEMA_VERSION}")
+            place = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
+            places.append(place)
+            parts.append(convert(column.take(pa.array(place)), version))
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return pa.concat_arrays(parts).take(pa.array(order))
+
+    def _encode(self, val: pa.StructArray, version: int | None) -> pa.BinaryArray:
+        if version is None:
+            raise ReplayError(
+                "rows have no schema version: restore the file from a snapshot before the rewrite", file=self.path
+            )
+        row = self.mappings.row_mapping(version)
+        mapping = row.value
+        projection = self._projection(val.type, mapping.arrow_type, names.VAL, version)
+        rows = projection(val)
+        if projection.missing and self._needs_columns(rows):
+            raise ReplayError(
+                "columns that these rows were written with are gone from the file, so their values can't be given "
+                "back: restore it from a snapshot before the rewrite, and keep removed columns in the table",
+                file=self.path,
+                columns=projection.missing,
+                schema_version=version,
+            )
+        try:
+            values = mapping.encode(rows)
+        except KernelError as error:
+            raise ReplayError(
+                "rows can't be encoded back: the file was changed since it was written",
+                file=self.path,
+                schema_version=version,
+                cause=str(error),
+            ) from error
+        if not self.coercion.value or row.value_envelope is None:
+            return values
+        if lost := [name for name in projection.missing if name.rpartition(".")[2] in WITNESSES]:
+            raise self._incomplete(*lost)
+        return with_envelopes(values, rows, row.value_envelope)
+
+    def _headers(self, headers: pa.ListArray | None) -> pa.ListArray:
+        if headers is None:
+            raise self._incomplete(names.HEADERS)
+        column = self._projection(headers.type, HEADERS_FIELD.type, names.HEADERS)(headers)
+        first, last = column.offsets[0], column.offsets[-1]
+        entries = column.values.slice(first.as_py(), last.as_py() - first.as_py())
+        keys = pc.coalesce(entries.field(names.RAW_KEY), entries.field(names.HEADER_KEY).cast(pa.binary()))
+        pairs = pa.StructArray.from_arrays([keys, entries.field(names.HEADER_VALUE)], fields=list(HEADER))
+        return pa.ListArray.from_arrays(pc.subtract(column.offsets, first), pairs, type=_HEADERS_TYPE)
+
+    @staticmethod
+    def _needs_columns(rows: pa.StructArray) -> bool:
+        """Whether any value is to be made from columns: neither null nor kept whole."""
+        return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
+
+    def _projection(self, source: pa.DataType, target: pa.DataType, name: str, version: int = 0) -> Projection:
+        # by name and version, not by type: Arrow's types are equal when only their field ids differ
+        found = self._projections.get((name, version))
+        if found is None:
+            found = self._projections[name, version] = compile_projection(source, target, name)
+        return found
+
+    @cached_property
+    def _projections(self) -> dict[tuple[str, int], Projection]:
+        return {}
+
+    def _incomplete(self, *columns: str) -> ReplayError:
+        return ReplayError(
+            "the file lacks columns or values that every archived row has: restore it from before the rewrite",
+            file=self.path,
+            columns=columns,
+        )

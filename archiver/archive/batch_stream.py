@@ -1,0 +1,135 @@
+"""One partition's records as encoded batches, taken in order and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.borders import BatchSizes, whole_batches
+from archiver.archive.topic_archive import TopicArchive
+from archiver.archive.wire_records import ON_THE_WIRE
+from archiver.wire import BatchEncoder, EncodedBatches
+from archiver.wire.encode import Compression
+from archiver.wire.gap import MOST_OFFSETS, gap_batch
+from schema_mapping.errors import ContextError
+
+LEAST_BATCH: Final = 68
+"""No batch with a record has fewer bytes, before compression."""
+
+
+class BatchStream:
+    """The batches of a partition from `offset` up to where the archive ended when the stream was made.
+
+    `offset` is where the next batch given begins at the latest. A stream holds one piece of a file, encodes what it is
+    asked for, and keeps what was encoded but didn't fit. Not safe to share between threads.
+    """
+
+    def __init__(
+        self,
+        archive: TopicArchive,
+        partition: int,
+        offset: int,
+        *,
+        compression: Compression,
+        sizes: BatchSizes,
+        spans_gaps: bool,
+    ) -> None:
+        self.offset = offset
+        self.end = archive.end(partition)
+        self._compression = compression
+        self._spans_gaps = spans_gaps
+        self._wholes = _wholes(archive, partition, offset, self.end, sizes, spans_gaps=spans_gaps)
+        self._encoder: BatchEncoder | None = None
+        self._encoded = 0
+        self._ready: EncodedBatches | None = None
+        self._given = 0
+        self._is_exhausted = False
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to give."""
+        return self.offset >= self.end
+
+    def take(
+        self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]
+    ) -> tuple[tuple[memoryview, ...], ContextError | None]:
+        """Take the next batches that fit into `max_bytes`, and the error that stopped the stream, if one did.
+
+        With `must_give` the first batch is given even if it is larger. The batches taken come before the error.
+        """
+        parts: list[memoryview] = []
+        left = max_bytes
+        try:
+            while left >= LEAST_BATCH or (must_give and not parts):
+                ready = self._next_ready(left, is_cancelled)
+                if ready is None:
+                    break
+                count = self._fitting(ready, left) or int(must_give and not parts)
+                if count == 0:
+                    break
+                parts.append(self._give(ready, count))
+                left -= len(parts[-1])
+        except ContextError as error:
+            return tuple(parts), error
+        if self._is_exhausted and not parts and not self.is_at_end:
+            parts = self._step_over(max_bytes, must_give=must_give)
+        return tuple(parts), None
+
+    def close(self) -> None:
+        """Close the files."""
+        self._wholes.close()
+
+    def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
+        """Encoded batches that aren't all given, about `left` bytes of them; None at the end and when cancelled."""
+        if self._ready is not None and self._given < len(self._ready):
+            return self._ready
+        self._ready, self._given = None, 0
+        while self._encoder is None or self._encoded == len(self._encoder):
+            self._encoder, self._encoded = None, 0
+            if is_cancelled():
+                return None
+            whole = next(self._wholes, None)
+            if whole is None:
+                self._is_exhausted = True
+                return None
+            self._encoder = BatchEncoder(whole, compression=self._compression)
+        first = self._encoded
+        fitting = int(np.searchsorted(np.cumsum(self._encoder.sizes[first:]), left, side="right"))
+        end = first + max(1, fitting)
+        self._ready = self._encoder.write(first, end)
+        self._encoded = end
+        return self._ready
+
+    def _fitting(self, ready: EncodedBatches, left: int) -> int:
+        """How many of the batches that are ready fit."""
+        ends = ready.position[self._given + 1 :] - ready.position[self._given]
+        return int(np.searchsorted(ends, left, side="right"))
+
+    def _give(self, ready: EncodedBatches, count: int) -> memoryview:
+        start, end = self._given, self._given + count
+        self._given = end
+        self.offset = int(ready.last_offset[end - 1]) + 1
+        return ready.data[int(ready.position[start]) : int(ready.position[end])]
+
+    def _step_over(self, max_bytes: int, *, must_give: bool) -> list[memoryview]:
+        """Go on after the offsets that hold no record, up to the end."""
+        if not self._spans_gaps:
+            self.offset = self.end
+            return []
+        last = min(self.end, self.offset + MOST_OFFSETS) - 1
+        batch = gap_batch(self.offset, last)
+        if len(batch) > max_bytes and not must_give:
+            return []
+        self.offset = last + 1
+        return [batch]
+
+
+def _wholes(
+    archive: TopicArchive, partition: int, offset: int, end: int, sizes: BatchSizes, *, spans_gaps: bool
+) -> Generator[pa.RecordBatch, None, None]:
+    with closing(archive.records(partition, offset, end, shape=ON_THE_WIRE)) as records:
+        yield from whole_batches(records, end=end, sizes=sizes, spans_gaps=spans_gaps)

@@ -1,0 +1,229 @@
+"""Where record batches begin and end among archived rows.
+
+Rows in the columns of the wire come in pieces of any size; whole batches go out. A batch keeps the borders that its
+rows state. Rows that state none, or borders that can't be true, are put together into batches of a sensible size; a
+batch that is too large to hold is given in parts. Batches never overlap and never reach over a record that isn't
+theirs, so a reader that goes on after a batch's last offset misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from archiver.archive.merge import offsets_of
+from archiver.archive.wire_records import UNKNOWN
+from archiver.wire.columns import NO_TIME, Int64Array
+from schema_mapping.errors import ContextError
+
+Flags = npt.NDArray[np.bool_]
+
+_MOST_DELTA: Final = 2**31 - 1
+"""A batch's last offset lies at most so far after its first."""
+_SPAN_BITS: Final = 30
+_SEQUENCES: Final = 1 << 31
+_ROW_BYTES: Final = 16
+"""What a record takes on the wire beside its key, value and headers, about."""
+_HEADER_FIELDS: Final = (
+    "batch_start",
+    "batch_end",
+    "timestamp_type",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "attributes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSizes:
+    """How large a batch may get, in bytes of its records before compression.
+
+    `unknown` is the size of batches whose borders the archive doesn't know. A batch above `largest` is given in parts,
+    so that no more than this waits in memory for the batch's end.
+    """
+
+    unknown: int = 1 << 20
+    largest: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.unknown <= self.largest <= 1 << 30:
+            raise ValueError(f"expected 1 <= unknown <= largest <= 1 GiB, got {self}")
+
+
+def whole_batches(
+    pieces: Iterable[pa.RecordBatch], *, end: int, sizes: BatchSizes, spans_gaps: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Give the records of `pieces` again, cut only between batches; `batch_start` and `batch_end` are then right.
+
+    `pieces` are all records from an offset up to and without `end`, in order. With `spans_gaps` a batch's last offset
+    lies just before the next batch, the last one's before `end`. An error of `pieces` comes after the records before
+    it.
+    """
+    borders = _Borders(spans_gaps=spans_gaps)
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    try:
+        for piece in pieces:
+            known = _without_impossible(piece)
+            first_rows = _first_rows(known, sizes)
+            if held and not (_continues(held[-1], known) and held_bytes <= sizes.largest):
+                yield borders.of(_joined(held), np.zeros(1, np.int64), follower=known)
+                held = []
+            if held and len(first_rows) > 1:
+                held.append(known.slice(0, int(first_rows[1])))
+                yield borders.of(_joined(held), np.zeros(1, np.int64), follower=known.slice(int(first_rows[1]), 1))
+                held, first_rows = [], first_rows[1:]
+            start, last = int(first_rows[0]), int(first_rows[-1])
+            if start < last:
+                rows = known.slice(start, last - start)
+                yield borders.of(rows, first_rows[:-1] - start, follower=known.slice(last, 1))
+            # a batch goes on while all of the piece belongs to it
+            held = [*held, known.slice(last)] if held else [known.slice(last)]
+            held_bytes = sum(each.nbytes for each in held)
+    except ContextError:
+        if held:  # more rows of this batch may be where the error is
+            yield borders.of(_joined(held), np.zeros(1, np.int64), end=int(offsets_of(held[-1])[-1]) + 1)
+        raise
+    if held:
+        yield borders.of(_joined(held), np.zeros(1, np.int64), end=end)
+
+
+class _Borders:
+    """Writes the borders of one batch after the other. Remembers where the batch before ended."""
+
+    def __init__(self, *, spans_gaps: bool) -> None:
+        self._spans_gaps = spans_gaps
+        self._floor = -1
+
+    def of(
+        self,
+        rows: pa.RecordBatch,
+        first_rows: Int64Array,
+        *,
+        follower: pa.RecordBatch | None = None,
+        end: int = 0,
+    ) -> pa.RecordBatch:
+        """The rows with right borders: a batch begins at each of `first_rows`.
+
+        The first row of `follower` comes after them; without one the last batch ends before `end`.
+        """
+        offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
+        last_rows = np.append(first_rows[1:], len(offsets)) - 1
+        firsts, lasts, stated = offsets[first_rows], offsets[last_rows], starts[first_rows]
+        floors = np.append(self._floor, lasts[:-1])
+        bases = np.where(stated == UNKNOWN, firsts, np.maximum(stated, floors + 1))
+        following = end if follower is None else _base_of(follower, int(lasts[-1]))
+        ceilings = np.append(bases[1:], following) - 1
+        ceilings = np.minimum(ceilings, bases + _MOST_DELTA)
+        lasts = ceilings if self._spans_gaps else np.minimum(np.maximum(ends[first_rows], lasts), ceilings)
+        self._floor = int(lasts[-1])
+        counts = last_rows - first_rows + 1
+        rows = _with(rows, "batch_start", bases, counts)
+        rows = _with(rows, "batch_end", lasts, counts)
+        return _with(rows, "base_sequence", _sequences(rows, first_rows, stated, bases), counts)
+
+
+def _base_of(follower: pa.RecordBatch, floor: int) -> int:
+    """The first offset of the batch that begins with the follower's first row, after a record at `floor`."""
+    stated, offset = int(_numbers(follower, "batch_start")[0]), int(offsets_of(follower)[0])
+    return offset if stated == UNKNOWN else max(stated, floor + 1)
+
+
+def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
+    """Base sequences, so that each record keeps its own. They count with the offsets, and from 0 after 2^31 - 1."""
+    found = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
+    moved = (found + bases - stated) % _SEQUENCES
+    return np.where((found < 0) | (stated == UNKNOWN), UNKNOWN, moved)
+
+
+def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows, with UNKNOWN borders where those that they state leave out the row itself or reach too far."""
+    offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
+    possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
+    if possible.all():
+        return rows
+    rows = _replaced(rows, "batch_start", np.where(possible, starts, UNKNOWN))
+    return _replaced(rows, "batch_end", np.where(possible, ends, UNKNOWN))
+
+
+def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
+    """The first row of each batch. The first row of all is one, whatever came before it."""
+    begins = np.zeros(rows.num_rows, np.bool_)
+    begins[0] = True
+    for column in _header_columns(rows):
+        begins[1:] |= column[1:] != column[:-1]
+    unknown = _numbers(rows, "batch_start") == UNKNOWN
+    if unknown.any() or rows.nbytes > sizes.largest:
+        _cut_large(rows, begins, unknown, sizes)
+    return np.flatnonzero(begins)
+
+
+def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
+    """Have further batches begin where one would get too large, or reach too far."""
+    before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
+    since = before - np.maximum.accumulate(np.where(begins, before, 0))
+    part = since // np.where(unknown, sizes.unknown, sizes.largest)
+    span = np.where(unknown, offsets_of(rows) >> _SPAN_BITS, 0)
+    begins[1:] |= (part[1:] != part[:-1]) | (span[1:] != span[:-1])
+
+
+def _row_bytes(rows: pa.RecordBatch) -> Int64Array:
+    headers = rows.column("headers")
+    entries = headers.flatten()
+    ends = headers.offsets.to_numpy().astype(np.int64)
+    inside = np.append(0, np.cumsum(_lengths(entries.field(0)) + _lengths(entries.field(1)) + 2))
+    of_headers = inside[ends[1:] - ends[0]] - inside[ends[:-1] - ends[0]]
+    found: Int64Array = _lengths(rows.column("key")) + _lengths(rows.column("value")) + of_headers + _ROW_BYTES
+    return found
+
+
+def _lengths(column: pa.BinaryArray) -> Int64Array:
+    ends = np.frombuffer(column.buffers()[1] or b"\0\0\0\0", np.int32)[column.offset : column.offset + len(column) + 1]
+    return np.diff(ends).astype(np.int64)
+
+
+def _continues(held: pa.RecordBatch, piece: pa.RecordBatch) -> bool:
+    """Whether the piece begins with more rows of the batch that `held` ends with."""
+    if _numbers(piece, "batch_start")[0] == UNKNOWN:
+        return False
+    ours, theirs = _header_columns(held.slice(held.num_rows - 1)), _header_columns(piece.slice(0, 1))
+    return all(one[0] == other[0] for one, other in zip(ours, theirs, strict=True))
+
+
+def _header_columns(rows: pa.RecordBatch) -> Iterator[npt.NDArray[np.signedinteger]]:
+    """The columns that are the same for all records of a batch."""
+    for name in _HEADER_FIELDS:
+        yield _numbers(rows, name)
+    appended = rows.column("append_timestamp")
+    if appended.null_count < len(appended):
+        yield appended.fill_null(NO_TIME).to_numpy()
+    else:
+        yield np.full(len(appended), NO_TIME, np.int64)
+
+
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+
+
+def _numbers(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.signedinteger]:
+    column: npt.NDArray[np.signedinteger] = rows.column(name).to_numpy()
+    return column
+
+
+def _with(rows: pa.RecordBatch, name: str, values: Int64Array, counts: Int64Array) -> pa.RecordBatch:
+    """The rows with one value a batch in a column, or as they are where nothing changes."""
+    fresh = np.repeat(values, counts)
+    return rows if np.array_equal(fresh, _numbers(rows, name)) else _replaced(rows, name, fresh)
+
+
+def _replaced(rows: pa.RecordBatch, name: str, values: Int64Array) -> pa.RecordBatch:
+    place = rows.schema.get_field_index(name)
+    kind = rows.schema.field(place)
+    return rows.set_column(place, kind, pa.array(values, kind.type))

@@ -1,0 +1,131 @@
+"""Rows that others deleted: position and equality deletes of one data file, as masks over its rows.
+
+Deleted offsets become gaps. Position deletes and deletion vectors are read by pyiceberg; equality deletes, which it
+doesn't read, by the rules of Iceberg's specification: every column equal, null equal to null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io.pyarrow import _read_deletes
+from pyiceberg.manifest import DataFile
+
+from archiver.archive.table_files import TableFile
+from archiver.errors import ReplayError
+from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat
+
+KEPT = 32
+"""Delete files that are kept in memory."""
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityKeys:
+    """The rows of one equality delete file: the ids of its columns, and their values."""
+
+    field_ids: tuple[int, ...]
+    columns: tuple[pa.Array, ...]
+
+    def matches(self, rows: pa.RecordBatch) -> Mask:
+        """Say which of `rows` equal one of these in every column."""
+        found = np.ones(rows.num_rows, np.bool_)
+        row_codes = np.zeros(rows.num_rows, np.int64)
+        key_codes = np.zeros(len(self.columns[0]), np.int64)
+        for identifier, keys in zip(self.field_ids, self.columns, strict=True):
+            column = column_by_id(rows, identifier)
+            values = pa.nulls(rows.num_rows, keys.type) if column is None else column.cast(keys.type)
+            distinct = pc.unique(keys)
+            codes = pc.index_in(values, value_set=distinct)
+            found &= codes.is_valid().to_numpy(zero_copy_only=False)
+            row_codes = row_codes * (len(distinct) + 1) + codes.fill_null(-1).to_numpy()
+            key_codes = key_codes * (len(distinct) + 1) + pc.index_in(keys, value_set=distinct).to_numpy()
+            key_codes, row_codes = _dense(key_codes, row_codes)
+        return found & np.isin(row_codes, key_codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """What is deleted of one data file: sorted positions, and equality keys."""
+
+    positions: npt.NDArray[np.int64]
+    equalities: tuple[EqualityKeys, ...] = ()
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """Columns that `survivors` needs."""
+        return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
+
+    def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
+        """Say which of `rows`, the first of them at position `first_row` of the file, are still there."""
+        kept = np.ones(rows.num_rows, np.bool_)
+        low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
+        kept[self.positions[low:high] - first_row] = False
+        for keys in self.equalities:
+            kept &= ~keys.matches(rows)
+        return kept
+
+
+class DeleteFiles:
+    """Reads the delete files of one snapshot. The last few are kept: one file often speaks of many data files."""
+
+    def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
+        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects))
+        self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
+
+    def of(self, file: TableFile) -> Deletes:
+        """Read what applies to `file`; StorageError leaves and ReplayError name the delete file."""
+        empty = np.empty(0, np.int64)
+        positions = [self._positions(delete).get(file.path, empty) for delete in file.position_deletes]
+        keys = [self._keys(delete) for delete in file.equality_deletes]
+        return Deletes(
+            np.unique(np.concatenate(positions)) if positions else empty,
+            tuple(each for each in keys if each is not None),
+        )
+
+
+def _positions(objects: ObjectStore, delete: DataFile) -> dict[str, npt.NDArray[np.int64]]:
+    if delete.record_count == 0:
+        return {}
+    found = objects.reading(delete.file_path, lambda io: _read_deletes(io, delete))
+    return {path: positions.to_numpy().astype(np.int64) for path, positions in found.items()}
+
+
+def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> EqualityKeys | None:
+    identifiers = tuple(delete.equality_ids or ())
+    path, name = delete.file_path, delete.file_format.value.lower()
+    read = objects.reading(path, lambda _: _whole(formats.named(name, path), objects, path))
+    if not read:
+        return None
+    rows = pa.concat_batches(read)
+    columns = [column_by_id(rows, identifier) for identifier in identifiers]
+    if not columns or any(column is None for column in columns):
+        raise ReplayError(
+            "an equality delete file doesn't have the columns it names: rewrite the table's data files",
+            file=delete.file_path,
+            field_ids=identifiers,
+            found=[field_id(field) for field in rows.schema],
+        )
+    return EqualityKeys(identifiers, tuple(columns))
+
+
+def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+    """Renumber the codes so far from 0 on: products of many columns would overflow."""
+    known, keys = np.unique(keys, return_inverse=True)
+    places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
+
+
+def _whole(segment_format: SegmentFormat, objects: ObjectStore, path: str) -> list[pa.RecordBatch]:
+    with segment_format.open(objects, path) as reader:
+        return [batch for block in reader.blocks() for batch in reader.read(block)]

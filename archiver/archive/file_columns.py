@@ -1,0 +1,143 @@
+"""What planning needs of a table's data files, in Arrow columns: some 200 bytes a file where an entry has 31 KiB.
+
+A bound is null where the manifest doesn't say; of a pair both are, or neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFile, ManifestEntry
+from pyiceberg.typedef import Record
+
+from archiver.storage.rows import MICROS_PER_MILLI, NO_TIMESTAMP
+from schema_mapping.columns.fixed import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    RAW_TIMESTAMP_ID,
+)
+
+PATH: Final = "path"
+ROWS: Final = "rows"
+LOW_PARTITION: Final = "low_partition"
+HIGH_PARTITION: Final = "high_partition"
+LOW_OFFSET: Final = "low_offset"
+HIGH_OFFSET: Final = "high_offset"
+LATEST: Final = "latest"
+
+COLUMNS: Final = pa.schema(
+    [
+        pa.field(PATH, pa.large_string(), nullable=False),
+        pa.field("format", pa.string(), nullable=False),
+        pa.field(ROWS, pa.int64(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("place", pa.string(), nullable=False),
+        pa.field(LOW_PARTITION, pa.int32()),
+        pa.field(HIGH_PARTITION, pa.int32()),
+        pa.field(LOW_OFFSET, pa.int64()),
+        pa.field(HIGH_OFFSET, pa.int64()),
+        pa.field(LATEST, pa.int64()),
+    ]
+)
+"""`place` is the partition's values as `as_text` writes them; `latest` as TableFile has it."""
+
+PIECE_ROWS = 8192
+_LENGTHS: Final = (4, 8)
+_TIMES: Final = (
+    (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
+    (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
+    (RAW_TIMESTAMP_ID, 1),
+)
+
+
+def columns_of(counted: frozenset[int]) -> pa.Schema:
+    """The columns of a reader that also keeps how many nulls the columns with the ids `counted` have."""
+    schema = COLUMNS
+    for identifier in sorted(counted):
+        schema = schema.append(pa.field(nulls_of(identifier), pa.int64()))
+    return schema
+
+
+def nulls_of(field_id: int) -> str:
+    """The name of the column that has a field's null counts."""
+    return f"nulls_{field_id}"
+
+
+def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
+    """Turn entries of data files into batches of these columns; one entry is held at a time."""
+    schema = columns_of(counted)
+    identifiers = sorted(counted)
+    places: dict[tuple[object, ...], str] = {}
+    rows: list[tuple[Any, ...]] = []
+    for entry in entries:
+        values = values_of(entry.data_file.partition)
+        place = places.get(values) or places.setdefault(values, as_text(values))
+        rows.append(_row(entry, place, identifiers))
+        if len(rows) == PIECE_ROWS:
+            yield _batch(rows, schema)
+            rows = []
+    if rows:
+        yield _batch(rows, schema)
+
+
+def values_of(partition: Record) -> tuple[object, ...]:
+    """A partition's values."""
+    return tuple(partition[index] for index in range(len(partition)))
+
+
+def as_text(values: tuple[object, ...]) -> str:
+    """A partition's values as text: equal where they are."""
+    return json.dumps(values, default=repr)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...]:
+    file = entry.data_file
+    lower, upper, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
+    return (
+        file.file_path,
+        file.file_format.value.lower(),
+        file.record_count,
+        file.file_size_in_bytes,
+        entry.sequence_number or 0,
+        file.spec_id,
+        place,
+        *_bounds(lower, upper, PARTITION_ID),
+        *_bounds(lower, upper, OFFSET_ID),
+        _latest(file, upper, nulls),
+        *(nulls.get(identifier) for identifier in counted),
+    )
+
+
+def _bounds(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
+    low, high = _number(lower.get(field_id)), _number(upper.get(field_id))
+    return (None, None) if low is None or high is None else (low, high)
+
+
+def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> int | None:
+    latest = NO_TIMESTAMP
+    for field_id, unit in _TIMES:
+        if nulls.get(field_id) == file.record_count:
+            continue
+        high = _number(upper.get(field_id))
+        if high is None:
+            return None
+        latest = max(latest, high // unit)
+    return latest
+
+
+def _number(bound: bytes | None) -> int | None:
+    """Read an int's, long's or timestamp's bound: a promoted column may still have the shorter one."""
+    return int.from_bytes(bound, "little", signed=True) if bound is not None and len(bound) in _LENGTHS else None

@@ -1,0 +1,105 @@
+"""One data file being read: its reader, what is deleted of it, and how its rows become records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.assemble import NO_COERCION, Assembler
+from archiver.archive.coercion import Coercion
+from archiver.archive.deletes import DeleteFiles, Deletes, Mask
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.merge import sorted_by_offset
+from archiver.archive.records import AS_CONSUMED, KAFKA_IDS, RecordShape
+from archiver.archive.table_files import TableFile
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import Block, RowRange, SegmentReader
+from schema_mapping import names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStorage:
+    """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows.
+
+    `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is where records that
+    have to wait for others are put aside, if it can be written to.
+    """
+
+    deletes: DeleteFiles
+    objects: ObjectStore
+    formats: SegmentFormats
+    mappings: KnownMappings
+    coercion: Coercion = NO_COERCION
+    spill: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file of the table, open until `close`."""
+
+    reader: SegmentReader
+    deletes: Deletes
+    assembler: Assembler
+
+    @classmethod
+    def open(cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED) -> OpenFile:
+        """Open a file to assemble records of a shape.
+
+        Raises the leaves of StorageError; UnknownFormat for a format that nobody reads.
+        """
+        segment_format = storage.formats.named(file.format, file.path)
+        deletes = storage.deletes.of(file)
+        reader = segment_format.open(storage.objects, file.path)
+        storage.mappings.learn(reader.metadata)
+        return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))
+
+    def close(self) -> None:
+        """Close the file; closing it again does nothing."""
+        self.reader.close()
+
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Assemble the block's records of one partition and range: each batch sorted, none empty."""
+        for rows, kafka in self.rows(block, wanted, self.assembler.field_ids):
+            yield sorted_by_offset(self.assembler.records(rows, kafka))
+
+    def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
+        """Read only the column `kafka` of the same rows, in file order."""
+        for _, kafka in self.rows(block, wanted, KAFKA_IDS):
+            yield kafka
+
+    def rows(
+        self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
+        """Read the block's rows that nobody deleted, in file order, each batch with its `kafka`; none is empty.
+
+        Of the range alone where one is given, and of these columns where any are; `kafka` must be among them.
+        """
+        first_row = block.first_row
+        columns = None if field_ids is None else field_ids | self.deletes.field_ids
+        for rows in self.reader.read(block, columns):
+            kafka = self.assembler.kafka(rows)
+            kept = self.deletes.survivors(rows, first_row)
+            if wanted is not None:
+                kept &= _wanted(kafka, wanted)
+            first_row += rows.num_rows
+            if kept.all():
+                yield rows, kafka
+            elif kept.any():
+                mask = pa.array(kept)
+                yield rows.filter(mask), kafka.filter(mask)
+
+
+def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
+    offsets = kafka.field(names.OFFSET)
+    inside = pc.and_(
+        pc.equal(kafka.field(names.PARTITION), pa.scalar(wanted.partition, pa.int32())),
+        pc.and_(pc.greater_equal(offsets, wanted.start_offset), pc.less(offsets, wanted.end_offset)),
+    )
+    mask: Mask = pc.fill_null(inside, fill_value=False).to_numpy(zero_copy_only=False)
+    return np.asarray(mask, np.bool_)

@@ -1,0 +1,115 @@
+"""What was read from manifests, kept in a local folder for the next process: a million entries take minutes to read.
+
+Manifests never change, so what is kept under a path and length stays true. It is believed only with its checksum and
+from a folder that nobody else can write to; anything else about it costs time alone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.manifest import ManifestFile
+
+from archiver.archive.file_columns import columns_of
+
+LEAST_FILES: Final = 500
+"""Manifests with fewer files are read faster than it would be worth."""
+
+UNUSED_SECONDS: Final = 30 * 86_400.0
+FOLDER: Final = "plans"
+_VERSION: Final = 1
+_SUM_BYTES: Final = 32
+_SUFFIX: Final = ".columns"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCache:
+    """Columns of data files by manifest, in a folder of this user's alone. Safe to share between threads."""
+
+    folder: Path
+
+    @classmethod
+    def below(cls, spool: Path) -> PlanCache | None:
+        """The cache in a folder of the spool; None where that isn't to be had, or others could change it."""
+        folder = spool / FOLDER
+        try:
+            spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            above, found = spool.lstat(), folder.lstat()
+        except OSError:
+            return None
+        # Whoever may write to the spool can put another folder in this one's place.
+        return cls(folder) if _is_ours(above, 0o022) and _is_ours(found, 0o077) else None
+
+    def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
+        """The files of a manifest, None where they aren't known."""
+        key = _key(manifest, counted)
+        path = self._path(key)
+        try:
+            content = memoryview(path.read_bytes())
+            if _sum(key, content[_SUM_BYTES:]) != bytes(content[:_SUM_BYTES]):
+                return None
+            with pa.ipc.open_stream(pa.py_buffer(content[_SUM_BYTES:])) as reader:
+                batches = tuple(reader)
+                is_known = reader.schema.equals(columns_of(counted), check_metadata=True)
+            os.utime(path)
+        except (OSError, pa.ArrowException):
+            return None
+        return batches if is_known else None
+
+    def keep(self, manifest: ManifestFile, counted: frozenset[int], batches: tuple[pa.RecordBatch, ...]) -> None:
+        """Keep the files of a manifest, if they are many; without room or right, nothing is kept."""
+        if sum(batch.num_rows for batch in batches) < LEAST_FILES:
+            return
+        key = _key(manifest, counted)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, columns_of(counted)) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        content = sink.getvalue()
+        with suppress(OSError):
+            number, name = tempfile.mkstemp(dir=self.folder)
+            try:
+                with os.fdopen(number, "wb") as stream:
+                    stream.write(_sum(key, memoryview(content)))
+                    stream.write(content)
+                Path(name).replace(self._path(key))
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+    def forget_unused(self) -> None:
+        """Remove what no plan has asked for in a month, and what a kill left half written."""
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                with suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > UNUSED_SECONDS:
+                        path.unlink()
+
+    def _path(self, key: bytes) -> Path:
+        return self.folder / f"{blake2b(key, digest_size=16).hexdigest()}{_SUFFIX}"
+
+
+def _is_ours(found: os.stat_result, others: int) -> bool:
+    """Whether it is a folder of this user, and the rights `others` belong to nobody else."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
+
+
+def _key(manifest: ManifestFile, counted: frozenset[int]) -> bytes:
+    """What the columns depend on: entries inherit sequence number and spec from the list."""
+    of = manifest
+    parts = (_VERSION, of.manifest_path, of.manifest_length, of.sequence_number, of.partition_spec_id, *sorted(counted))
+    return repr(parts).encode()
+
+
+def _sum(key: bytes, content: memoryview) -> bytes:
+    return blake2b(content, digest_size=_SUM_BYTES, salt=blake2b(key, digest_size=16).digest()).digest()

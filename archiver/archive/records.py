@@ -1,0 +1,120 @@
+"""What a replay gives: records as a Kafka consumer sees them, one Arrow row each.
+
+Every front end (consumer, JSON lines, endpoints) renders this and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.storage.columns import field_id
+from archiver.storage.rows import record_timestamps
+from schema_mapping import names
+from schema_mapping.columns.fixed import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    KAFKA_FIELD,
+    LEADER_EPOCH_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    RAW_TIMESTAMP_ID,
+    SCHEMA_VERSION_ID,
+    TIMESTAMP_TYPE_ID,
+)
+
+HEADER: Final = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+
+RECORDS: Final = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp_type", pa.int32(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.field("element", HEADER, nullable=False)), nullable=False),
+    ]
+)
+"""`timestamp` is in ms, -1 where there is none; `timestamp_type` is -1 (none), 0 (create time) or 1 (log append)."""
+
+LEADER_EPOCH: Final = pa.field("leader_epoch", pa.int32())
+
+ASSEMBLED: Final = RECORDS.append(LEADER_EPOCH)
+"""Records with what only some front ends pass on: the leader epoch their batch was written in."""
+
+KAFKA_IDS: Final = frozenset(
+    (
+        PARTITION_ID,
+        OFFSET_ID,
+        EVENT_TIMESTAMP_ID,
+        TIMESTAMP_TYPE_ID,
+        APPEND_TIMESTAMP_ID,
+        RAW_TIMESTAMP_ID,
+        LEADER_EPOCH_ID,
+        SCHEMA_VERSION_ID,
+    )
+)
+"""What records need of `kafka`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordParts:
+    """What every archived row holds: its `kafka` (with the columns of a shape), key, value and headers."""
+
+    kafka: pa.StructArray
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    headers: pa.ListArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordShape:
+    """The columns that archived rows become.
+
+    `needed` are the field ids in `kafka` that every file must have, `welcome` those that are null where a file lacks
+    them. `build` makes the columns.
+    """
+
+    needed: frozenset[int]
+    welcome: frozenset[int] = frozenset()
+    build: Callable[[RecordParts], pa.RecordBatch]
+
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """The field ids to read of `kafka`."""
+        return self.needed | self.welcome
+
+    @cached_property
+    def kafka_type(self) -> pa.StructType:
+        """The type of `kafka` that `build` gets."""
+        return pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in self.ids])
+
+    @cached_property
+    def welcome_names(self) -> frozenset[str]:
+        """The full names of the columns that a file may lack."""
+        return frozenset(f"{names.KAFKA}.{field.name}" for field in KAFKA_FIELD.type if field_id(field) in self.welcome)
+
+
+def _assembled(parts: RecordParts) -> pa.RecordBatch:
+    kafka = parts.kafka
+    columns = [
+        kafka.field(names.PARTITION),
+        kafka.field(names.OFFSET),
+        pc.fill_null(kafka.field(names.TIMESTAMP_TYPE), -1),
+        record_timestamps(kafka),
+        parts.keys,
+        parts.values,
+        parts.headers,
+        kafka.field(names.LEADER_EPOCH),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
+
+
+AS_CONSUMED: Final = RecordShape(needed=KAFKA_IDS, build=_assembled)
+"""The shape ASSEMBLED: records as a consumer sees them."""

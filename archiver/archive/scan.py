@@ -1,0 +1,146 @@
+"""Records of one partition in the order of their offsets, from files in whatever order rewrites have left them.
+
+Files, and blocks within them, are opened when the stream reaches the least offset they can hold. Blocks that overlap no
+other are streamed; of those that do, rows wait until no unread block can hold an earlier one, on disk if they are many.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.merge import offsets_of
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import AS_CONSUMED, RecordShape
+from archiver.archive.table_files import TableFile
+from archiver.archive.waiting import HELD_BYTES, Waiting
+from archiver.errors import ReplayError
+from archiver.storage.segment import Block, RowRange
+
+
+@dataclass(slots=True)
+class _OpenBlocks:
+    """A file being read, and how many of its blocks are still to come."""
+
+    file: OpenFile
+    left: int
+
+    def done_with_one(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.file.close()
+
+
+@dataclass(slots=True, order=True)
+class _Unit:
+    """A file or block not read yet, in the order of the least offset it can hold."""
+
+    low: int
+    number: int
+    high: int = field(compare=False)
+    source: TableFile | tuple[_OpenBlocks, Block] = field(compare=False)
+
+
+class PartitionScan:
+    """One pass over the records of a partition and range, from files that may hold some of them, by their least offset.
+
+    Iterate once; closing the iterator closes the files. Batches have the columns of `shape`, rise strictly in offset
+    and are never empty. Raises ReplayError where two rows claim one offset.
+    """
+
+    def __init__(
+        self,
+        storage: TopicStorage,
+        files: Iterable[TableFile],
+        wanted: RowRange,
+        *,
+        shape: RecordShape = AS_CONSUMED,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        """`held_bytes` is how much of what has to wait is kept in memory."""
+        self._storage = storage
+        self._wanted = wanted
+        self._shape = shape
+        self._numbers = count()
+        self._open: list[_OpenBlocks] = []
+        self._pending: list[_Unit] = []
+        self._files = iter(files)
+        self._held = Waiting(storage.spill, held_bytes=held_bytes)
+        self._push_file()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        last = -1
+        try:
+            for batch in self._ordered():
+                last = self._checked(batch, last)
+                yield batch
+        finally:
+            self._held.close()
+            for each in self._open:
+                each.file.close()
+
+    def _ordered(self) -> Iterator[pa.RecordBatch]:
+        held = self._held
+        while self._pending:
+            unit = heapq.heappop(self._pending)
+            yield from held.below(unit.low)
+            match unit.source:
+                case TableFile() as file:
+                    self._open_file(file)
+                    self._push_file()
+                case (blocks, block):
+                    batches = blocks.file.records(block, self._wanted)
+                    is_alone = not held and (not self._pending or self._pending[0].low > unit.high)
+                    if is_alone and block.is_sorted:
+                        yield from batches
+                    else:
+                        for batch in batches:
+                            held.add(batch)
+                    blocks.done_with_one()
+        yield from held.below()
+
+    def _push_file(self) -> None:
+        """Have the next file among the pending: those after it can't hold earlier offsets."""
+        file = next(self._files, None)
+        if file is not None:
+            low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
+            self._push(low, high, file)
+
+    def _open_file(self, file: TableFile) -> None:
+        opened = OpenFile.open(self._storage, file, self._shape)
+        blocks = opened.reader.blocks(self._wanted)
+        if not blocks:
+            opened.close()
+            return
+        counted = _OpenBlocks(opened, len(blocks))
+        self._open = [each for each in self._open if each.left] + [counted]
+        for block in blocks:
+            self._push(block.low_offset, block.high_offset, (counted, block))
+
+    def _push(self, low: int | None, high: int | None, source: TableFile | tuple[_OpenBlocks, Block]) -> None:
+        start, end = self._wanted.start_offset, self._wanted.end_offset
+        unit = _Unit(
+            low=start if low is None else max(low, start),
+            number=next(self._numbers),
+            high=end if high is None else min(high, end),
+            source=source,
+        )
+        heapq.heappush(self._pending, unit)
+
+    def _checked(self, batch: pa.RecordBatch, last: int) -> int:
+        offsets = offsets_of(batch)
+        steps = np.diff(offsets, prepend=last)
+        if (steps <= 0).any():
+            place = int(offsets[int(np.argmax(steps <= 0))])
+            raise ReplayError(
+                "two rows of the table claim the same offset: somebody added rows that the archiver didn't write; "
+                "remove them. Don't set the table back: that takes out what was archived since",
+                partition=self._wanted.partition,
+                offset=place,
+            )
+        return int(offsets[-1])

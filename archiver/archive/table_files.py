@@ -1,0 +1,218 @@
+"""The data files of a table's current snapshot, with what its manifests say about each.
+
+Read anew for every plan, so that compaction and rewrites by anybody are followed. Manifests never change, so what was
+read from one is kept while the table still has it, in compact columns; an object is made only of a file that is asked
+for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.table import Table
+
+from archiver.archive import file_columns as columns
+from archiver.archive.delete_index import DeleteIndex, without_metrics
+from archiver.archive.manifests import check_listed, live_entries, manifests_of
+from archiver.archive.plan_cache import PlanCache
+from archiver.errors import StorageError
+
+READERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Least and greatest value, both included."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """A data file and the delete files that apply to it.
+
+    `partitions` and `offsets` are None where the manifest doesn't say; `latest` is the greatest timestamp (ms) that a
+    record in it can have, -1 where none has one, None where the manifest doesn't say. `place` holds the values of its
+    partition by the spec `spec_id`.
+    """
+
+    path: str
+    format: str
+    rows: int
+    size_bytes: int
+    spec_id: int
+    place: tuple[object, ...]
+    partitions: Bounds | None
+    offsets: Bounds | None
+    latest: int | None
+    position_deletes: tuple[DataFile, ...] = ()
+    equality_deletes: tuple[DataFile, ...] = ()
+
+    @property
+    def ordinal(self) -> int:
+        """The hours, days or months since 1970 that it is a partition of, in a table partitioned by time alone."""
+        value = self.place[0] if self.place else None
+        if not isinstance(value, int):
+            raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
+        return value
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether rows of it may have been deleted."""
+        return bool(self.position_deletes or self.equality_deletes)
+
+
+class TableFiles:
+    """The data files of one snapshot; iterating gives each as a TableFile. Safe to share between threads.
+
+    `columns` are those of `file_columns`, a row for each file: masks over them say which files to `pick`.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
+        self._batches = tuple(batches)
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        self._deletes = deletes
+        self.columns = pa.Table.from_batches(self._batches, schema)
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    def __iter__(self) -> Iterator[TableFile]:
+        for batch in self._batches:
+            for start in range(0, batch.num_rows, _AT_ONCE):
+                yield from map(self._described, batch.slice(start, _AT_ONCE).to_pylist())
+
+    @cached_property
+    def partitions(self) -> frozenset[int]:
+        """The least and greatest partition of each file that says."""
+        held = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
+        return frozenset(one for each in held for one in pc.unique(each).to_pylist() if one is not None)
+
+    def pick(self, indices: npt.NDArray[np.int64]) -> Iterator[TableFile]:
+        """Give the files of these rows, in this order, each made when it is asked for."""
+        batches = np.searchsorted(self._starts, indices, side="right") - 1
+        for number, row in zip(batches.tolist(), (indices - self._starts[batches]).tolist(), strict=True):
+            yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
+
+    def named(self, paths: Collection[str]) -> dict[str, TableFile]:
+        """Those of the files at these paths that the snapshot has, by path."""
+        wanted = pa.array(sorted(paths), pa.large_string())
+        found = pc.is_in(self.columns[columns.PATH], value_set=wanted)
+        return {file.path: file for file in self.pick(np.flatnonzero(found.to_numpy()))}
+
+    def _described(self, row: Mapping[str, Any]) -> TableFile:
+        path, sequence, spec_id, place = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
+        return TableFile(
+            path=path,
+            format=row["format"],
+            rows=row[columns.ROWS],
+            size_bytes=row["size_bytes"],
+            spec_id=spec_id,
+            place=tuple(json.loads(place)),
+            partitions=_bounds(row[columns.LOW_PARTITION], row[columns.HIGH_PARTITION]),
+            offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
+            latest=row[columns.LATEST],
+            position_deletes=self._deletes.positions(path, sequence, spec_id, place),
+            equality_deletes=self._deletes.equalities(sequence, spec_id, place),
+        )
+
+
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manifest:
+    """What was read from one manifest: data files in columns, delete files as entries without metrics."""
+
+    files: tuple[pa.RecordBatch, ...]
+    deletes: tuple[ManifestEntry, ...]
+
+
+@dataclass(slots=True)
+class ManifestReader:
+    """Reads a table's manifests, each once. Not for use by two threads at a time.
+
+    `counted` are ids of columns whose null counts are kept too; `cache` has what earlier processes read.
+    """
+
+    counted: frozenset[int] = frozenset()
+    cache: PlanCache | None = None
+    _read: dict[str, _Manifest] = field(default_factory=dict)
+    _deletes: tuple[frozenset[str], DeleteIndex] = (frozenset(), DeleteIndex((), {}))
+    _last: tuple[str, TableFiles] | None = None
+
+    def files(self, table: Table) -> TableFiles:
+        """The data files of the current snapshot; none where there is no snapshot."""
+        snapshot = table.current_snapshot()
+        if snapshot is None:
+            return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
+        if self._last is None or self._last[0] != snapshot.manifest_list:
+            manifests = manifests_of(table.io, snapshot.manifest_list)
+            check_listed(manifests, snapshot)
+            self._last = snapshot.manifest_list, self._planned(table, manifests)
+        return self._last[1]
+
+    def _planned(self, table: Table, manifests: Iterable[ManifestFile]) -> TableFiles:
+        wanted = {manifest.manifest_path: manifest for manifest in manifests}
+        for path in self._read.keys() - wanted.keys():
+            del self._read[path]
+        fresh = [manifest for path, manifest in wanted.items() if path not in self._read]
+        with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
+            for manifest, read in zip(fresh, pool.map(partial(self._manifest, table.io), fresh), strict=True):
+                self._read[manifest.manifest_path] = read
+        if fresh and self.cache is not None:
+            self.cache.forget_unused()
+        return TableFiles(
+            (batch for path in wanted for batch in self._read[path].files),
+            columns.columns_of(self.counted),
+            self._index(table),
+        )
+
+    def _index(self, table: Table) -> DeleteIndex:
+        """The index of all delete files that were read; the one there is, where they are the same."""
+        deletes = {path: each.deletes for path, each in self._read.items() if each.deletes}
+        if deletes.keys() != self._deletes[0]:
+            entries = (entry for each in deletes.values() for entry in each)
+            self._deletes = frozenset(deletes), DeleteIndex(entries, table.specs())
+        return self._deletes[1]
+
+    def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
+        if self.cache is None or manifest.content != ManifestContent.DATA:
+            return _read_manifest(io, self.counted, manifest)
+        known = self.cache.find(manifest, self.counted)
+        if known is not None:
+            return _Manifest(files=known, deletes=())
+        read = _read_manifest(io, self.counted, manifest)
+        if not read.deletes:
+            self.cache.keep(manifest, self.counted, read.files)
+        return read
+
+
+def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) -> _Manifest:
+    deletes: list[ManifestEntry] = []
+
+    def data_files() -> Iterator[ManifestEntry]:
+        for entry in live_entries(io, manifest):
+            if entry.data_file.content == DataFileContent.DATA:
+                yield entry
+            else:
+                deletes.append(without_metrics(entry))
+
+    files = tuple(columns.in_columns(data_files(), counted))
+    return _Manifest(files=files, deletes=tuple(deletes))
+
+
+def _bounds(low: int | None, high: int | None) -> Bounds | None:
+    return None if low is None or high is None else Bounds(low, high)

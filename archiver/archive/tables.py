@@ -1,0 +1,89 @@
+"""Where replays get their tables: the Iceberg REST catalog, asked for reading only and without Kafka or Postgres."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Protocol
+
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from archiver.config import Config
+from archiver.errors import ReplayError
+from catalog.errors import NewerFormat, NotOurTable
+from catalog.iceberg import properties as keys
+from catalog.iceberg.rest import connect, in_our_words
+from catalog.model import FORMAT_VERSION
+
+CATALOG_SECONDS = 60.0
+
+
+class TableSource(Protocol):
+    """The tables that topics are archived in."""
+
+    def load(self, topic: str) -> Table:
+        """Load a topic's table as it is now; ReplayError where there is none, CatalogError where it can't be read."""
+
+    def topics(self) -> tuple[str, ...]:
+        """Name every topic that has a table."""
+
+
+class CatalogTables:
+    """The tables of a configuration's catalog. Safe to share between threads."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._uri = config.catalog["uri"]
+
+    def load(self, topic: str) -> Table:
+        """Load a topic's table as it is now."""
+        name = self._config.topic(topic).table
+        with in_our_words(self._uri, name), closing(self._connect()) as catalog:
+            try:
+                table: Table = catalog.load_table(name)
+            except NoSuchTableError:
+                raise ReplayError(
+                    "the topic has no archive yet: run `archiver archive` for it, or correct `table` in its section",
+                    topic=topic,
+                    table=name,
+                ) from None
+        check_table(table, topic=topic, name=name)
+        return table
+
+    def topics(self) -> tuple[str, ...]:
+        """Name every topic with a table, in `kafka` and the namespaces of the tables that the configuration names."""
+        found = set()
+        with in_our_words(self._uri), closing(self._connect()) as catalog:
+            for namespace in self._config.namespaces:
+                for name in _tables(catalog, namespace):
+                    topic = catalog.load_table(name).properties.get(keys.TOPIC)
+                    if topic is not None and self._config.table_of(topic) == name:
+                        found.add(topic)
+        return tuple(sorted(found))
+
+    def _connect(self) -> RestCatalog:
+        # a session of its own for every question: tokens run out, and sessions aren't for many threads
+        return connect(self._config.catalog, timeout_seconds=CATALOG_SECONDS)
+
+
+def _tables(catalog: RestCatalog, namespace: str) -> list[str]:
+    try:
+        return [".".join(identifier) for identifier in catalog.list_tables(namespace)]
+    except NoSuchNamespaceError:
+        return []
+
+
+def check_table(table: Table, *, topic: str, name: str) -> None:
+    """Refuse a table that isn't this topic's archive, or is in a format newer than this software's."""
+    properties = table.properties
+    if properties.get(keys.TOPIC) != topic:
+        raise NotOurTable(
+            "the table is not the archive of this topic: correct `table` in the topic's section",
+            table=name,
+            topic=topic,
+            archived_topic=properties.get(keys.TOPIC),
+        )
+    version = properties.get(keys.FORMAT, "")
+    if not version.isdecimal() or int(version) > FORMAT_VERSION:
+        raise NewerFormat("the table was written by a newer archiver: upgrade this one", table=name, found=version)

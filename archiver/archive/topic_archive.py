@@ -1,0 +1,169 @@
+"""One topic's archive as a replay sees it: partitions, watermarks, offsets of times, and records in order.
+
+Always the table's current snapshot, loaded again at `refresh`, and when a file is gone because others rewrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from archiver.archive.assemble import NO_COERCION
+from archiver.archive.coercion import Coercion
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import (
+    FirstThatKnows,
+    JournalMappings,
+    KnownMappings,
+    MappingSource,
+    NoMappings,
+    RegistryMappings,
+)
+from archiver.archive.merge import offsets_of
+from archiver.archive.open_file import TopicStorage
+from archiver.archive.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
+from archiver.archive.plan_cache import PlanCache
+from archiver.archive.records import AS_CONSUMED, RecordShape
+from archiver.archive.scan import PartitionScan
+from archiver.archive.table_files import ManifestReader
+from archiver.archive.tables import CatalogTables, TableSource
+from archiver.config import Config
+from archiver.errors import ObjectMissing
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import RowRange
+from catalog.iceberg import properties as keys
+from catalog.iceberg.offsets import decode_offsets
+
+
+class TopicArchive:
+    """The archive of one topic. Safe to share between threads; a running `records` isn't disturbed by `refresh`."""
+
+    def __init__(
+        self,
+        topic: str,
+        tables: TableSource,
+        *,
+        registry: Callable[[str], MappingSource] | None = None,
+        formats: SegmentFormats = FORMATS,
+        coercion: Coercion = NO_COERCION,
+        spill: Path | None = None,
+        cache: PlanCache | None = None,
+    ) -> None:
+        """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach.
+
+        `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
+        TopicStorage, `cache` has what earlier processes read of manifests.
+        """
+        self.topic = topic
+        self._tables = tables
+        self._formats = formats
+        self._coercion = coercion
+        self._spill = spill
+        self._manifests = ManifestReader(cache=cache)
+        self._lock = Lock()
+        table = tables.load(topic)
+        self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
+        fallback = registry(self.cluster_id) if registry else NoMappings()
+        self._mappings = KnownMappings(topic, fallback)
+        self._snapshot = self._read(table)
+
+    @property
+    def snapshot(self) -> TopicSnapshot:
+        """The snapshot that was current at the last refresh."""
+        return self._snapshot
+
+    def refresh(self) -> TopicSnapshot:
+        """Load the table again."""
+        with self._lock:
+            table = self._tables.load(self.topic)
+            self._snapshot = self._read(table)
+            return self._snapshot
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that have been archived."""
+        return self._snapshot.partitions
+
+    def watermarks(self, partition: int) -> tuple[int, int]:
+        """Least archived offset, and the offset after the last: equal where nothing is archived."""
+        return low_watermark(self._snapshot, partition), self.end(partition)
+
+    def end(self, partition: int) -> int:
+        """The offset after the last archived one."""
+        return high_watermark(self._snapshot, partition)
+
+    def offset_for_time(self, partition: int, timestamp: int) -> int | None:
+        """The least offset whose timestamp (ms) is `timestamp` or later; None where none is."""
+        return first_offset_since(self._snapshot, partition, timestamp)
+
+    def records(
+        self, partition: int, start: int = 0, end: int | None = None, *, shape: RecordShape = AS_CONSUMED
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Records from offset `start` up to and without `end` (default: the end at the last refresh), in order.
+
+        Batches have the columns of `shape` and are never empty. When a file is gone because the table was rewritten and
+        cleaned up meanwhile, the stream goes on from the current snapshot. Raises ReplayError, StorageError leaves and
+        CatalogError, each naming the file.
+        """
+        position = start
+        end = self.end(partition) if end is None else end
+        snapshot = self._snapshot
+        while position < end:
+            try:
+                wanted = RowRange(partition=partition, start_offset=position, end_offset=end)
+                for batch in self._scan(snapshot, wanted, shape):
+                    yield batch
+                    position = int(offsets_of(batch)[-1]) + 1
+            except ObjectMissing:
+                fresh = self.refresh()
+                if fresh.snapshot_id == snapshot.snapshot_id:
+                    raise
+                snapshot = fresh
+            else:
+                return
+
+    @staticmethod
+    def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
+        return iter(PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, shape=shape))
+
+    def _read(self, table: Table) -> TopicSnapshot:
+        offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
+        objects = ObjectStore.of_table(table)
+        return TopicSnapshot(
+            snapshot_id=table.metadata.current_snapshot_id,
+            files=self._manifests.files(table),
+            next_offsets={partition: one.next_offset for partition, one in offsets.items()},
+            storage=TopicStorage(
+                deletes=DeleteFiles(objects, self._formats),
+                objects=objects,
+                formats=self._formats,
+                mappings=self._mappings,
+                coercion=self._coercion,
+                spill=self._spill,
+            ),
+        )
+
+
+def open_archive(config: Config, topic: str, tables: TableSource | None = None) -> TopicArchive:
+    """Open a topic's archive: its table from the catalog, mappings from footers, else the registry, else the journal.
+
+    Envelopes are added where the topic's settings say `coerce`.
+    """
+    source = tables or CatalogTables(config)
+
+    def journal() -> TableJournal:
+        return Journal.of(config).named(config.topic(topic).table, source.load(topic).metadata.table_uuid)
+
+    def registry(cluster_id: str) -> MappingSource:
+        known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
+        return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
+
+    coercion = Coercion.of(config.topic(topic))
+    spool = config.archive.spool
+    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))

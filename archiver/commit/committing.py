@@ -1,0 +1,118 @@
+"""From staged ranges to the table: checked objects, one commit, confirmation; for a wave's ranges and for a dead job's.
+
+Every step may be done again. What is pending is the registry's word, what is in the table is the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from archiver.commit.presence import Presence
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.storage.journal import TableJournal
+from archiver.storage.objects import ObjectStore
+from catalog.errors import CatalogUnreachable, PartitionAhead
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Committed, Moved, MovedPartition, Unresolved
+from catalog.iceberg.settle import Settled
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import TopicRow, TranslatedRange, new_id
+from catalog.registry import Registry
+
+ATTEMPTS = 5
+"""How often ranges are settled anew where the table moved on under a commit."""
+
+OnLanded = Callable[[Sequence[TranslatedRange]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedTopic:
+    """A topic with the table its staged ranges go to; `change` is what the table's columns have to become."""
+
+    topic: TopicRow
+    table: ArchiveTable
+    change: SchemaChange
+    journal: TableJournal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReport:
+    """What a call did: whether it committed, and the partitions whose staged ranges stay staged, with the reason."""
+
+    is_new: bool
+    ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)
+
+
+def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
+    """Bring every staged range of the topic into the table, or find out that it never will be.
+
+    A partition whose ranges begin after what the table has of it is left out: the offsets in between may be in a newer
+    table than the catalog showed. The other partitions are committed. `landed` hears of ranges as they are known to be
+    in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet; the ranges stay staged, and
+    calling again finds out.
+    """
+    topic = opened.topic
+    objects = ObjectStore.of_table(opened.table.iceberg)
+    presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=partial(catalog.require, topic))
+    presence.take_up()
+    moved: dict[int, MovedPartition] = {}
+    for _ in range(ATTEMPTS):
+        staged = presence.check(_settle(opened, registry, catalog, landed))
+        ahead = {one.partition: _ahead(topic, moved[one.partition]) for one in staged if one.partition in moved}
+        waiting = tuple(one for one in staged if one.partition not in ahead)
+        if not waiting:
+            return CommitReport(is_new=False, ahead=ahead)
+        pass_point(FaultPoint.BEFORE_COMMIT)
+        match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
+            case Committed(commit_id=commit_id):
+                pass_point(FaultPoint.AFTER_COMMIT)
+                opened.journal.keep_commit(commit_id, waiting)
+                registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
+                pass_point(FaultPoint.AFTER_CONFIRM)
+                landed(waiting)
+                return CommitReport(is_new=True, ahead=ahead)
+            case Moved(partitions=partitions):
+                moved |= {each.partition: each for each in partitions if each.found < each.expected}
+            case Unresolved(reason=reason):
+                raise CatalogUnreachable(
+                    "The catalog doesn't say what became of a commit; its files stay staged, the next run finds out",
+                    table=topic.table,
+                    reason=reason,
+                )
+    raise CatalogUnreachable(
+        "Others commit to the table faster than this job can; the files stay staged for the next run", table=topic.table
+    )
+
+
+def _ahead(topic: TopicRow, moved: MovedPartition) -> PartitionAhead:
+    return PartitionAhead(
+        "what is staged of a partition begins after what the table has of it; it stays staged, the other partitions go"
+        " on. If this doesn't pass: somebody changed the table's property archiver.offsets; set the partition's offset"
+        " in it again to what an earlier metadata file of the table has",
+        table=topic.table,
+        partition=moved.partition,
+        staged_from=moved.expected,
+        table_has_until=moved.found,
+    )
+
+
+def _settle(
+    opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded
+) -> tuple[TranslatedRange, ...]:
+    """Record the fate of what is pending; gives the ranges that still wait."""
+    topic = opened.topic
+    pending = registry.files.pending(topic)
+    if not pending:
+        return ()
+    table = catalog.load(topic)
+    if table is None:
+        return ()
+    settled: Settled = catalog.settle(table, pending)
+    opened.journal.keep_settled(settled)
+    registry.files.record(topic, settled)
+    if settled.landed:
+        landed([one.range for one in settled.landed])
+    return settled.waiting

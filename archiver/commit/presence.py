@@ -1,0 +1,173 @@
+"""Whether staged files are in the object store: believed to be gone only where the store has the table's own files.
+
+A wrong endpoint, an empty mount and a bucket that is away answer "not found" as an honest store does. What is rejected
+for a missing object is taken up again once the object is back, unless its offsets came from elsewhere meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Final
+from urllib.parse import urlsplit
+
+from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
+from archiver.storage.failures import classified
+from archiver.storage.objects import ObjectStore
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TopicRow, TranslatedRange
+from catalog.registry import MissingFiles
+
+_LOG = logging.getLogger(__name__)
+
+_LOOKS_AT_ONCE: Final = 16
+_WITNESSES: Final = 3
+"""So many of the table's data files are looked at, where its metadata lies in another store."""
+_NAMED: Final = 5
+
+LoadTable = Callable[[], ArchiveTable]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """The staged files of a topic, looked for in `objects`; `load` gives the table as it is now."""
+
+    topic: TopicRow
+    objects: ObjectStore
+    missing: MissingFiles
+    load: LoadTable
+
+    def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
+        """The ranges that can be committed; one whose object is gone is rejected, with what follows in its partition.
+
+        Raises StorageUnavailable where the store doesn't have the table's own files either, and rejects nothing then.
+        """
+        faults = self._faults(waiting)
+        if not faults:
+            return tuple(waiting)
+        self._believe(faults)
+        good: list[TranslatedRange] = []
+        for _, partition in groupby(waiting, key=lambda one: one.partition):
+            ranges = list(partition)
+            bad = next((place for place, one in enumerate(ranges) if one.id in faults), len(ranges))
+            good += ranges[:bad]
+            if bad < len(ranges):
+                self._reject(ranges[bad:], faults[ranges[bad].id])
+        return tuple(good)
+
+    def take_up(self) -> None:
+        """Have missing ranges wait for a commit again whose objects are back and whose offsets are still wanted."""
+        if not self.missing.load(self.topic):
+            return
+        table = self.load()
+        missing = self.missing.load(self.topic, table_offsets=table.offsets)
+        faults = self._faults(missing)
+        back = {one.id for one in missing if one.id not in faults}
+        if not back:
+            return
+        for one in self.missing.take_up(self.topic, back, table_offsets=table.offsets):
+            _LOG.warning(
+                "a staged file that was missing is back and waits for its commit: %s/%s %s, %s",
+                one.topic,
+                one.partition,
+                one.span,
+                one.file.path if one.file else "no file",
+            )
+
+    def _faults(self, ranges: Sequence[TranslatedRange]) -> dict[str, StorageError]:
+        """What is wrong with the ranges' objects, by the ranges' ids."""
+        if not ranges:
+            return {}
+        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(ranges)), thread_name_prefix="look") as pool:
+            found = zip(ranges, pool.map(self._fault, ranges), strict=True)
+            return {one.id: fault for one, fault in found if fault is not None}
+
+    def _fault(self, one: TranslatedRange) -> StorageError | None:
+        if one.file is None:
+            return None
+        try:
+            size = self.objects.size(one.file.path)
+        except ObjectMissing as missing:
+            return missing
+        if size == one.file.size_bytes:
+            return None
+        return StorageError(
+            "the object's size is not the staged file's: something else wrote or cut it",
+            file=one.file.path,
+            size=size,
+            staged_size=one.file.size_bytes,
+        )
+
+    def _believe(self, faults: dict[str, StorageError]) -> None:
+        """Raise StorageUnavailable unless each file's store shows that it is the table's."""
+        table = self.load()
+        unproven: dict[str, list[str]] = {}
+        for fault in faults.values():
+            unproven.setdefault(_store(fault.context["file"], table), []).append(fault.context["file"])
+        for store, paths in unproven.items():
+            asked = list(_witnesses(table, store))
+            if not any(self._has(each) for each in asked):
+                raise StorageUnavailable(
+                    "staged files aren't in the object store, nor are the table's own files: it is away, empty, or "
+                    "another one than the table's. Nothing was given up, the files stay staged. Check endpoint, bucket "
+                    "and mount, then run again",
+                    table=self.topic.table,
+                    file=paths[0],
+                    files=len(paths),
+                    also_missing=asked[0] if asked else "no file of the table is known there",
+                )
+
+    def _has(self, path: str) -> bool:
+        try:
+            self.objects.size(path)
+        except ObjectMissing:
+            return False
+        return True
+
+    def _reject(self, ranges: Sequence[TranslatedRange], fault: StorageError) -> None:
+        first = ranges[0]
+        span = f"[{first.start_offset}, {ranges[-1].end_offset})"
+        _LOG.warning(
+            "a staged file is gone from the store; %s/%s %s is fetched from Kafka again, unless it comes back: %s",
+            first.topic,
+            first.partition,
+            span,
+            fault,
+        )
+        self.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
+
+
+def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
+    """The paths of a partition's missing files, the first few of them."""
+    paths = (one.file.path for one in missing if one.partition == partition and one.file is not None)
+    return tuple(islice(paths, _NAMED))
+
+
+def _store(path: str, table: ArchiveTable) -> str:
+    """What fails as one: a bucket, or on local disks the folder of the table or of its data."""
+    bucket = urlsplit(path).netloc
+    folders = (table.location, table.data_location)
+    return bucket or next((each for each in folders if path.startswith(f"{each}/")), path)
+
+
+def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
+    """Files that this store has if it is the table's: metadata, else data files that are in the table."""
+    snapshot = table.iceberg.current_snapshot()
+    metadata = (table.iceberg.metadata_location, snapshot.manifest_list if snapshot else "")
+    found = [path for path in metadata if path and _store(path, table) == store]
+    yield from found
+    if found or snapshot is None:
+        return
+    yield from islice((path for path in _data_paths(table) if _store(path, table) == store), _WITNESSES)
+
+
+def _data_paths(table: ArchiveTable) -> Iterator[str]:
+    snapshot = table.iceberg.current_snapshot()
+    try:
+        for manifest in snapshot.manifests(table.io) if snapshot else ():
+            yield from (entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
+    except (OSError, ValueError) as error:
+        raise classified(error, verb="read", path=table.metadata_location) from error

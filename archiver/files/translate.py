@@ -1,0 +1,167 @@
+"""From the wire's columns to the table's: a group of whole batches in, rows of the topic's mapping out.
+
+No record is looked at alone and no payload raises: what can't be decoded is in `__err__` and `__raw__`, unless the
+topic asks to halt. Times become microseconds exactly; outside the years 1 to 9999 they stay ms in `raw_timestamp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.errors import ParseHalted, SchemaRegistryError
+from archiver.files.grouping import BatchGroup
+from archiver.files.header_columns import translate_headers
+from archiver.schemas import EnvelopeReader
+from archiver.schemas.enveloped import decode_values
+from archiver.wire.columns import NO_TIMESTAMP, Int64Array
+from schema_mapping import names
+from schema_mapping.columns.fixed import KAFKA_FIELD, TIMESTAMP
+from schema_mapping.errors import RowsTooLargeError
+from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ValueMapping
+
+YEAR_1_MS: Final = -62_135_596_800_000
+YEAR_9999_END_MS: Final = 253_402_300_799_999
+MICROS_PER_MS: Final = 1_000
+Flags: TypeAlias = npt.NDArray[np.bool_]
+_AS_ON_THE_WIRE: Final = (
+    names.OFFSET,
+    names.BATCH_START,
+    names.BATCH_END,
+    names.TIMESTAMP_TYPE,
+    names.LEADER_EPOCH,
+    names.PRODUCER_ID,
+    names.PRODUCER_EPOCH,
+    names.BASE_SEQUENCE,
+    names.ATTRIBUTES,
+)
+
+
+class Translator:
+    """Translates the groups of one partition with one mapping. `schema_ids` are those that its envelopes have named."""
+
+    def __init__(
+        self,
+        row: RowMapping,
+        *,
+        topic: str,
+        partition: int,
+        on_parse_error: Literal["pass_through", "halt"],
+        key_envelope: EnvelopeReader | None = None,
+        value_envelope: EnvelopeReader | None = None,
+    ) -> None:
+        self.schema: pa.Schema = row.arrow_schema
+        self._row = row
+        self._topic = topic
+        self._partition = partition
+        self._key_envelope = key_envelope
+        self._value_envelope = value_envelope
+        self._halts = on_parse_error == "halt"
+        self.schema_ids: set[int] = set()
+
+    def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
+        """The group's rows in order; `ingest_times` (ms) has one element a batch.
+
+        One batch of rows, or more where their columns would pass 2 GiB together. Raises ParseHalted, naming the first
+        record that can't be decoded, where the topic asks for it, and the leaves of SchemaRegistryError, with the
+        `offset`, where an envelope's id can't be looked up.
+        """
+        return self._split(group.records, np.repeat(ingest_times, group.rows))
+
+    def _split(self, records: pa.RecordBatch, ingest_times: Int64Array) -> list[pa.RecordBatch]:
+        try:
+            return [self._rows(records, ingest_times)]
+        except RowsTooLargeError:
+            middle = records.num_rows // 2
+            if middle == 0:
+                raise
+            first = self._split(records.slice(0, middle), ingest_times[:middle])
+            return first + self._split(records.slice(middle), ingest_times[middle:])
+
+    def _rows(self, records: pa.RecordBatch, ingest_times: Int64Array) -> pa.RecordBatch:
+        key = self._decode("key", self._row.key, records, self._key_envelope)
+        value = self._decode("value", self._row.value, records, self._value_envelope)
+        if self._halts:
+            self._refuse_errors(records, key=key, value=value)
+        ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
+        columns = [key, value, translate_headers(records.column("headers")), self._kafka(records, ingest)]
+        if self._row.partition_source == "flat":
+            columns.append(ingest)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _decode(
+        self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
+    ) -> pa.StructArray:
+        try:
+            return decode_values(mapping, records.column(part), envelope, seen=self.schema_ids)
+        except SchemaRegistryError as error:
+            context = {name: value for name, value in error.context.items() if name != "row"}
+            offset = records.column("offset")[error.context["row"]].as_py()
+            raise type(error)(
+                error.message, topic=self._topic, partition=self._partition, offset=offset, **context
+            ) from error
+
+    def _kafka(self, records: pa.RecordBatch, ingest: pa.Array) -> pa.StructArray:
+        event, append, raw = translate_timestamps(records)
+        columns = {name: records.column(name) for name in _AS_ON_THE_WIRE} | {
+            names.PARTITION: _constant(self._partition, records.num_rows),
+            names.SCHEMA_VERSION: _constant(self._row.schema_version, records.num_rows),
+            names.EVENT_TIMESTAMP: event,
+            names.INGEST_TIMESTAMP: ingest,
+            names.APPEND_TIMESTAMP: append,
+            names.RAW_TIMESTAMP: raw,
+        }
+        fields = list(KAFKA_FIELD.type)
+        return pa.StructArray.from_arrays([columns[field.name] for field in fields], fields=fields)
+
+    def _refuse_errors(self, records: pa.RecordBatch, **decoded: pa.StructArray) -> None:
+        for part, rows in decoded.items():
+            if rows.type.get_field_index(names.ERR) < 0:
+                continue
+            errors = rows.field(names.ERR)
+            if errors.null_count == len(errors):
+                continue
+            first = pc.index(errors.is_valid(), value=True).as_py()
+            raise ParseHalted(
+                f'A {part} can\'t be decoded and the topic says on_parse_error = "halt"; mend the schema, '
+                'or set "pass_through" to archive it as it is',
+                topic=self._topic,
+                partition=self._partition,
+                offset=records.column("offset")[first].as_py(),
+                code=errors[first].as_py(),
+            )
+
+
+def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Columns `event_timestamp`, `append_timestamp` and `raw_timestamp` of records in the columns of the wire.
+
+    `raw_timestamp` holds the time that a consumer sees, where the column it belongs in can't.
+    """
+    produced = records.column("timestamp").to_numpy()
+    appended = records.column("append_timestamp")
+    has_append = appended.is_valid().to_numpy(zero_copy_only=False)
+    append_ms = appended.fill_null(NO_TIMESTAMP).to_numpy(zero_copy_only=False)
+    event_fits, append_fits = _fits(produced), _fits(append_ms)
+    append_wild = has_append & ~append_fits
+    return (
+        _micros(produced, event_fits & (produced != NO_TIMESTAMP)),
+        _micros(append_ms, has_append & append_fits),
+        pa.array(np.where(append_wild, append_ms, produced), mask=event_fits & ~append_wild),
+    )
+
+
+def _fits(times: Int64Array) -> Flags:
+    return (times >= YEAR_1_MS) & (times <= YEAR_9999_END_MS)
+
+
+def _micros(times: Int64Array, valid: Flags) -> pa.Array:
+    return pa.array(np.where(valid, times, 0) * MICROS_PER_MS, mask=~valid).cast(TIMESTAMP)
+
+
+def _constant(value: int, rows: int) -> pa.Array:
+    return pa.array(np.full(rows, value, np.int32))

@@ -1,0 +1,1 @@
+"""Deciding what to archive next: pure functions over the state of partitions."""

@@ -1,0 +1,1 @@
+"""The task in a Spark Python worker: one range of a partition from Kafka to files in the object store."""

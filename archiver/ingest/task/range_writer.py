@@ -1,0 +1,210 @@
+"""Writes a range's groups to one data file after the other, and says which offsets each covers.
+
+The ranges it hands over follow each other without gaps: each file's range ends where the next one's starts, behind its
+last batch, and the last one where the task stopped. What a failed file held is in no range.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archiver.engine.worker_memory import give_memory_back
+from archiver.errors import SchemaRegistryError
+from archiver.files.grouping import BatchGroup
+from archiver.files.rotation import EndReason, Rotation, Run, partition_folder
+from archiver.files.translate import Translator
+from archiver.files.upload import Uploader
+from archiver.ingest.task.values import TranslateTask
+from archiver.storage.data_names import DataName
+from archiver.storage.segment import SegmentOrigin, SegmentWriter
+from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
+from archiver.wire.columns import LeaderEpochs
+from archiver.wire.record_digest import RecordDigest
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenFile:
+    """The file being written. `path` is where it will be; the range it covers starts at `start_offset`."""
+
+    id: str
+    writer: SegmentWriter
+    local: SpoolFile
+    path: str
+    start_offset: int
+    partition_value: int
+
+
+class RangeWriter:
+    """Takes groups in order; `end` finishes the last file. `ended_by` counts why files ended."""
+
+    def __init__(self, task: TranslateTask, spool: TaskSpool, uploader: Uploader) -> None:
+        target = task.target
+        self._target = target
+        self._partition = task.planned.partition
+        self._spool = spool
+        self._uploader = uploader
+        self._translator = Translator(
+            target.row,
+            topic=target.topic,
+            partition=self._partition,
+            on_parse_error=target.on_parse_error,
+            key_envelope=target.key_envelope,
+            value_envelope=target.value_envelope,
+        )
+        self._rotation = Rotation(
+            partition_by=target.partition_by, target_bytes=min(target.target_file_size, task.spool_bytes // 2)
+        )
+        self._open: _OpenFile | None = None
+        self._digest = RecordDigest()
+        self._start = task.planned.start_offset
+        self._leader_epoch = task.planned.leader_epoch
+        self._epochs: list[tuple[int, int]] = []
+        self._holds_rows = False
+        self.written_until = self._start
+        self.ended_by: dict[EndReason, int] = dict.fromkeys(EndReason, 0)
+        self.translate_seconds = 0.0
+        self.write_seconds = 0.0
+
+    def begin_at(self, offset: int) -> None:
+        """Move the range's start, before anything was written: the offsets before belong to another range's batch."""
+        self._start = self.written_until = offset
+
+    def note_epochs(self, epochs: LeaderEpochs) -> None:
+        """Note the leader epochs of batches that were read, before their groups are written.
+
+        A range's epoch is the last of all batches that it covers: of markers and aborted batches too.
+        """
+        begins = zip(epochs.base_offset.tolist(), epochs.epoch.tolist(), strict=True)
+        highest = self._epochs[-1][1] if self._epochs else self._leader_epoch
+        self._epochs += [(offset, epoch) for offset, epoch in begins if epoch > highest]
+
+    def write(self, group: BatchGroup) -> None:
+        """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError.
+
+        Where an envelope's schema id can't be looked up, the batches before the record are appended, then the leaf of
+        SchemaRegistryError is raised that names it.
+        """
+        for run in self._rotation.runs(group.times):
+            if run.new_partition:
+                self._end_file(self.written_until, EndReason.TIME_PARTITION)
+            self._write_run(group.part(run.first, run.end), run)
+            if self._open is not None and self._rotation.end_if_full(self._open.writer.size_bytes):
+                self._end_file(self.written_until, EndReason.TARGET_SIZE)
+
+    @property
+    def schema_ids(self) -> frozenset[int]:
+        """The ids of a schema registry that the records have named so far."""
+        return frozenset(self._translator.schema_ids)
+
+    def cover(self, until: int) -> None:
+        """Note that the offsets up to `until` hold no further records."""
+        self.written_until = max(self.written_until, until)
+
+    def end(self) -> None:
+        """End the range behind what was written and covered, and hand over what is left of it."""
+        if self._open is not None:
+            self._end_file(self.written_until, EndReason.RANGE_END)
+        elif self.written_until > self._start and not self._holds_rows:
+            self._hand_over(new_id(), self.written_until, None, None)
+
+    def abort(self) -> None:
+        """Drop the file that is open, if one is; its offsets are then not covered."""
+        if self._open is not None:
+            self._open.writer.abort()
+            self._open = None
+
+    def _write_run(self, part: BatchGroup, run: Run) -> None:
+        try:
+            self._append(part, run)
+        except SchemaRegistryError as error:
+            readable = int(np.searchsorted(part.last_offset, error.context.get("offset", -1)))
+            if readable:
+                shorter = replace(run, end=run.first + readable, times=run.times[:readable])
+                self._write_run(part.part(0, readable), shorter)
+            raise
+        self.written_until = int(part.last_offset[-1]) + 1
+
+    def _append(self, part: BatchGroup, run: Run) -> None:
+        started = time.perf_counter()
+        pieces = self._translator.translate(part, run.times)
+        digest = RecordDigest.of_fetched(part.records, partition=self._partition)
+        translated = time.perf_counter()
+        if self._open is None:
+            self._open = self._start_file(run.partition_value)
+            self._digest = RecordDigest()
+        self._holds_rows = True
+        try:
+            for rows in pieces:
+                self._open.writer.write(rows)
+        except BaseException:
+            self.abort()  # some of the rows may be in it
+            raise
+        self._digest += digest
+        self.translate_seconds += translated - started
+        self.write_seconds += time.perf_counter() - translated
+
+    def _start_file(self, partition_value: int) -> _OpenFile:
+        target, file_id = self._target, new_id()
+        folder = partition_folder(target.partition_name, partition_value, target.partition_by)
+        name = DataName(
+            topic=target.topic,
+            ulid=file_id,
+            extension=target.format.extension,
+            partition=self._partition,
+            start_offset=self._start,
+        )
+        local = self._spool.create(f"{file_id}.{target.format.extension}")
+        return _OpenFile(
+            id=file_id,
+            writer=target.format.start(local, target.layout),
+            local=local,
+            path=f"{target.data_location}/{folder}/{name}",
+            start_offset=self._start,
+            partition_value=partition_value,
+        )
+
+    def _end_file(self, end_offset: int, reason: EndReason) -> None:
+        file, self._open = self._open, None
+        if file is None:
+            return
+        started = time.perf_counter()
+        target = self._target
+        origin = SegmentOrigin(
+            cluster_id=target.cluster_id,
+            topic=target.topic,
+            topic_id=target.topic_id,
+            partition=self._partition,
+            start_offset=file.start_offset,
+            end_offset=end_offset,
+        )
+        info = file.writer.close(
+            origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
+        )
+        if reason is not EndReason.RANGE_END:
+            give_memory_back()  # nothing is gathered now: what files left behind would grow with their number
+        self.write_seconds += time.perf_counter() - started
+        self.ended_by[reason] += 1
+        self._hand_over(file.id, end_offset, info, file.local)
+
+    def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: SpoolFile | None) -> None:
+        while self._epochs and self._epochs[0][0] < end_offset:
+            _, self._leader_epoch = self._epochs.pop(0)
+        finished = TranslatedRange(
+            id=range_id,
+            topic=self._target.topic,
+            partition=self._partition,
+            start_offset=self._start,
+            end_offset=end_offset,
+            schema_version=self._target.row.schema_version,
+            leader_epoch=self._leader_epoch,
+            file=file and replace(file, partitioned_by=self._target.partitioned_by),
+            created_ms=time.time_ns() // 1_000_000,
+        )
+        self._start = end_offset
+        self._holds_rows = False
+        self._uploader.put(finished, local)

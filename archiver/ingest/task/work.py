@@ -1,0 +1,131 @@
+"""The task that runs in a Spark Python worker: one range of a partition from Kafka to files in the object store.
+
+What could be covered is returned even where an error ended the task early: files before it are whole and continue the
+partition. Nothing is committed here, and running a task twice does no harm: the fence takes one of the two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Final
+
+from archiver.files.grouping import Grouper
+from archiver.files.upload import Uploader
+from archiver.ingest.task.range_writer import RangeWriter
+from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
+from archiver.storage.spool import TaskSpool
+from archiver.wire.columns import DecodedBatches
+from schema_mapping.errors import ContextError
+
+MODULES: Final = (__name__, "archiver.ingest.task.source", "archiver.storage.formats")
+"""What a worker imports for a task, for engines that can have it imported before."""
+
+
+LEAST_SECONDS: Final = 30.0
+"""A task reads for so long whatever a catalog's clock says of its credentials: it can have them renewed."""
+_READING_SHARE: Final = 0.6
+
+
+def translate_range(task: TranslateTask) -> TaskResult:
+    """Fetch, decode, translate, rotate and upload; return the ranges that are in the object store, in order."""
+    started_ns = time.time_ns()
+    with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
+        writer = RangeWriter(task, spool, uploader)
+        reader = _Reader(task)
+        error = _attempt(lambda: _translate(task, reader, writer))
+        ended = _attempt(writer.end)
+        writer.abort()
+        uploaded = _attempt(uploader.wait)
+        ranges = tuple(uploader.uploaded)
+    files = [done.file for done in ranges if done.file is not None]
+    metrics = TaskMetrics(
+        records=sum(file.rows for file in files),
+        batches=reader.batches,
+        source_bytes=reader.source_bytes,
+        files=len(files),
+        file_bytes=sum(file.size_bytes for file in files),
+        raw_values=sum(file.raw_values for file in files),
+        fetch_seconds=reader.seconds,
+        translate_seconds=writer.translate_seconds,
+        write_seconds=writer.write_seconds,
+        upload_seconds=uploader.seconds,
+    )
+    return TaskResult(
+        ranges=ranges,
+        metrics=metrics,
+        error=error or ended or uploaded,
+        started_ns=started_ns,
+        finished_ns=time.time_ns(),
+        learned=_learned(task.target, writer.schema_ids),
+    )
+
+
+def _learned(target: TopicTarget, schema_ids: frozenset[int]) -> Mapping[int, bytes]:
+    readers = [each for each in (target.key_envelope, target.value_envelope) if each is not None]
+    return readers[0].choice.learned(schema_ids) if readers else {}
+
+
+def _attempt(step: Callable[[], None]) -> ContextError | None:
+    try:
+        step()
+    except ContextError as error:
+        return error
+    return None
+
+
+def _translate(task: TranslateTask, reader: _Reader, writer: RangeWriter) -> None:
+    grouper = Grouper(plan_time_ms=task.plan_time_ms)
+    for number, piece in enumerate(reader.pieces()):
+        if number == 0:
+            writer.begin_at(piece.start_offset)
+        writer.note_epochs(piece.epochs)
+        for group in grouper.push(piece):
+            writer.write(group)
+    for group in grouper.finish():
+        writer.write(group)
+    writer.cover(reader.read_until)
+    if reader.error is not None:
+        raise reader.error
+
+
+def _budget(task: TranslateTask) -> float:
+    """How long the task may read: it ends at a batch border while the credentials still hold for its upload."""
+    left = task.target.objects.seconds_left
+    if left is None:
+        return task.budget_seconds
+    return min(task.budget_seconds, max(LEAST_SECONDS, left * _READING_SHARE))
+
+
+class _Reader:
+    """Reads the range piece by piece until its end, its time or an error, which it keeps for after the pieces."""
+
+    def __init__(self, task: TranslateTask) -> None:
+        self._task = task
+        self.read_until = task.planned.start_offset
+        self.error: ContextError | None = None
+        self.batches = 0
+        self.source_bytes = 0
+        self.seconds = 0.0
+
+    def pieces(self) -> Iterator[DecodedBatches]:
+        deadline = time.monotonic() + _budget(self._task)
+        with closing(self._task.target.source.batches(self._task.planned)) as source:
+            while (piece := self._next(source)) is not None:
+                self.read_until = piece.next_offset
+                self.batches += len(piece.batches)
+                self.source_bytes += int(piece.batches.bytes.sum())
+                yield piece
+                if time.monotonic() >= deadline:
+                    return
+
+    def _next(self, source: Iterator[DecodedBatches]) -> DecodedBatches | None:
+        started = time.perf_counter()
+        try:
+            return next(source, None)
+        except ContextError as error:
+            self.error = error
+            return None
+        finally:
+            self.seconds += time.perf_counter() - started

@@ -1,0 +1,126 @@
+"""The account of one topic in one run: what was committed, what went wrong, and which partitions were given up.
+
+Errors stay with the partition or topic they happened to. A partition that failed for good is left out of later waves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from archiver.errors import DataLoss, NoProgress, TaskInterrupted
+from archiver.ingest.events import Failed, JobObserver, RangesCommitted
+from archiver.ingest.report import PartitionReport, TopicReport
+from archiver.ingest.task.values import TaskMetrics
+from catalog.errors import CatalogUnreachable
+from catalog.model import TranslatedRange
+from schema_mapping.errors import ContextError
+
+TRIES = 3
+"""A partition is given up after retryable errors in this many waves in a row."""
+
+
+class TopicAccount:
+    """Keeps the account and tells the observer. With `accept_gaps`, a partition with a loss is tried again."""
+
+    def __init__(self, topic: str, table: str, observer: JobObserver, *, accept_gaps: bool) -> None:
+        self._topic = topic
+        self._table = table
+        self._observer = observer
+        self._accept_gaps = accept_gaps
+        self._partitions: dict[int, PartitionReport] = {}
+        self._tries: Counter[int] = Counter()
+        self._judged: set[int] = set()
+        self._error: ContextError | None = None
+        self._away: CatalogUnreachable | None = None
+        self._told: ContextError | None = None
+        self._left_out: Mapping[int, ContextError] = {}
+        self.metrics = TaskMetrics()
+        self.commits = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether the topic as a whole can't go on in this run."""
+        return self._error is not None
+
+    @property
+    def given_up(self) -> tuple[int, ...]:
+        """The partitions that can't go on in this run."""
+        return tuple(partition for partition, report in self._partitions.items() if report.error)
+
+    def fail(self, error: ContextError) -> None:
+        """Note that the topic as a whole can't go on in this run."""
+        self._error = self._error or error
+        self._observer(Failed(topic=self._topic, partition=None, error=error))
+
+    def tell(self, error: ContextError) -> None:
+        """Note what is wrong with the topic's archive though the run goes on."""
+        self._told = self._told or error
+        self._observer(Failed(topic=self._topic, partition=None, error=error))
+
+    def catalog_away(self, error: CatalogUnreachable) -> None:
+        """Note that what is staged waits for the catalog; the run goes on."""
+        if self._away is None:
+            self._observer(Failed(topic=self._topic, partition=None, error=error))
+        self._away = error
+
+    def catalog_answered(self) -> None:
+        """Note that nothing waits for the catalog any more."""
+        self._away = None
+
+    def left_out(self, errors: Mapping[int, ContextError]) -> None:
+        """Note the partitions that the latest commit left out, each with the reason; their ranges stay staged."""
+        for partition in sorted(errors.keys() - self._left_out.keys()):
+            self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
+        self._left_out = errors
+
+    def give_up(self, partition: int, error: ContextError) -> None:
+        """Note that a partition can't go on in this run; its first reason counts."""
+        if self._of(partition).error is None:
+            self._partitions[partition] = replace(self._of(partition), error=error)
+            self._observer(Failed(topic=self._topic, partition=partition, error=error))
+
+    def begin_wave(self) -> None:
+        """Begin a wave: each partition's errors count once more."""
+        self._judged.clear()
+
+    def moved(self, partition: int) -> None:
+        """Note that a partition made progress: earlier errors don't count any more."""
+        self._tries[partition] = 0
+
+    def judge(self, partition: int, error: ContextError) -> None:
+        """Give a partition up for a task's error, or let it be tried again. A task stopped on request has no error."""
+        if isinstance(error, TaskInterrupted):
+            return
+        if partition not in self._judged:
+            self._judged.add(partition)  # the tasks of a cut backlog fail together, and that is one try
+            self._tries[partition] += 1
+        again = error.retryable or isinstance(error, NoProgress) or (self._accept_gaps and isinstance(error, DataLoss))
+        if not again or self._tries[partition] >= TRIES:
+            self.give_up(partition, error)
+
+    def landed(self, ranges: Sequence[TranslatedRange]) -> None:
+        """Note what is in the table now."""
+        for partition in sorted({one.partition for one in ranges}):
+            own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
+            self._partitions[partition] = self._of(partition).committed(own)
+        self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
+
+    def report(self) -> TopicReport:
+        """The account so far."""
+        return TopicReport(
+            topic=self._topic,
+            table=self._table,
+            partitions=tuple(map(self._reported, sorted(self._partitions.keys() | self._left_out.keys()))),
+            commits=self.commits,
+            metrics=self.metrics,
+            error=self._error or self._told or self._away,
+        )
+
+    def _reported(self, partition: int) -> PartitionReport:
+        report = self._of(partition)
+        return replace(report, error=report.error or self._left_out.get(partition))
+
+    def _of(self, partition: int) -> PartitionReport:
+        return self._partitions.get(partition) or PartitionReport(partition=partition)

@@ -1,0 +1,102 @@
+"""What is archived of a partition, in the table or staged for it, to be held against what its log has now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive import file_columns
+from archiver.archive.assemble import Assembler
+from archiver.archive.deletes import DeleteFiles, Deletes, Mask
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import ASSEMBLED
+from archiver.archive.table_files import ManifestReader, TableFiles
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import RowRange
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import TopicRow, TranslatedRange
+from catalog.registry import Registry
+from schema_mapping.row import RowMapping
+
+_NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
+
+
+class ArchivedRecords:
+    """The records of one topic. `staged` are ranges that wait for a commit; files that the table has count once."""
+
+    def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
+        self._storage = storage
+        self._files = files
+        waiting = {one.file.path: (one, one.file) for one in staged if one.file is not None}
+        committed = files.named(waiting)
+        self._staged = {path: one for path, one in waiting.items() if path not in committed}
+
+    @classmethod
+    def of(cls, topic: TopicRow, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
+        """All that is archived of the topic now. Raises CatalogUnreachable while only the registry can be asked."""
+        staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
+        table = catalog.require(topic)
+        objects = ObjectStore.of_table(table.iceberg)
+        storage = TopicStorage(
+            deletes=DeleteFiles(objects, formats),
+            objects=objects,
+            formats=formats,
+            mappings=KnownMappings(topic.topic, _RegistryMappings(registry, topic)),
+        )
+        return cls(storage, ManifestReader().files(table.iceberg), staged)
+
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        """The records from `start_offset` up to and without `end_offset`, by offset. Raises leaves of StorageError."""
+        wanted = RowRange(partition=partition, start_offset=start_offset, end_offset=end_offset)
+        batches = [batch for file in self._opened(wanted) for batch in _records(file, wanted)]
+        found = pa.Table.from_batches(batches, ASSEMBLED).sort_by("offset").combine_chunks().to_batches()
+        return found[0] if found else pa.RecordBatch.from_pylist([], ASSEMBLED)
+
+    def _opened(self, wanted: RowRange) -> Iterator[OpenFile]:
+        for listed in self._files.pick(np.flatnonzero(_may_hold(self._files.columns, wanted))):
+            yield OpenFile.open(self._storage, listed)
+        for path, (one, file) in self._staged.items():
+            if one.partition == wanted.partition:
+                reader = self._storage.formats.named(file.format, path).open(self._storage.objects, path)
+                self._storage.mappings.learn(reader.metadata)
+                yield OpenFile(reader, _NOTHING_DELETED, Assembler(path, reader.schema, self._storage.mappings))
+
+
+@dataclass(frozen=True, slots=True)
+class _RegistryMappings:
+    """The mappings of rows whose file lost its footer."""
+
+    registry: Registry
+    topic: TopicRow
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        return self.registry.ledger.row_mapping(self.topic, version)
+
+
+def _records(file: OpenFile, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+    with closing(file):
+        for block in file.reader.blocks(wanted):
+            yield from file.records(block, wanted)
+
+
+def _may_hold(files: pa.Table, wanted: RowRange) -> Mask:
+    """Which files' bounds don't rule out that they have rows of the range."""
+    partition, first, last = wanted.partition, wanted.start_offset, wanted.end_offset - 1
+    answers = (
+        pc.greater_equal(files[file_columns.HIGH_PARTITION], partition),
+        pc.less_equal(files[file_columns.LOW_PARTITION], partition),
+        pc.greater_equal(files[file_columns.HIGH_OFFSET], first),
+        pc.less_equal(files[file_columns.LOW_OFFSET], last),
+    )
+    kept = np.ones(files.num_rows, np.bool_)
+    for answer in answers:
+        kept &= pc.fill_null(answer, fill_value=True).to_numpy()
+    return kept

@@ -1,0 +1,109 @@
+"""Where the archive of a partition begins that was never archived (docs/concepts.md, step 1).
+
+Decided once for each partition, and remembered: a later look must not skip what came since, nor what the log has lost
+since. Partitions that are added later begin with their log: no record of theirs is older than the archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.leaders import PartitionDescription
+from catalog.model import TopicRow
+
+StartFrom: TypeAlias = Literal["earliest", "latest"] | datetime
+
+
+class RememberedStarts(Protocol):
+    """The part of the registry that remembers starts."""
+
+    def decide(
+        self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
+    ) -> dict[int, int]:
+        """Give the starts that were decided; keep those of partitions that have none."""
+
+    def pending(self, topic: TopicRow) -> dict[int, int]:
+        """Give the leader epochs that had ended when partitions could not be asked."""
+
+    def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
+        """Give where logs began when first seen; keep those of partitions that have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartitions:
+    """Partitions that never were archived: where the logs of those with a leader begin and end, and those without."""
+
+    log_starts: Mapping[int, int]
+    log_ends: Mapping[int, int]
+    leaderless: Mapping[int, PartitionDescription]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """Decides for one topic; `topic` is None before the registry knows it. With `keeps` false it changes nothing."""
+
+    topic: TopicRow | None
+    name: str
+    start_from: StartFrom
+    brokers: BrokerClient
+    remembered: RememberedStarts
+    keeps: bool = True
+
+    def of(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
+        """The starts of partitions with a leader. `is_first` says that nothing of the topic is archived yet."""
+        found = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
+        whole = {each: start for each, start in new.log_starts.items() if each not in found}
+        if whole and self.topic is not None:
+            seen = self.remembered.first_log_starts(self.topic)
+            if self.keeps and whole.keys() - seen.keys():
+                seen = self.remembered.first_log_starts(self.topic, whole)
+            whole = {each: seen.get(each, start) for each, start in whole.items()}
+        return {**whole, **{each: start for each, start in found.items() if each in new.log_starts}}
+
+    def _configured(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
+        """The starts that were decided, or are now, of partitions that don't begin with their log."""
+        known, pending = self._remembered()
+        if is_first and not known and not pending:
+            return self._kept(
+                self._now(new.log_ends), {each: found.leader_epoch for each, found in new.leaderless.items()}
+            )
+        late = {each: epoch for each, epoch in pending.items() if each in new.log_starts and each not in known}
+        return self._kept(self._late(late, new), {}) if late else known
+
+    def _remembered(self) -> tuple[dict[int, int], dict[int, int]]:
+        if self.topic is None:
+            return {}, {}
+        return self.remembered.decide(self.topic), self.remembered.pending(self.topic)
+
+    def _kept(self, decided: Mapping[int, int], pending: Mapping[int, int]) -> dict[int, int]:
+        if self.topic is None:
+            return dict(decided)
+        if self.keeps:
+            return self.remembered.decide(self.topic, decided, pending=pending)
+        return {**decided, **self.remembered.decide(self.topic)}
+
+    def _now(self, ends: Mapping[int, int]) -> dict[int, int]:
+        """What is meant now: where the logs end, or the first record at or after the time."""
+        if self.start_from == "earliest" or not ends:
+            return {}
+        if self.start_from == "latest":
+            return dict(ends)
+        found = self.brokers.list_offsets(self.name, ends, int(self.start_from.timestamp() * 1000))
+        return {each: min(offset, ends[each]) for each, offset in found.items()}
+
+    def _late(self, epochs: Mapping[int, int], new: NewPartitions) -> dict[int, int]:
+        """What was meant when there was no leader: until the next one nothing was written after its epoch's end.
+
+        Where the leader can't tell, the log's start: rather too much is archived than too little.
+        """
+        asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
+        answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
+        ends = {
+            each: max(answers[each].end_offset, new.log_starts[each]) if each in answers else new.log_starts[each]
+            for each in epochs
+        }
+        return self._now(ends)

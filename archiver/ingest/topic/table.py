@@ -1,0 +1,166 @@
+"""A topic and its table made ready for tasks: checked, columns assigned, table made, and the target tasks write to.
+
+Everything that can be wrong with a topic shows here, before any record is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from archiver.commit.committing import StagedTopic
+from archiver.config.model import TopicConfig
+from archiver.errors import ConfigError
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.task.values import TopicTarget
+from archiver.ingest.topic.away import load_or_recall
+from archiver.kafka.leaders import TopicDescription
+from archiver.kafka.losses import check_topic_id
+from archiver.schemas import EnvelopeReader, mapping_options
+from archiver.schemas.topic import TopicSchemas
+from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat, SegmentLayout
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.partitions import partitioned_by
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from schema_mapping.field_ids import Assignment
+from schema_mapping.row import RowMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicTable:
+    """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
+
+    `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
+    that gives envelopes their meaning, if records have any. `journal` has the mapping.
+    """
+
+    topic: TopicRow
+    table: ArchiveTable
+    row: RowMapping
+    change: SchemaChange
+    journal: TableJournal = field(default_factory=TableJournal)
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
+    schema_registry: str | None = None
+
+    @property
+    def staged(self) -> StagedTopic:
+        """What a commit of its staged ranges needs."""
+        return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
+
+    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+        """The topic with more of the schema registry's schemas known, by id."""
+        key, value = (each and each.knowing(schemas) for each in (self.key_envelope, self.value_envelope))
+        return replace(self, key_envelope=key, value_envelope=value)
+
+
+def open_topic(
+    schemas: TopicSchemas,
+    described: TopicDescription,
+    *,
+    cluster_id: str,
+    known: TopicRow | None,
+    registry: Registry,
+    catalog: TableCatalog,
+    journal: Journal,
+) -> TopicTable:
+    """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
+
+    Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
+    table is partitioned in another way than configured.
+    """
+    config = schemas.config
+    if known is not None:
+        check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
+    topic = registry.topics.register(
+        cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+    )
+    table = load_or_recall(topic, registry, catalog)
+    if table is not None:
+        check_partitioning(config, table)
+    assignment = _assign(topic, schemas, table, registry)
+    pass_point(FaultPoint.AFTER_ASSIGN)
+    if table is None:
+        table = catalog.ensure(
+            topic,
+            SchemaChange.of(assignment),
+            partition_by=config.partition_by,
+            partition_source=config.partition_source,
+        )
+        registry.last_known.remember_table(topic, catalog.known(table))
+        pass_point(FaultPoint.AFTER_CREATE)
+        assignment = _assign(topic, schemas, table, registry)
+    kept = journal.of_table(table)
+    kept.keep_schemas(topic, registry)
+    return TopicTable(
+        topic=topic,
+        table=table,
+        row=assignment.row,
+        change=SchemaChange.of(assignment),
+        journal=kept,
+        key_envelope=schemas.key_envelope,
+        value_envelope=schemas.value_envelope,
+        schema_registry=schemas.schema_registry,
+    )
+
+
+def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry) -> Assignment:
+    return registry.ledger.assign(
+        topic,
+        key=schemas.key,
+        value=schemas.value,
+        table=table,
+        options=mapping_options(schemas.config),
+        partition_source=schemas.config.partition_source,
+    )
+
+
+def target_of(
+    opened: TopicTable, config: TopicConfig, *, kafka: Mapping[str, str], format_: SegmentFormat
+) -> TopicTarget:
+    """What the topic's tasks share."""
+    table, row, topic = opened.table, opened.row, opened.topic
+    return TopicTarget(
+        topic=topic.topic,
+        topic_id=str(topic.topic_id) if topic.topic_id else "",
+        cluster_id=topic.cluster_id,
+        row=row,
+        layout=SegmentLayout.of(row, table.properties),
+        on_parse_error=config.on_parse_error,
+        data_location=table.data_location,
+        partition_name=table.partition_field.name,
+        partition_by=table.partition_by,
+        target_file_size=config.target_file_size,
+        objects=store_of(table),
+        format=format_,
+        source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
+        key_envelope=opened.key_envelope,
+        value_envelope=opened.value_envelope,
+        partitioned_by=partitioned_by(table.partition_field),
+    )
+
+
+def store_of(table: ArchiveTable) -> ObjectStore:
+    """The object store with the credentials the catalog gave for this table."""
+    return ObjectStore.of_table(table.iceberg)
+
+
+def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
+    """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
+    for key, wanted, found in (
+        ("partition_by", config.partition_by, table.partition_by),
+        ("partition_source", config.partition_source, table.partition_source),
+    ):
+        if wanted != found:
+            raise ConfigError(
+                f"The table was made with {key} = {found!r}, which can't be changed; set it back",
+                key=f"topics.{config.name}.{key}",
+                table=config.table,
+            )

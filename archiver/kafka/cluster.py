@@ -1,0 +1,144 @@
+"""Connections to the brokers of one cluster: any broker, or a given one, is asked one thing and answers it.
+
+Driven by the thread that calls, without threads of its own. A single attempt is made for each call, but for finding the
+cluster: every bootstrap address is tried until one answers or `socket.connection.setup.timeout.ms` is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, MetadataEmptyBrokerList
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+from archiver.errors import BrokerUnavailable
+from archiver.kafka.error_codes import explain, is_transient, refuses_credentials
+from archiver.kafka.options import KafkaOptions
+from archiver.kafka.sockets import SCHEME
+
+_THROTTLE_SLACK: Final = 0.01
+_HOPELESS: Final = "Check bootstrap.servers, the network between, and security.protocol, in [kafka]"
+
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+for _name in ("kafka.protocol.parser", "kafka.net.connection"):
+    logging.getLogger(_name).setLevel(logging.INFO)  # their debug lines hold requests, credentials among them
+
+
+class Cluster:
+    """A cluster as its brokers describe it. Calls from several threads wait for each other. Close it when done."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self.options = options
+        configuration = options.client_configuration()
+        # no warnings of slow steps: the loop is this client's alone, and a step takes in whole responses
+        self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
+        self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
+        self._not_before: dict[int | str, float] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            self._manager.close()
+            self._net.close()
+
+    def address(self, node: int | str) -> str:
+        """Where a broker listens, as it advertises it or as the options name it."""
+        broker = self._manager.cluster.broker_metadata(node)
+        return f"{broker.host}:{broker.port}" if broker is not None else f"broker {node}"
+
+    def nodes(self) -> tuple[int, ...]:
+        """The brokers, as last described."""
+        return tuple(sorted(broker.node_id for broker in self._manager.cluster.brokers()))
+
+    def ask(self, request: Any, node: int | str) -> Any:
+        """Send a request to a broker, give its response. Raises the protocol library's errors, noting the address."""
+        try:
+            return self._run(request, node, self.options.connect_timeout)
+        except KafkaError as error:
+            error.add_note(self.address(node))
+            raise
+
+    def metadata(self, topics: tuple[str, ...] | None) -> Any:
+        """The metadata of topics, of all for None, from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""
+
+        def request() -> Any:
+            named = MetadataRequest.ALL_TOPICS
+            if topics is not None:
+                named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+            return MetadataRequest(topics=named, allow_auto_topic_creation=False)
+
+        response = self._ask_any(request)
+        if not response.brokers:
+            raise MetadataEmptyBrokerList
+        self._manager.cluster.update_metadata(response)
+        return response
+
+    def _ask_any(self, request: Callable[[], Any]) -> Any:
+        brokers = self._manager.cluster.brokers()
+        random.shuffle(brokers)
+        for broker in brokers:
+            try:
+                return self.ask(request(), broker.node_id)
+            except KafkaError as error:
+                self._give_up_unless_transient(error, broker.node_id)
+        return self._ask_bootstrap(request)
+
+    def _ask_bootstrap(self, request: Callable[[], Any]) -> Any:
+        brokers = self._manager.cluster.bootstrap_brokers()
+        random.shuffle(brokers)
+        deadline = time.monotonic() + self.options.connect_timeout / 1000
+        reasons: dict[str, str] = {}
+        while True:
+            for place, broker in enumerate(brokers):
+                timeout_ms = (deadline - time.monotonic()) * 1000 / (len(brokers) - place)
+                if timeout_ms <= 0:
+                    break
+                try:
+                    return self._run(request(), broker.node_id, timeout_ms)
+                except KafkaError as error:
+                    self._give_up_unless_transient(error, broker.node_id)
+                    address = self.address(broker.node_id)
+                    if address not in reasons or not isinstance(error, KafkaTimeoutError):
+                        reasons[address] = str(error)  # the last try may end for lack of time alone
+                finally:
+                    self._manager.close(broker.node_id)
+            if time.monotonic() >= deadline:
+                raise BrokerUnavailable(f"No broker answers. {_HOPELESS}", addresses=reasons)
+            time.sleep(min(self.options.retry_backoff / 1000, max(0.0, deadline - time.monotonic())))
+
+    def _give_up_unless_transient(self, error: KafkaError, node: int | str) -> None:
+        if refuses_credentials(error) or not is_transient(error):
+            raise explain(error, broker=self.address(node)) from error
+
+    def _run(self, request: Any, node: int | str, connect_timeout: float) -> Any:
+        with self._lock:
+            return self._net.run(self._exchange, request, node, connect_timeout)
+
+    async def _exchange(self, request: Any, node: int | str, connect_timeout: float) -> Any:
+        await self._pause(node)
+        connection = self._manager.get_connection(node, timeout_ms=connect_timeout, refresh_metadata_on_err=False)
+        try:
+            await self._manager.wait_for(connection.init_future, connect_timeout)
+        except KafkaTimeoutError:
+            connection.close(KafkaConnectionError("no answer while connecting"))
+            raise
+        except (OSError, ValueError) as error:
+            raise KafkaConnectionError(str(error)) from error
+        response = await connection.send_request(request, request_timeout_ms=self.options.request_timeout)
+        if throttle := getattr(response, "throttle_time_ms", 0):
+            self._not_before[node] = time.monotonic() + throttle / 1000 + _THROTTLE_SLACK
+        return response
+
+    async def _pause(self, node: int | str) -> None:
+        """Wait as long as the broker asked for, or as the last failure to connect to it advises."""
+        wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
+        if wait > 0:
+            await self._net.sleep(wait)

@@ -1,0 +1,114 @@
+"""Which broker leads which partition, kept until a broker says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from kafka import errors as kafka
+
+from archiver.kafka.cluster import Cluster
+from archiver.kafka.error_codes import is_transient
+
+_NO_TOPIC_ID: Final = UUID(int=0)
+_NO_LEADER: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    """A partition's leader by broker id, None where it has none now, and the leader's epoch (-1: not known)."""
+
+    leader: int | None
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic's id, None from brokers before 2.8, and its partitions by number."""
+
+    topic_id: UUID | None
+    partitions: Mapping[int, PartitionDescription]
+
+    def beside(self, before: TopicDescription | None) -> TopicDescription:
+        """The newer of two descriptions of each partition: a broker that was cut off describes leaders of the past."""
+        if before is None or self.topic_id is None or before.topic_id != self.topic_id:
+            return self
+        newer = {
+            number: each
+            for number, each in before.partitions.items()
+            if number in self.partitions and -1 < self.partitions[number].leader_epoch < each.leader_epoch
+        }
+        return replace(self, partitions={**self.partitions, **newer}) if newer else self
+
+
+class Leaders:
+    """Topics as last described, and questions to their partitions' leaders. Raises the protocol library's errors."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, TopicDescription | kafka.KafkaError] = {}
+        self._newest: dict[str, TopicDescription] = {}
+
+    def refresh(self, topics: Iterable[str]) -> None:
+        """Ask any broker how things are now."""
+        for topic in self._cluster.metadata(tuple(topics)).topics:
+            found = _describe(topic)
+            if isinstance(found, TopicDescription):
+                found = self._newest[topic.name] = found.beside(self._newest.get(topic.name))
+            self._known[topic.name] = found
+
+    def forget(self, topic: str) -> None:
+        """Have the next question about the topic refresh it first."""
+        self._known.pop(topic, None)
+
+    def topic(self, name: str) -> TopicDescription:
+        """The topic as last described; what went wrong then is raised once."""
+        if name not in self._known:
+            self.refresh((name,))
+        found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
+        if isinstance(found, TopicDescription):
+            return found
+        self.forget(name)
+        raise found
+
+    def leader(self, topic: str, partition: int) -> tuple[int, int]:
+        """The broker that leads the partition, and its epoch."""
+        described = self.topic(topic).partitions.get(partition)
+        if described is not None and described.leader is not None:
+            return described.leader, described.leader_epoch
+        self.forget(topic)
+        raise kafka.UnknownTopicOrPartitionError if described is None else kafka.LeaderNotAvailableError
+
+    def ask(self, node: int, topic: str, request: Any) -> Any:
+        """Ask a leader about the topic."""
+        try:
+            return self._cluster.ask(request, node)
+        except kafka.KafkaError as error:
+            if is_transient(error):
+                self.forget(topic)
+            raise
+
+    def check(self, topic: str, error_code: int) -> None:
+        """Raise the error that a leader's answer about one partition stands for, if it is one."""
+        error = kafka.for_code(error_code)
+        if error is not kafka.NoError:
+            self.forget(topic)
+            raise error
+
+
+def _describe(topic: Any) -> TopicDescription | kafka.KafkaError:
+    error = kafka.for_code(topic.error_code)
+    if error is not kafka.NoError:
+        made: kafka.KafkaError = error()
+        return made
+    return TopicDescription(
+        topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
+        partitions={
+            each.partition_index: PartitionDescription(
+                leader=None if each.leader_id == _NO_LEADER else each.leader_id, leader_epoch=each.leader_epoch
+            )
+            for each in topic.partitions
+        },
+    )

@@ -1,0 +1,80 @@
+"""Who keeps a partition's last stable offset back: producers with a transaction that is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
+
+from archiver.errors import SourceError
+from archiver.kafka.broker import BrokerClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction of a partition: where it begins, and the time (ms) of its producer's last record there.
+
+    `transactional_id` is None where the principal may not see it (DESCRIBE on the transactional id).
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_timestamp: int
+    transactional_id: str | None = None
+
+
+def open_transactions(
+    brokers: BrokerClient, topic: str, partitions: Iterable[int]
+) -> dict[int, tuple[OpenTransaction, ...]]:
+    """The open transactions of each partition, by their start; partitions without any are left out.
+
+    Empty where the brokers are too old to tell (before 2.8) or won't: it is for people to read.
+    """
+    try:
+        found = brokers.ask_leaders(topic, partitions, lambda asked: _request(topic, asked), _partition_of)
+    except SourceError:
+        return {}
+    open_ones = {
+        partition: [each for each in answer.active_producers if each.current_txn_start_offset >= 0]
+        for partition, answer in found.items()
+    }
+    names = _names(brokers, {each.producer_id for those in open_ones.values() for each in those})
+    return {
+        partition: tuple(
+            OpenTransaction(
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+                first_offset=each.current_txn_start_offset,
+                last_timestamp=each.last_timestamp,
+                transactional_id=names.get(each.producer_id),
+            )
+            for each in sorted(those, key=lambda one: one.current_txn_start_offset)
+        )
+        for partition, those in open_ones.items()
+        if those
+    }
+
+
+def _request(topic: str, partitions: list[int]) -> Any:
+    about = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=partitions)
+    return DescribeProducersRequest(topics=[about])
+
+
+def _partition_of(answer: Any) -> int:
+    return int(answer.partition_index)
+
+
+def _names(brokers: BrokerClient, producer_ids: set[int]) -> dict[int, str]:
+    if not producer_ids:
+        return {}
+    request = ListTransactionsRequest(
+        state_filters=[], producer_id_filters=sorted(producer_ids), duration_filter=-1, transactional_id_pattern=None
+    )
+    return {
+        state.producer_id: state.transactional_id
+        for response in brokers.ask_every_broker(request)
+        for state in response.transaction_states
+    }

@@ -1,0 +1,206 @@
+"""A range of offsets from whatever fetches its bytes: the next piece is fetched while this one is decoded and used.
+
+The range ends where its end offset is reached, or where a batch begins at or behind it. A log may hold nothing more
+before that, after compaction; silence alone never counts as such, since brokers fall silent for other reasons too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, LogTruncated
+from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
+from archiver.wire.inflate import Inflater
+from archiver.wire.scan import Scan, scan
+
+_EMPTY_PAUSE: Final = 0.05
+_FAR: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a leader answered: raw batches, and the state of its log then. Offsets after the last of their kind.
+
+    `epoch_end` is set, and there is no data, where the epoch that came before ended before the offset asked for.
+    """
+
+    data: bytes
+    aborted: tuple[AbortedTransaction, ...]
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    epoch_end: int | None = None
+
+
+class Source(Protocol):
+    """Gives what the log holds from an offset on; for a peek only the first batch, of open transactions too."""
+
+    def __call__(self, offset: int, *, peek: bool, last_epoch: int) -> Fetched:
+        """Fetch; empty where the log holds nothing more for now.
+
+        `last_epoch` is the leader epoch of what comes right before the offset, -1 where that isn't known.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """Bytes with whole batches, the offset behind these, and whether nothing of the range comes after them."""
+
+    fetched: Fetched
+    start_offset: int
+    next_offset: int
+    last: bool
+
+
+def read_range(
+    source: Source,
+    *,
+    start_offset: int,
+    end_offset: int,
+    cut_head: bool,
+    limits: DecodeLimits,
+    stall_seconds: float,
+    where: Mapping[str, Any],
+    last_epoch: int = -1,
+) -> Iterator[DecodedBatches]:
+    """Decode what [start_offset, end_offset) owns; see `PartitionFetcher.batches`.
+
+    `stall_seconds` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`;
+    `DataLoss` where the log ends before the range does, `LogTruncated` where it no longer is the log that was read so
+    far, `LeaderUnavailable` where it stays silent.
+    """
+    if start_offset >= end_offset:
+        yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
+        return
+    fetching = _Fetching(source, end_offset, stall_seconds, where, limits=limits, last_epoch=last_epoch)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
+        try:
+            pending = pool.submit(fetching.piece, start_offset)
+            while True:
+                piece = pending.result()
+                if not piece.last:
+                    pending = pool.submit(fetching.piece, piece.next_offset)
+                yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)
+                if piece.last:
+                    return
+        finally:
+            fetching.stop.set()
+
+
+def _decode(
+    piece: _Piece, end_offset: int, *, cut_head: bool, limits: DecodeLimits, where: Mapping[str, Any]
+) -> Iterator[DecodedBatches]:
+    data, aborted, at = memoryview(piece.fetched.data), piece.fetched.aborted, piece.start_offset
+    while True:
+        try:
+            decoded = decode_batches(
+                data, aborted=aborted, start_offset=at, end_offset=end_offset, cut_head=cut_head, limits=limits
+            )
+        except CorruptBatch as error:
+            raise CorruptBatch(error.message, **where, **error.context) from error
+        data, aborted, at = data[decoded.consumed :], decoded.open_transactions, decoded.next_offset
+        if at >= piece.next_offset:
+            yield decoded if not piece.last else replace(decoded, next_offset=max(at, end_offset), complete=True)
+            return
+        yield decoded
+
+
+class _Fetching:
+    """Fetches piece after piece of a range, in whatever thread calls."""
+
+    def __init__(
+        self,
+        source: Source,
+        end_offset: int,
+        stall_seconds: float,
+        where: Mapping[str, Any],
+        *,
+        limits: DecodeLimits,
+        last_epoch: int,
+    ) -> None:
+        self._source = source
+        self._inflater = Inflater(limit=limits.batch)
+        self._end_offset = end_offset
+        self._stall_seconds = stall_seconds
+        self._where = where
+        self._last_epoch = last_epoch
+        self.stop = threading.Event()
+
+    def piece(self, offset: int) -> _Piece:
+        """The next bytes that hold a whole batch of the range, or show that none is left."""
+        deadline = monotonic() + self._stall_seconds
+        while not self.stop.is_set():
+            fetched = self._ask(offset, peek=False)
+            if fetched.data:
+                return self._measured(fetched, offset)
+            if fetched.last_stable_offset >= self._end_offset and self._range_is_over(offset):
+                return _Piece(fetched=fetched, start_offset=offset, next_offset=offset, last=True)
+            if monotonic() > deadline:
+                raise self._silence(fetched, offset)
+            self.stop.wait(_EMPTY_PAUSE)
+        raise CancelledError
+
+    def _ask(self, offset: int, *, peek: bool) -> Fetched:
+        fetched = self._source(offset, peek=peek, last_epoch=self._last_epoch)
+        if fetched.epoch_end is not None:
+            raise LogTruncated(
+                "The log was cut back while it was read (an unclean leader election). The next look compares what it "
+                "has now with what is archived",
+                **self._where,
+                leader_epoch=self._last_epoch,
+                diverging=f"[{fetched.epoch_end}, {offset})",
+            )
+        return fetched
+
+    def _measured(self, fetched: Fetched, offset: int) -> _Piece:
+        found = self._scan(fetched.data)
+        if found.error is not None:  # decoding finds it again, behind what may be wrong before it
+            return _Piece(fetched=fetched, start_offset=offset, next_offset=_FAR, last=True)
+        if found.next_range_seen:
+            return _Piece(fetched=fetched, start_offset=offset, next_offset=self._end_offset, last=True)
+        if not len(found.headers):
+            raise CorruptBatch(
+                "A batch says it is longer than the broker has it",
+                **self._where,
+                offset=offset,
+                bytes=len(fetched.data),
+            )
+        self._last_epoch = max(self._last_epoch, int(found.headers["leader_epoch"].max()))
+        next_offset = int(found.headers["last_offset"][-1]) + 1
+        if next_offset <= offset:
+            raise CorruptBatch("The broker answers with batches before the offset", **self._where, offset=offset)
+        return _Piece(
+            fetched=fetched, start_offset=offset, next_offset=next_offset, last=next_offset >= self._end_offset
+        )
+
+    def _range_is_over(self, offset: int) -> bool:
+        """Whether the first batch in the log from `offset` on, of open transactions too, is of the next range."""
+        seen = self._ask(offset, peek=True)
+        found = self._scan(seen.data)
+        return found.next_range_seen and not len(found.headers)
+
+    def _scan(self, data: bytes) -> Scan:
+        return scan(np.frombuffer(data, dtype=np.uint8), self._end_offset, self._inflater)
+
+    def _silence(self, fetched: Fetched, offset: int) -> ArchiverError:
+        if fetched.high_watermark < self._end_offset:
+            return DataLoss(
+                "The log ends before the range does: it was cut back while it was archived",
+                **self._where,
+                log_end=fetched.high_watermark,
+                lost=f"[{max(offset, fetched.high_watermark)}, {self._end_offset})",
+            )
+        return LeaderUnavailable(
+            f"The leader gave nothing for {self._stall_seconds:.0f} s, though its log goes on",
+            **self._where,
+            offset=offset,
+            end_offset=self._end_offset,
+            last_stable_offset=fetched.last_stable_offset,
+        )

@@ -1,0 +1,40 @@
+"""A subscription to archived topics by name or pattern, and the partitions it has brought so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import OFFSET_STORED, TopicPartition
+
+from archiver.archive.tables import TableSource
+from archiver.archive.topic_archive import TopicArchive
+from archiver.replay.consumer.partitions import Place, place_of
+
+
+@dataclass(slots=True)
+class Subscription:
+    """What was subscribed to. A name that begins with `^` is a regular expression, as in librdkafka."""
+
+    topics: tuple[str, ...]
+    on_assign: Callable[[Any, list[TopicPartition]], Any] | None
+    on_revoke: Callable[[Any, list[TopicPartition]], Any] | None
+    is_applied: bool = False
+    _known: set[Place] = field(default_factory=set)
+
+    def extend(self, tables: TableSource, open_topic: Callable[[str], TopicArchive]) -> list[TopicPartition]:
+        """Return the partitions that the archives have and this subscription hasn't brought yet."""
+        self.is_applied = True
+        archives = [open_topic(topic) for topic in self._select(tables)]
+        places = [(archive.topic, partition) for archive in archives for partition in archive.partitions]
+        fresh = [TopicPartition(*place, OFFSET_STORED) for place in places if place not in self._known]
+        self._known |= {place_of(one) for one in fresh}
+        return fresh
+
+    def _select(self, tables: TableSource) -> list[str]:
+        patterns = [re.compile(topic) for topic in self.topics if topic.startswith("^")]
+        names = [topic for topic in self.topics if not topic.startswith("^")]
+        matching = [name for name in tables.topics() if any(each.search(name) for each in patterns)] if patterns else []
+        return list(dict.fromkeys(names + matching))

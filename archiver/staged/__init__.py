@@ -1,1 +1,0 @@
-"""What was staged, from the registry into the table: by the job, and by upkeep for a job that is gone."""

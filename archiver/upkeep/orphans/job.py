@@ -1,0 +1,127 @@
+"""`archiver orphans`: uploads that no table will ever have and manifests of commits that failed, found and deleted.
+
+Nothing is deleted that a retained snapshot, branch or tag, the registry, the journal or a commit in doubt refers to,
+nor what others wrote. Progress needs no memory: what is gone isn't found again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from archiver.config import Config
+from archiver.errors import ConfigError, StorageError
+from archiver.observer import all_of, ignore
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
+from archiver.storage.spool import clean_spool, dead_folders
+from archiver.upkeep.archived_topic import known_topics
+from archiver.upkeep.orphans.removal import remove_orphans
+from archiver.upkeep.orphans.report import (
+    OrphanFailed,
+    OrphanObserver,
+    OrphansFinished,
+    OrphansFound,
+    OrphansReport,
+    TopicOrphans,
+)
+from archiver.upkeep.orphans.search import Connected, OrphanSearch
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_AGE = 86_400.0
+"""Younger orphans are deleted only where the configuration's `orphan_grace` says so."""
+
+
+class Orphans:
+    """The orphans of `topics` (default: all that the registry knows and the configuration speaks for).
+
+    `older_than` (seconds) defaults to `[archive] orphan_grace`; with `deletes` they go. ConfigError where `older_than`
+    is less than a day, and less than the configuration allows.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str],
+        observer: OrphanObserver = ignore,
+        *,
+        older_than: float | None = None,
+        deletes: bool = False,
+        formats: SegmentFormats = FORMATS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._topics = tuple(topics)
+        self._observer = all_of(observer)
+        self._older_than = _age(config.archive.orphan_grace, older_than)
+        self._deletes = deletes
+        self._formats = formats
+        self._clock = clock
+
+    def run(self) -> OrphansReport:
+        """Search, and delete if so asked.
+
+        Raises what keeps it from every topic; what one topic or object met is in the report, and the others go on.
+        """
+        started = time.monotonic()
+        with ExitStack() as closing:
+            connected = Connected(
+                registry=closing.enter_context(Registry(self._config.registry.dsn)),
+                catalog=closing.enter_context(TableCatalog(self._config.catalog)),
+                journal=Journal.of(self._config),
+                formats=self._formats,
+                now_ms=int(self._clock() * 1_000),
+            )
+            rows = known_topics(self._config, self._topics, connected.registry)
+            done = tuple(self._topic(row, connected) for row in rows)
+        report = OrphansReport(
+            topics=done,
+            deletes=self._deletes,
+            older_than=self._older_than,
+            spool_folders=self._spool_folders(),
+            seconds=time.monotonic() - started,
+        )
+        self._observer(OrphansFinished(report=report))
+        return report
+
+    def _spool_folders(self) -> int:
+        spool = self._config.archive.spool
+        try:
+            return clean_spool(spool) if self._deletes else len(dead_folders(spool))
+        except (ConfigError, StorageError) as error:  # another user's, where an operator only looks
+            _LOG.warning("what dead tasks left in the spool was not looked at: %s", error)
+            return 0
+
+    def _topic(self, topic: TopicRow, connected: Connected) -> TopicOrphans:
+        report = TopicOrphans(topic=topic.topic, table=topic.table)
+        search = OrphanSearch(connected, topic, report, self._observer, older_than=self._older_than)
+        try:
+            table = connected.catalog.require(topic)
+            report.orphans = search.run(table)
+            self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
+            if self._deletes:
+                remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
+        except ContextError as error:
+            report.error = error
+            self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))
+        return report
+
+
+def _age(grace: float, wanted: float | None) -> float:
+    least = min(grace, LEAST_AGE)
+    if wanted is not None and wanted < least:
+        raise ConfigError(
+            "so young a file may still be staged: give --older-than at least a day, or lower [archive] orphan_grace if "
+            "every archiver of these topics is stopped",
+            older_than=f"{wanted:.0f}s",
+            least=f"{least:.0f}s",
+            key="archive.orphan_grace",
+        )
+    return grace if wanted is None else wanted

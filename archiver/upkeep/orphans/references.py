@@ -1,0 +1,96 @@
+"""The files that a table refers to, by name: its retained snapshots', and those of commits that may still land.
+
+Names, not paths: ours hold a ULID or a UUID, so that `s3` and `s3a`, or a table that was moved, make no difference.
+What was once referred to stays so here: unsure means keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile
+
+from archiver.archive.manifests import live_entries, manifests_of
+from archiver.errors import ObjectMissing
+from archiver.storage.failures import classified
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import file_name
+
+READERS: Final = 8
+_LOADS: Final = 3
+_PARENT: Final = "parent-snapshot-id"
+_NO_PARENT: Final = "null"
+
+
+class References:
+    """Grows as the table moves on. Not for use by two threads at a time."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._followed: set[str] = set()
+        self._parents: dict[str, str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def look(self, load: Callable[[], ArchiveTable], lists: Sequence[str]) -> ArchiveTable:
+        """Add what the table refers to now, and what it would if one of the snapshots `lists` were still to land.
+
+        Gives the table as it was loaded. Raises the leaves of TableError and StorageError.
+        """
+        for left in reversed(range(_LOADS)):
+            table = load()
+            try:
+                self._follow(table.io, [each.manifest_list for each in table.iceberg.metadata.snapshots])
+                self._follow_attempts(table, lists)
+            except ObjectMissing:  # the table moved on, and a list that it no longer has went
+                if not left:
+                    raise
+                continue
+            break
+        return table
+
+    def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
+        """A request that asserts the snapshot the table still has can land at any time."""
+        current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
+        for path in lists:
+            if path in self._followed or file_name(path) in self._names:
+                continue
+            with suppress(ObjectMissing):  # its writer saw that it can't land
+                if self._parent(table.io, path) == current:
+                    self._follow(table.io, [path])
+
+    def _parent(self, io: FileIO, path: str) -> str:
+        if path not in self._parents:
+            self._parents[path] = _parent_of(io, path)
+        return self._parents[path]
+
+    def _follow(self, io: FileIO, lists: Iterable[str]) -> None:
+        fresh = [path for path in dict.fromkeys(lists) if path not in self._followed]
+        manifests: dict[str, ManifestFile] = {}
+        with ThreadPoolExecutor(READERS, thread_name_prefix="references") as pool:
+            for found in pool.map(partial(manifests_of, io), fresh):
+                manifests |= {each.manifest_path: each for each in found}
+            unread = [each for path, each in manifests.items() if path not in self._followed]
+            for names in pool.map(partial(_files, io), unread):
+                self._names |= names
+        self._names |= {file_name(path) for path in (*fresh, *manifests)}
+        self._followed |= {*fresh, *manifests}
+
+
+def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
+    return {file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)}
+
+
+def _parent_of(io: FileIO, path: str) -> str:
+    try:
+        with AvroFile[ManifestFile](io.new_input(path)) as reader:
+            return str(reader.header.meta.get(_PARENT, _NO_PARENT))
+    except (OSError, ValueError, EOFError) as error:
+        raise classified(error, verb="read", path=path) from error

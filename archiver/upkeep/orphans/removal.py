@@ -1,0 +1,117 @@
+"""Orphans deleted, batch by batch, each looked at once more before it goes: an archiver may be at work meanwhile.
+
+While a batch goes nothing is staged and no rewrite is begun (the topic's row lock); where that lock is lost, deletion
+ends. Whoever comes after finds the files gone before a commit has them, since staged files are looked at first. Killed
+at any moment, the next run goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Final
+
+from archiver.errors import StorageError
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.orphans.report import Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
+from archiver.upkeep.orphans.search import OrphanSearch
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.registry.claims import Claims, Standstill
+
+BATCH: Final = 64
+WORKERS: Final = 16
+TRIES: Final = 5
+HOLD_SECONDS: Final = 20.0
+"""No deletion begins later in a batch: others wait for its lock. What is left goes into the next batch."""
+CHECK_SECONDS: Final = 2.0
+"""How often the lock is looked at while deletions are on their way; it also keeps the transaction from being idle."""
+
+_PAUSE_SECONDS: Final = 0.2
+
+
+def remove_orphans(
+    search: OrphanSearch, topic: TopicRow, report: TopicOrphans, *, registry: Registry, observer: OrphanObserver
+) -> None:
+    """Delete `report.orphans`, those that are still orphans; `report` has each one's fate.
+
+    Raises the leaves of TableError and RegistryError; the last StorageError where a whole batch could not be deleted.
+    RegistryUnreachable where the lock is lost: nothing more is deleted then.
+    """
+    left = deque(report.orphans)
+    while left:
+        batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
+        search.look()  # read here, not while others wait
+        files = {each.path: each.ulid for each in batch if each.ulid}
+        with registry.claims.nothing_staged(topic, files) as still:
+            table = search.look()
+            needed = [each for each in batch if _is_needed(search, still.claims, each)]
+            report.needed_again += needed
+            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still)
+            try:
+                left.extendleft(deletion.run([each for each in batch if each not in needed]))
+                still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})
+            finally:
+                report.deleted += deletion.deleted
+                report.failures |= deletion.errors
+                for path, error in deletion.errors.items():
+                    observer(OrphanFailed(topic=topic.topic, path=path, error=error))
+                observer(OrphansRemoved(topic=topic.topic, orphans=len(needed) + len(deletion.deleted)))
+        if deletion.errors and not deletion.deleted:
+            raise next(reversed(deletion.errors.values()))
+
+
+def _is_needed(search: OrphanSearch, claims: Claims, each: Orphan) -> bool:
+    return each.name in search.references or claims.needs(each.name) or search.is_renewed(claims, each.name)
+
+
+class _Deletion:
+    """Deletes one batch, as many at once as there are workers, while the topic stands still."""
+
+    def __init__(self, objects: ObjectStore, still: Standstill) -> None:
+        self._objects = objects
+        self._still = still
+        self.deleted: list[Orphan] = []
+        self.errors: dict[str, StorageError] = {}
+
+    def run(self, going: Sequence[Orphan]) -> list[Orphan]:
+        """Delete; gives those that there was no time for."""
+        deadline = time.monotonic() + HOLD_SECONDS
+        waiting, tries = deque((each, 1) for each in going), 0
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
+            while waiting and (not tries or time.monotonic() < deadline):
+                some = [waiting.popleft() for _ in range(min(WORKERS, len(waiting)))]
+                if some[0][1] > tries > 0:
+                    time.sleep(_PAUSE_SECONDS * 2**tries)
+                tries = some[0][1]
+                waiting.extend(self._delete(some, pool))
+        return [each for each, _ in waiting if each.path not in self.errors]
+
+    def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
+        """Try each of them once; gives those to try again."""
+        self._still.check()
+        futures = {pool.submit(self._objects.delete, each.path): (each, tries) for each, tries in some}
+        try:
+            while wait(futures, CHECK_SECONDS).not_done:
+                self._still.check()
+        finally:
+            outcomes = [(one, future.exception()) for future, one in futures.items()]
+            self._note(outcomes)
+        return [
+            (each, tries + 1)
+            for (each, tries), error in outcomes
+            if isinstance(error, StorageError) and error.retryable and tries < TRIES
+        ]
+
+    def _note(self, outcomes: Sequence[tuple[tuple[Orphan, int], BaseException | None]]) -> None:
+        for (each, _), error in outcomes:
+            if error is None:
+                self.deleted.append(each)
+                self.errors.pop(each.path, None)
+            elif isinstance(error, StorageError):
+                self.errors[each.path] = error
+            else:
+                raise error

@@ -1,0 +1,207 @@
+"""The orphans of one table: objects with names that only we give, and that nothing refers to any more.
+
+Objects are listed first, then the table and the registry are asked: what becomes needed in between is seen. A name of
+ours is not enough: a data file's own footer must say that it is this archive's, and that the table is past its offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from archiver.errors import StorageError
+from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.journal import Journal
+from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.orphans.references import References
+from archiver.upkeep.orphans.report import (
+    KeptFor,
+    ObjectsListed,
+    Orphan,
+    OrphanFailed,
+    OrphanKind,
+    OrphanObserver,
+    TopicOrphans,
+)
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import ManifestName, is_ours
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import FileState, TopicRow
+from catalog.registry import Registry
+from catalog.registry.claims import Claims
+
+MANIFEST_SECONDS: Final = 3600.0
+"""Manifests younger than this may belong to a commit that is being made, whatever age was asked for."""
+READERS: Final = 16
+
+_KINDS: Final[Mapping[FileState, OrphanKind]] = {
+    FileState.REJECTED: OrphanKind.REJECTED,
+    FileState.REPLACED: OrphanKind.REPLACED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """What a search asks. `now_ms` is the time that ages are counted to."""
+
+    registry: Registry
+    catalog: TableCatalog
+    journal: Journal
+    formats: SegmentFormats
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """Objects with names of ours that are old enough, the names of those that are `young`, and all lists of manifests.
+
+    The lists are everybody's.
+    """
+
+    data: dict[str, tuple[ListedObject, DataName]] = field(default_factory=dict)
+    manifests: dict[str, ListedObject] = field(default_factory=dict)
+    young: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+
+
+class OrphanSearch:
+    """The search in one topic's table. `references` go on growing with what a removal sees later."""
+
+    def __init__(
+        self,
+        connected: Connected,
+        topic: TopicRow,
+        report: TopicOrphans,
+        observer: OrphanObserver,
+        *,
+        older_than: float,
+    ) -> None:
+        self._connected = connected
+        self._topic = topic
+        self._report = report
+        self._observer = observer
+        self._older_than = older_than
+        self._lists: tuple[str, ...] = ()
+        self.references = References()
+
+    def run(self, table: ArchiveTable) -> tuple[Orphan, ...]:
+        """The orphans, data files first. Raises RegistryBehind, and the leaves of TableError and StorageError."""
+        self._connected.registry.ledger.check_table(self._topic, table)
+        objects = ObjectStore.of_table(table.iceberg)
+        listed = self._list(table, objects)
+        self._lists = tuple(listed.lists)
+        table = self.look()
+        self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
+        data = {name: each for name, each in listed.data.items() if name not in self.references}
+        claims = self._connected.registry.claims.of(self._topic, {each.path: at.ulid for each, at in data.values()})
+        young = [name for name in data if self.is_renewed(claims, name)]
+        wanted = [name for name in data if claims.needs(name) and name not in young]
+        self._report.kept[KeptFor.AGE] += len(young)
+        self._report.kept[KeptFor.REGISTRY] += len(wanted)
+        for name in (*young, *wanted):
+            del data[name]
+        proven = self._proven(table, objects, self._not_journaled(table, data))
+        manifests = [each for name, each in listed.manifests.items() if name not in self.references]
+        return (*self._orphans(proven, claims), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
+
+    def look(self) -> ArchiveTable:
+        """Have `references` know what the table refers to now; gives the table."""
+        return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
+
+    def is_renewed(self, claims: Claims, name: str) -> bool:
+        """Whether a run has said that it wants this file, less long ago than orphans are old."""
+        said_ms = claims.renewed.get(name)
+        return said_ms is not None and not self._is_old(said_ms, self._older_than)
+
+    def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
+        listed, formats = _Listed(), self._connected.formats
+        for each in self._walk(objects, table.data_location):
+            name = DataName.of(each.name)
+            if name is None or name.topic != self._topic.topic or name.extension not in formats.extensions:
+                continue
+            if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):
+                listed.data[each.name] = (each, name)
+            else:
+                listed.young.append(each.name)
+        for each in self._walk(objects, table.metadata_location):
+            found = ManifestName.of(each.name)
+            if found is None:
+                continue
+            if found.is_list:
+                listed.lists.append(each.path)
+            if not is_ours(found.uuid, table.uuid):
+                continue
+            if self._is_old(each.modified_ms, max(self._older_than, MANIFEST_SECONDS)):
+                listed.manifests[each.name] = each
+            else:
+                listed.young.append(each.name)
+        return listed
+
+    def _walk(self, objects: ObjectStore, folder: str) -> Iterator[ListedObject]:
+        for part in objects.walk(folder):
+            self._report.listed += len(part)
+            self._observer(ObjectsListed(topic=self._topic.topic, objects=len(part)))
+            yield from part
+
+    def _is_old(self, time_ms: int | None, seconds: float) -> bool:
+        return time_ms is not None and self._connected.now_ms - time_ms >= seconds * 1_000
+
+    def _not_journaled(
+        self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataName]]
+    ) -> Sequence[tuple[ListedObject, DataName]]:
+        """Those that the journal doesn't have; it is read only where there are any."""
+        if not data:
+            return ()
+        journaled = self._connected.journal.of_table(table).needed(data.keys())
+        self._report.kept[KeptFor.JOURNAL] += len(journaled)
+        return [each for name, each in data.items() if name not in journaled]
+
+    def _proven(
+        self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataName]]
+    ) -> Iterator[tuple[ListedObject, DataName]]:
+        """Those whose footers say that they are this archive's, and that the table is past them."""
+
+        def read(each: tuple[ListedObject, DataName]) -> SegmentMetadata | StorageError:
+            try:
+                with self._connected.formats.of_path(each[0].path).open(objects, each[0].path) as reader:
+                    return reader.metadata
+            except StorageError as error:
+                return error
+
+        offsets = {partition: reached.next_offset for partition, reached in table.offsets.items()}
+        with ThreadPoolExecutor(READERS, thread_name_prefix="footers") as pool:
+            for each, footer in zip(data, pool.map(read, data), strict=True):
+                if isinstance(footer, StorageError):
+                    self._report.failures[each[0].path] = footer
+                    self._observer(OrphanFailed(topic=self._topic.topic, path=each[0].path, error=footer))
+                    continue
+                reason = self._doubt(each[1], footer, offsets)
+                if reason is None:
+                    yield each
+                else:
+                    self._report.kept[reason] += 1
+
+    def _doubt(self, name: DataName, footer: SegmentMetadata, offsets: Mapping[int, int]) -> KeptFor | None:
+        origin = footer.origin
+        if origin is None:
+            is_ours_rewritten = name.partition is None and footer.format_version is not None
+            return None if is_ours_rewritten else KeptFor.FOOTER
+        if (origin.cluster_id, origin.topic) != (self._topic.cluster_id, self._topic.topic):
+            return KeptFor.FOOTER
+        return None if origin.end_offset <= offsets.get(origin.partition, 0) else KeptFor.OFFSETS
+
+    def _orphans(self, found: Iterable[tuple[ListedObject, DataName]], claims: Claims) -> Iterator[Orphan]:
+        for each, name in found:
+            state = claims.states.get(each.name)
+            kind = OrphanKind.UNKNOWN if state is None else _KINDS[state]
+            yield _orphan(each, kind, ulid=name.ulid)
+
+
+def _orphan(each: ListedObject, kind: OrphanKind, *, ulid: str | None = None) -> Orphan:
+    return Orphan(
+        path=each.path, name=each.name, size=each.size, modified_ms=each.modified_ms or 0, kind=kind, ulid=ulid
+    )

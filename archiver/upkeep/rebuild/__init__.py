@@ -1,0 +1,1 @@
+"""`archiver registry rebuild`: making the registry again from tables, journal and files."""

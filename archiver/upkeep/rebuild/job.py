@@ -1,0 +1,218 @@
+"""`archiver registry rebuild`: the registry made again from tables, journal and footers (docs/operations.md).
+
+Progress is the tables' own; field ids and schema versions come from the journal, or are derived from the mappings in
+footers and held against them. What the registry knows already stays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.config import Config, TopicConfig
+from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
+from archiver.schemas import mapping_options
+from archiver.schemas.topic import TopicSchemas
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.rebuild.footers import range_of, read_footers, table_info
+from archiver.upkeep.rebuild.told_losses import told_losses
+from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
+from catalog.errors import SchemaConflict
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange, merge
+from catalog.iceberg.tables import TableCatalog
+from catalog.journal import JournalContents
+from catalog.model import TranslatedRange
+from catalog.registry import Registry
+from schema_mapping.columns.ledger import LedgerState
+from schema_mapping.field_ids import assign
+from schema_mapping.relearning import relearned
+from schema_mapping.row import row_mapping_from_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltTopic:
+    """What was brought back of a topic: schema versions, ranges of the table, and ranges that wait for a commit.
+
+    `left` are files of the topic whose offsets the table doesn't have, and which could not be shown to come next.
+    """
+
+    topic: str
+    table: str
+    schema_versions: int
+    ranges: int
+    staged: int
+    from_journal: bool
+    left: tuple[LeftFile, ...] = ()
+
+
+class Rebuild:
+    """Brings back the registry of `topics` (default: every topic the configuration speaks for that has a table).
+
+    `starts` are first offsets of partitions that an operator answers for; they are for one topic.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str] = (),
+        *,
+        starts: Mapping[int, int] | None = None,
+        formats: SegmentFormats = FORMATS,
+    ) -> None:
+        if starts and len(topics) != 1:
+            raise ConfigError("first offsets are those of one topic's partitions: name that topic")
+        self._config = config
+        self._topics = tuple(topics)
+        self._starts = dict(starts or {})
+        self._formats = formats
+        self._journal = Journal.of(config)
+
+    def run(self) -> tuple[RebuiltTopic, ...]:
+        """Rebuild, topic by topic. Raises what keeps one from being exact; those before it are done."""
+        with Registry(self._config.registry.dsn) as registry, TableCatalog(self._config.catalog) as catalog:
+            return tuple(self._rebuild(topic, registry, catalog) for topic in self._selected(catalog))
+
+    def _selected(self, catalog: TableCatalog) -> tuple[TopicConfig, ...]:
+        if self._topics:
+            return self._config.select((), self._topics)
+        spaces = self._config.namespaces
+        archives = {name: topic for space in spaces for name, topic in catalog.archives(space).items()}
+        return tuple(each for each in self._config.select(archives.values()) if archives.get(each.table) == each.name)
+
+    def _rebuild(self, settings: TopicConfig, registry: Registry, catalog: TableCatalog) -> RebuiltTopic:
+        table = catalog.adopt(settings.table, topic=settings.name)
+        if table is None:
+            raise NotArchived(
+                "The topic has no table to rebuild from: check `table` in its section, and `warehouse` in [catalog]",
+                topic=settings.name,
+                table=settings.table,
+            )
+        told = table.topic
+        topic = registry.topics.register(
+            cluster_id=told.cluster_id, topic=told.topic, topic_id=told.topic_id, table=settings.table
+        )
+        with registry.lease(topic) as held:
+            if not held:
+                raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=topic.topic)
+            return self._restore(settings, ArchiveTable(topic=topic, iceberg=table.iceberg), registry)
+
+    def _restore(self, settings: TopicConfig, table: ArchiveTable, registry: Registry) -> RebuiltTopic:
+        topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
+        journal = self._journal.of_table(table).read()
+        files = {file.path: file for file in ManifestReader().files(table.iceberg)}
+        journaled = {one.file.path for one, _ in journal.ranges if one.file}
+        is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
+        wanted = sorted(files.keys() - journaled if is_complete else files)
+        footers = read_footers({path: self._formats.named(files[path].format, path) for path in wanted}, objects)
+        state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
+        done = registry.restore(
+            topic,
+            table_uuid=table.uuid,
+            state=state,
+            records=[each.record for each in journal.schemas],
+            ranges=_ranges(table, journal, files, footers),
+        )
+        for commit_id, accepted in self._journal.of_table(table).accepted():
+            registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
+        versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
+        ends = self._ends(table, registry, journal)
+        found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
+        staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
+        return RebuiltTopic(
+            topic=topic.topic,
+            table=topic.table,
+            schema_versions=done.schema_versions,
+            ranges=done.ranges,
+            staged=len(staged.accepted),
+            from_journal=is_complete,
+            left=found.left,
+        )
+
+    def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
+        """Where partitions go on, by table, registry, journal and operator; starts are remembered again."""
+        reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
+        for partition, each in table.offsets.items():
+            reached[partition] = max(each.next_offset, reached.get(partition, 0))
+        starts: dict[int, set[int]] = defaultdict(set)
+        for known in (registry.starts.decide(table.topic), *(each.starts for each in journal.starts)):
+            for partition, start in known.items():
+                if partition not in reached:
+                    starts[partition].add(start)
+        # A log that was cut since then has lost what was to come next: where it begins now says nothing.
+        registry.starts.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        for partition, start in self._starts.items():
+            if partition not in reached:
+                starts[partition].add(start)
+        registry.starts.decide(table.topic, {partition: max(found) for partition, found in starts.items()})
+        return Ends(reached=reached, starts=starts)
+
+    def _derived(
+        self,
+        settings: TopicConfig,
+        table: ArchiveTable,
+        journal: JournalContents,
+        footers: Iterable[SegmentMetadata],
+    ) -> LedgerState:
+        """The ledger by the mappings that journal and footers have. Raises EvolutionError and UpkeepError."""
+        texts = {each.version.version: each.version.mapping for each in journal.schemas}
+        for footer in footers:
+            texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
+        state = relearned(row_mapping_from_text(text) for text in texts.values())
+        newest = max((each.version for each in state.versions), default=0)
+        return state if newest >= table.ledger_version else self._configured(settings, table, state)
+
+    def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
+        """The ledger with the configured schema as its newest version, where that gives the table's very columns."""
+        schemas = TopicSchemas.read(settings, self._config.schema_registry)
+        assignment = assign(
+            state,
+            key=schemas.key,
+            value=schemas.value,
+            options=mapping_options(settings),
+            partition_source=table.partition_source,
+        )
+        if assignment.version != table.ledger_version or not _has_columns(table, SchemaChange.of(assignment)):
+            raise UpkeepError(
+                "no footer has the mapping of the table's newest columns, and the configured schema doesn't lead to "
+                "them: give the journal (`archive.journal`) or the schema of that time, or restore the database",
+                topic=settings.name,
+                table=settings.table,
+                schema_version=table.ledger_version,
+            )
+        return assignment.state
+
+
+def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
+    """Whether the table has these columns already."""
+    try:
+        return merge(change.adding, table.schema) == table.schema
+    except SchemaConflict:
+        return False
+
+
+def _ranges(
+    table: ArchiveTable,
+    journal: JournalContents,
+    files: Mapping[str, TableFile],
+    footers: Mapping[str, SegmentMetadata],
+) -> list[tuple[TranslatedRange, str | None]]:
+    """The table's ranges: the journal's, and those of files it doesn't know, which take the place of what is gone.
+
+    Accepted gaps that the journal doesn't know are those that snapshots tell of.
+    """
+    known = [*told_losses(table), *journal.ranges]
+    found = {(one.partition, one.start_offset): (one, commit_id) for one, commit_id in known}
+    for path, footer in footers.items():
+        one = range_of(path, footer, table_info(files[path], footer))
+        if one is None:
+            continue
+        there = found.get((one.partition, one.start_offset))
+        if there is None or there[0].file is None or there[0].file.path not in files:
+            found[one.partition, one.start_offset] = (one, None)
+    return list(found.values())

@@ -1,0 +1,143 @@
+"""Files that were uploaded and never committed, found by listing a table's data: those that continue its offsets.
+
+A registry that was lost knew of them; any file that starts where the table ends holds the very records that come next.
+A partition of which the table has nothing begins only where it is known to: its first file may never have arrived.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.rebuild.footers import range_of, read_footers
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partitions import placed
+from catalog.model import DataFileInfo, TranslatedRange
+
+
+class LeftFor(StrEnum):
+    """Why a file is left where it is."""
+
+    START = "nothing shows that the partition begins there, or goes on there from what is archived"
+    TOPIC = "it is of another topic of this name, deleted since"
+    SCHEMA = "the schema version that wrote it isn't known any more"
+    PARTITIONING = "its rows fit into no partition of the table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftFile:
+    """A file that is not staged though the table doesn't have its offsets."""
+
+    path: str
+    partition: int
+    start_offset: int
+    reason: LeftFor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Where partitions go on: behind what is archived or staged, else at one of their known `starts`."""
+
+    reached: Mapping[int, int]
+    starts: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
+
+    def at(self, partition: int, found: AbstractSet[int]) -> int | None:
+        """Where a partition goes on if files begin at `found`; None where none of them is known to be its first."""
+        if partition in self.reached:
+            return self.reached[partition]
+        # Before offset 0 there is nothing. Of several known starts the last one held: nothing was staged before it.
+        return max({0, *self.starts.get(partition, ())} & found, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreferenced:
+    """Ranges that continue their partitions, each partition's a chain, and the files that don't."""
+
+    ranges: tuple[TranslatedRange, ...]
+    left: tuple[LeftFile, ...]
+
+
+def continuing_ranges(
+    table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
+) -> Unreferenced:
+    """Look for files that continue the partitions; of several that start at one offset the longest is taken.
+
+    Only those of `versions`, the schema versions that are known.
+    """
+    listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
+    files = {path: formats.of_path(path) for path in listed}
+
+    def describe(path: str) -> DataFileInfo:
+        return files[path].describe(objects, path, partition_value=0, table_properties=table.properties)
+
+    found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
+    left: list[LeftFile] = []
+    for path, footer in read_footers(files, objects).items():
+        one = _range(path, footer, table, describe, versions)
+        if isinstance(one, TranslatedRange):
+            found[one.partition][one.start_offset].append(one)
+        elif one is not None and footer.origin is not None:
+            left.append(_left(path, footer.origin.partition, footer.origin.start_offset, one))
+    chains = [
+        one for partition, starts in sorted(found.items()) for one in _chain(starts, ends.at(partition, starts.keys()))
+    ]
+    staged = {one.id for one in chains}
+    left += [
+        _left(one.file.path, one.partition, one.start_offset, LeftFor.START)
+        for starts in found.values()
+        for each in starts.values()
+        for one in each
+        if one.id not in staged and one.file is not None
+    ]
+    return Unreferenced(
+        ranges=tuple(chains), left=tuple(sorted(left, key=lambda one: (one.partition, one.start_offset, one.path)))
+    )
+
+
+def _range(
+    path: str,
+    footer: SegmentMetadata,
+    table: ArchiveTable,
+    describe: Callable[[str], DataFileInfo],
+    known: frozenset[int],
+) -> TranslatedRange | LeftFor | None:
+    """The range of a file, or why it can't be staged; None where it isn't the topic's at all."""
+    origin, topic = footer.origin, table.topic
+    if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
+        return None
+    if topic.topic_id is not None and origin.topic_id != str(topic.topic_id):
+        return LeftFor.TOPIC
+    if footer.schema_version not in known:
+        return LeftFor.SCHEMA
+    info = describe(path)
+    place = placed(table.iceberg.metadata, info)
+    if place is None:
+        return LeftFor.PARTITIONING
+    return range_of(path, footer, replace(info, partitioned_by=place[0], partition_value=place[1]))
+
+
+def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[TranslatedRange]:
+    chain: list[TranslatedRange] = []
+    while at is not None and at in starts:
+        longest = max(starts[at], key=lambda one: (one.end_offset, one.id))
+        chain.append(longest)
+        at = longest.end_offset
+    return chain
+
+
+def _may_continue(name: str, table: ArchiveTable, ends: Ends) -> bool:
+    found = DataName.of(name)
+    if found is None or found.partition is None or found.start_offset is None or found.topic != table.topic.topic:
+        return False
+    return found.start_offset >= ends.reached.get(found.partition, 0)
+
+
+def _left(path: str, partition: int, start_offset: int, reason: LeftFor) -> LeftFile:
+    return LeftFile(path=path, partition=partition, start_offset=start_offset, reason=reason)

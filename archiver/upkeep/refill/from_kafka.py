@@ -1,0 +1,128 @@
+"""Ranges that the table lost, archived once more by the job's own tasks, as far as the log still has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.errors import DataLoss, UpkeepError
+from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.task.values import TaskResult, TranslateTask
+from archiver.ingest.task.work import translate_range
+from archiver.ingest.topic.table import open_topic, target_of
+from archiver.kafka.broker import BrokerClient
+from archiver.schemas.topic import TopicSchemas
+from archiver.storage.journal import Journal
+from archiver.storage.segment import SegmentFormat
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import TopicRow, TranslatedRange
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+_NO_LIMIT: Final = 1e9
+"""Seconds that a task may take: it reads its range to the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What the log still has of a range: uploaded files in order, none where it has nothing; `error` ended it early.
+
+    The last batch may reach out of the range.
+    """
+
+    ranges: tuple[TranslatedRange, ...] = ()
+    error: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromKafka:
+    """Ranges by their ids, and what the table's columns have to become for them."""
+
+    fetched: dict[str, Fetched]
+    change: SchemaChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReader:
+    """Archives ranges of a topic once more; `engine` is asked for where there is anything to fetch."""
+
+    config: Config
+    topic: TopicRow
+    registry: Registry
+    catalog: TableCatalog
+    engine: Callable[[], Engine]
+    format: SegmentFormat
+
+    def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka:
+        """Fetch, translate and upload. Raises the leaves of SourceError and SchemaRegistryError, and ConfigError."""
+        name, settings = self.topic.topic, self.config.topic(self.topic.topic)
+        with BrokerClient(self.config.kafka) as brokers:
+            self._check_cluster(brokers)
+            schemas = TopicSchemas.read_or_recall(
+                settings, self.config.schema_registry, known=self.topic, registry=self.registry
+            )
+            opened = open_topic(
+                schemas,
+                brokers.describe([name])[name],
+                cluster_id=self.topic.cluster_id,
+                known=self.topic,
+                registry=self.registry,
+                catalog=self.catalog,
+                journal=Journal.of(self.config),
+            )
+            partitions = sorted({one.partition for one in wanted})
+            starts = brokers.list_offsets(name, partitions, "earliest")
+            ends = brokers.list_offsets(name, partitions, "latest_stable")
+        found = {one.id: Fetched() for one in wanted}
+        planned = [
+            (one, span)
+            for one in wanted
+            if (span := _planned(one, starts[one.partition], ends[one.partition])) is not None
+        ]
+        if planned:
+            engine = self.engine()
+            target = target_of(opened, settings, kafka=self.config.kafka, format_=self.format)
+            now_ms = time.time_ns() // 1_000_000
+            tasks = [
+                TranslateTask(
+                    target=target,
+                    planned=span,
+                    plan_time_ms=now_ms,
+                    budget_seconds=_NO_LIMIT,
+                    spool=self.config.archive.spool,
+                    spool_bytes=self.config.archive.spool_size // engine.slots,
+                )
+                for _, span in planned
+            ]
+            for outcome in engine.run_tasks(tasks, translate_range):
+                result = outcome.result or TaskResult(ranges=(), error=outcome.error)
+                one = planned[outcome.index][0]
+                found[one.id] = Fetched(ranges=result.ranges, error=_told(result.error))
+        return FromKafka(fetched=found, change=opened.change)
+
+    def _check_cluster(self, brokers: BrokerClient) -> None:
+        found = brokers.cluster_id()
+        if found != self.topic.cluster_id:
+            raise UpkeepError(
+                "these are another cluster's brokers: check bootstrap.servers in [kafka]",
+                topic=self.topic.topic,
+                archived_cluster_id=self.topic.cluster_id,
+                cluster_id=found,
+            )
+
+
+def _planned(one: TranslatedRange, log_start: int, log_end: int) -> PlannedRange | None:
+    start, end = max(one.start_offset, log_start), min(one.end_offset, log_end)
+    if start >= end:
+        return None
+    return PlannedRange(partition=one.partition, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+
+
+def _told(error: ContextError | None) -> ContextError | None:
+    """The error of a task; that the log has less than asked for is none: what there is shows it."""
+    return None if isinstance(error, DataLoss) else error

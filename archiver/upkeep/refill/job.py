@@ -1,0 +1,202 @@
+"""`archiver refill`: records that a table lost, brought back in one commit; what nobody has is noted if told to.
+
+A table loses records where others set it back or delete them. Nothing that is in the table is touched, and no offset
+comes twice: what is added are rows whose offsets no row has. Killed at any moment, it can be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.engine.session import check_spark
+from archiver.errors import SourceError, TopicBusy
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.spool import clean_spool
+from archiver.upkeep.archived_topic import find_archived
+from archiver.upkeep.refill.from_kafka import Fetched
+from archiver.upkeep.refill.mending import Mender, Mending
+from archiver.upkeep.refill.originals import originals
+from archiver.upkeep.refill.report import Fate, Mended, RefillReport
+from archiver.upkeep.refill.steps import Found, Made, RefillWork
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.tables import TableCatalog
+from catalog.registry import Registry
+from catalog.registry.holes import Acceptance, Hole
+
+ROUNDS: Final = 5
+"""How often a refill is planned anew where others change the table meanwhile."""
+
+
+class RefillJob:
+    """Refills a topic's table. `engine` runs the tasks that read Kafka; by default Spark, started where there are any.
+
+    With `accept_removed` what is missing is noted as erased on purpose, with `accept_lost` what nobody has any more as
+    lost.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topic: str,
+        *,
+        dry_run: bool = False,
+        accept_removed: bool = False,
+        accept_lost: bool = False,
+        engine: Engine | None = None,
+        formats: SegmentFormats = FORMATS,
+    ) -> None:
+        self._config = config
+        self._name = topic
+        self._dry_run = dry_run
+        self._accept_removed = accept_removed
+        self._accept_lost = accept_lost
+        self._engine = engine
+        self._formats = formats
+
+    def run(self) -> RefillReport:
+        """Find what is missing, and bring it back.
+
+        Raises what keeps it from doing anything; what can't be brought back is in the report.
+        """
+        if self._engine is None:
+            check_spark(self._config.spark)
+        with ExitStack() as closing:
+            registry = closing.enter_context(Registry(self._config.registry.dsn))
+            catalog = closing.enter_context(TableCatalog(self._config.catalog))
+            archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            if not closing.enter_context(registry.lease(archived.topic)):
+                raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=self._name)
+            work = RefillWork(
+                topic=archived.topic,
+                table=archived.table,
+                config=self._config,
+                registry=registry,
+                catalog=catalog,
+                engine_given=self._engine,
+                formats=self._formats,
+                closing=closing,
+            )
+            if not self._dry_run:
+                clean_spool(self._config.archive.spool)
+                work.settle()
+            for _ in range(ROUNDS):
+                done = self._round(work)
+                if done is not None:
+                    return done
+        raise CatalogUnreachable(
+            "Others change the table faster than it can be refilled; nothing was changed. Run it again when they are"
+            " done",
+            table=archived.topic.table,
+        )
+
+    def _round(self, work: RefillWork) -> RefillReport | None:
+        """Find, fetch and commit; None where others changed the table meanwhile."""
+        found = work.look()
+        made = self._made(work, found)
+        report = RefillReport(
+            topic=self._name,
+            table=work.topic.table,
+            dry_run=self._dry_run,
+            was_back=found.is_back,
+            mended=tuple(made.mended),
+        )
+        heals = report.succeeded
+        changes = bool(made.mendings or made.accepted) or (found.is_back and heals)
+        if self._dry_run or not changes:
+            return report
+        commit_id = work.commit(found, made, heals=heals)
+        if commit_id is None:
+            return None
+        return RefillReport(
+            topic=report.topic,
+            table=report.table,
+            dry_run=False,
+            was_back=report.was_back,
+            mended=report.mended,
+            commit_id=commit_id,
+        )
+
+    def _made(self, work: RefillWork, found: Found) -> Made:
+        made = Made()
+        for hole in found.unknown:
+            if self._accept_removed or self._accept_lost:
+                fate = Fate.ERASED if self._accept_removed else Fate.LOST
+                made.mended.append(Mended(hole=hole, fate=fate, rows=hole.rows))
+                continue
+            reason = (
+                "the registry has no range of these offsets: set the table forward again, or run `archiver registry"
+                " rebuild` with the journal"
+            )
+            made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+        if self._accept_removed:
+            for hole in found.holes:
+                made.mended.append(Mended(hole=hole, fate=Fate.ERASED, rows=hole.rows))
+                made.accepted.append(_accepted(found, hole, erased=hole.rows))
+            return made
+        existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
+        mender = work.mender(found)
+        elsewhere = []
+        for hole in found.holes:
+            if not found.expected[hole.range_id].is_intact:
+                reason = "rows of this range were erased or lost before, and which they were isn't known any more"
+                made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+            elif hole.range_id not in existing:
+                elsewhere.append(hole)
+            elif self._dry_run:
+                made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows))
+            else:
+                self._take(made, mender.from_file(hole, existing[hole.range_id]), Fate.FROM_FILE, found)
+        if elsewhere:
+            self._from_kafka(work, found, elsewhere, mender, made)
+        return made
+
+    def _from_kafka(self, work: RefillWork, found: Found, holes: Sequence[Hole], mender: Mender, made: Made) -> None:
+        if self._dry_run:
+            reason = "its file is gone: Kafka is asked for it, if the log still has it"
+            made.mended += [Mended(hole=each, fate=Fate.FROM_KAFKA, rows=each.rows, reason=reason) for each in holes]
+            return
+        try:
+            log = work.fetch(found.missing(holes))
+        except SourceError as error:  # what exists as a file comes back all the same
+            made.mended += [Mended(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
+            return
+        made.change = log.change if log else None
+        for hole in holes:
+            fetched = log.fetched[hole.range_id] if log else Fetched()
+            if fetched.error is not None:
+                reason = str(fetched.error)
+                made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+                continue
+            mending = mender.from_log(hole, fetched.ranges, takes_part=self._accept_lost)
+            self._take(made, mending, Fate.FROM_KAFKA, found)
+
+    def _take(self, made: Made, mending: Mending, fate: Fate, found: Found) -> None:
+        """Note what a hole is mended with, and what of it is not."""
+        if mending.rows:
+            made.mendings.append(mending)
+            made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))
+        left = mending.hole.rows - mending.rows
+        if not left:
+            return
+        if self._accept_lost:
+            made.mended.append(Mended(hole=mending.hole, fate=Fate.LOST, rows=left))
+            made.accepted.append(_accepted(found, mending.hole, lost=left))
+            return
+        reason = mending.reason or "its file is gone, and the log doesn't have these records any more"
+        made.mended.append(
+            Mended(
+                hole=mending.hole,
+                fate=Fate.LEFT,
+                rows=left,
+                reason=f"{reason}; --accept-lost notes as lost what can't be brought back",
+            )
+        )
+
+
+def _accepted(found: Found, hole: Hole, *, erased: int = 0, lost: int = 0) -> Acceptance:
+    left = found.expected[hole.range_id].rows - erased - lost
+    return Acceptance(range_id=hole.range_id, left=left, erased=erased, lost=lost)

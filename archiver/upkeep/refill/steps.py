@@ -1,0 +1,200 @@
+"""The steps of a refill: looking what is missing, asking Kafka, committing and recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from archiver.archive.table_files import ManifestReader
+from archiver.commit.missing_rows import search
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.errors import DataLoss, UnknownTopic
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.ingest.plan.ranges import furthest
+from archiver.ingest.task.work import MODULES
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
+from archiver.upkeep.refill.mending import Mender, Mending
+from archiver.upkeep.refill.report import Fate, Mended
+from archiver.upkeep.rewrites import settle_rewrites
+from catalog.errors import CatalogUnreachable, RolledBack
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Unresolved
+from catalog.iceberg.lineage import check_lineage, set_back, uncovered
+from catalog.iceberg.refill import PlannedAnew, Refill, Refilled
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
+from catalog.registry import Registry
+from catalog.registry.holes import Acceptance, ExpectedRange, Hole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A table with its holes, how far its partitions are archived by all that is known, and whether it was set back."""
+
+    table: ArchiveTable
+    holes: tuple[Hole, ...]
+    ranges: dict[str, TranslatedRange]
+    expected: dict[str, ExpectedRange]
+    offsets: dict[int, PartitionOffset]
+    is_back: bool
+    unknown: tuple[Hole, ...]
+    """What the table lost and the registry knows nothing of."""
+
+    def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
+        """The ranges that these holes are in."""
+        return [self.ranges[each.range_id] for each in holes]
+
+
+@dataclass(slots=True, kw_only=True)
+class Made:
+    """What a round made for its commit."""
+
+    mended: list[Mended] = field(default_factory=list)
+    mendings: list[Mending] = field(default_factory=list)
+    accepted: list[Acceptance] = field(default_factory=list)
+    change: SchemaChange | None = None
+
+
+@dataclass(kw_only=True)
+class RefillWork:
+    """A topic's refill under way: what it is connected to, and its steps."""
+
+    topic: TopicRow
+    table: ArchiveTable
+    config: Config
+    registry: Registry
+    catalog: TableCatalog
+    engine_given: Engine | None
+    formats: SegmentFormats
+    closing: ExitStack
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from archiver.engine.spark import SparkEngine
+
+        return self.engine_given or self.closing.enter_context(SparkEngine.start(self.config.spark, preloaded=MODULES))
+
+    def settle(self) -> None:
+        """Record the fate of what earlier runs left, as the table was before it was set back."""
+        journal = self._journal(self.table)
+        settle_rewrites(self.topic, self.registry, self.catalog, ManifestReader(), journal)
+        pending = self.registry.files.pending(self.topic)
+        if pending:
+            settled = self.catalog.settle(self.catalog.require(self.topic), pending, after_rollback=True)
+            journal.keep_settled(settled)
+            self.registry.files.record(self.topic, settled)
+
+    def look(self) -> Found:
+        """What is missing of the table as it is now."""
+        registry, topic = self.registry, self.topic
+        expected = registry.rows.expected_ranges(topic)
+        ends = registry.files.committed_ends(topic)
+        table = self.catalog.require(topic)
+        offsets = furthest(table.offsets, ends)
+        is_back = offsets != table.offsets
+        try:
+            check_lineage(table)
+        except RolledBack:
+            is_back = True
+        holes = search(table, expected, formats=self.formats)
+        ranges = registry.files.ranges(topic, [each.range_id for each in holes])
+        return Found(
+            table=table,
+            holes=holes,
+            ranges={one.id: one for one in ranges},
+            expected={each.id: each for each in expected},
+            offsets=offsets,
+            is_back=is_back,
+            unknown=self._unknown(table) if is_back else (),
+        )
+
+    def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
+        """Offsets that a table lost when it was set back, and that the registry has no range of."""
+        lost = set_back(table)
+        known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
+        return tuple(
+            Hole(range_id="", partition=partition, start_offset=start, end_offset=end, rows=end - start)
+            for partition, spans in sorted(lost.items())
+            for start, end in uncovered(spans, known[partition])
+        )
+
+    def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
+        """What Kafka has of the ranges; None where the topic is gone, or another one has its name."""
+        reader = LogReader(
+            config=self.config,
+            topic=self.topic,
+            registry=self.registry,
+            catalog=self.catalog,
+            engine=lambda: self._engine,
+            format=self.formats.written,
+        )
+        try:
+            return reader.fetch(wanted)
+        except (UnknownTopic, DataLoss):
+            return None
+
+    def commit(self, found: Found, made: Made, *, heals: bool) -> str | None:
+        """Commit and record; the commit's id, None where others changed the table meanwhile."""
+        spans = {fate: _spans(made.mended, fate) for fate in Fate}
+        refill = Refill(
+            commit_id=new_id(),
+            parent=found.table.snapshot_id,
+            files=tuple(file for each in made.mendings for file in each.files),
+            refilled=(*spans[Fate.FROM_FILE], *spans[Fate.FROM_KAFKA]),
+            erased=spans[Fate.ERASED],
+            lost=spans[Fate.LOST],
+            heals=heals,
+            offsets=found.offsets,
+        )
+        pass_point(FaultPoint.BEFORE_COMMIT)
+        match self.catalog.refill(found.table, refill, change=made.change):
+            case PlannedAnew():
+                return None
+            case Unresolved(reason=reason):
+                raise CatalogUnreachable(
+                    "The catalog doesn't say what became of the refill: run it again, which finds out",
+                    table=self.topic.table,
+                    reason=reason,
+                )
+            case Refilled(commit_id=commit_id):
+                pass_point(FaultPoint.AFTER_COMMIT)
+        replaced = {each.hole.range_id: each.replaced_by for each in made.mendings if each.replaced_by}
+        journal = self._journal(found.table)
+        if replaced:
+            journal.keep_commit(commit_id, [one for ranges in replaced.values() for one in ranges])
+        if made.accepted:
+            journal.keep_accepted(commit_id, made.accepted)
+        self.registry.rows.record_refill(self.topic, replaced=replaced, accepted=made.accepted, commit_id=commit_id)
+        pass_point(FaultPoint.AFTER_CONFIRM)
+        return commit_id
+
+    def mender(self, found: Found) -> Mender:
+        """What makes files for the holes of a table."""
+        return Mender.of(
+            found.table,
+            found.expected,
+            registry=self.registry,
+            spool=self.config.archive.spool,
+            formats=self.formats,
+        )
+
+    @staticmethod
+    def objects(found: Found) -> ObjectStore:
+        """The table's object store."""
+        return ObjectStore.of_table(found.table.iceberg)
+
+    def _journal(self, table: ArchiveTable) -> TableJournal:
+        return Journal.of(self.config).of_table(table)
+
+
+def _spans(mended: Sequence[Mended], fate: Fate) -> tuple[tuple[int, int, int], ...]:
+    return tuple(
+        (each.hole.partition, each.hole.start_offset, each.hole.end_offset) for each in mended if each.fate is fate
+    )

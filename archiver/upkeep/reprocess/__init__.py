@@ -1,0 +1,1 @@
+"""`archiver reprocess`: decoding rows with `__err__` again after a schema was mended."""

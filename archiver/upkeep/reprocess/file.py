@@ -1,0 +1,233 @@
+"""The task of a reprocessing: one data file read, its rows with `__err__` decoded again, the file written anew.
+
+Memory holds a row group, whatever the file's size. The new file is uploaded only once it was read back and its records
+have the digest of those in the old one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from archiver.archive.assemble import Assembler
+from archiver.archive.deletes import DeleteFiles, Deletes
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.table_files import TableFile
+from archiver.errors import UpkeepError
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.storage.data_names import DataName
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import Block, SegmentLayout
+from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
+from archiver.upkeep.reprocess.error_rows import ErrorFilter, ErrorKind, Survey, survey
+from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
+from archiver.upkeep.reprocess.wide_schema import wide_schema
+from archiver.wire.record_digest import RecordDigest
+from catalog.iceberg.rewrite import Replacement
+from catalog.model import DataFileInfo, new_id
+from schema_mapping.row import RowMapping, row_mapping_from_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessTarget:
+    """What the tasks of a topic share.
+
+    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footer doesn't have them;
+    `column_names` the table's, by field id.
+    """
+
+    topic: str
+    decoding: Decoding
+    mappings: Mapping[int, str]
+    column_names: Mapping[int, str]
+    table_properties: Mapping[str, str]
+    objects: ObjectStore
+    formats: SegmentFormats
+    spool: Path
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """The mapping of a schema version, None where it isn't known."""
+        text = self.mappings.get(version)
+        return None if text is None else row_mapping_from_text(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessTask:
+    """A file to reprocess; `dry_run` only finds out what would become of it."""
+
+    target: ReprocessTarget
+    file: TableFile
+    wanted: ErrorFilter
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResult:
+    """What was found in a file and how much of it decodes now; no `replacement` where nothing was to be written."""
+
+    path: str
+    rows: int
+    found: Counter[ErrorKind] = field(default_factory=Counter)
+    mended: Counter[ErrorKind] = field(default_factory=Counter)
+    replacement: Replacement | None = None
+
+
+def reprocess_file(task: ReprocessTask) -> FileResult:
+    """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, each naming it."""
+    target = task.target
+    mappings = KnownMappings(target.topic, target)
+    storage = TopicStorage(
+        deletes=DeleteFiles(target.objects, target.formats),
+        objects=target.objects,
+        formats=target.formats,
+        mappings=mappings,
+    )
+    with closing(OpenFile.open(storage, task.file)) as file:
+        seen = survey(file, task.wanted)
+        result = FileResult(path=task.file.path, rows=task.file.rows, found=seen.found)
+        if not seen.blocks:
+            return result
+        rewriting = _Rewriting(task, file, seen, mappings)
+        mended = rewriting.trial(seen.blocks, whole=task.dry_run)
+        if task.dry_run or not mended:
+            return FileResult(path=result.path, rows=result.rows, found=seen.found, mended=mended)
+        with TaskSpool(target.spool) as spool:
+            return rewriting.run(spool)
+
+
+class _Rewriting:
+    def __init__(self, task: ReprocessTask, file: OpenFile, seen: Survey, mappings: KnownMappings) -> None:
+        self._task = task
+        self._target = task.target
+        self._file = file
+        self._seen = seen
+        self._mappings = mappings
+        row = task.target.decoding.row
+        self._schema = wide_schema(row.arrow_schema, file.reader.schema, task.target.column_names)
+        self._redecoder = Redecoder(task.target.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
+
+    def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
+        """What decodes now; not `whole` stops at the first."""
+        mended: Counter[ErrorKind] = Counter()
+        for block in blocks:
+            for piece, _ in self._pieces(block):
+                mended += piece.mended
+                if mended and not whole:
+                    return mended
+        return mended
+
+    def run(self, spool: TaskSpool) -> FileResult:
+        """Write the file anew, check it and upload it."""
+        target, old = self._target, self._task.file
+        file_id = new_id()
+        local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
+        info, mended = self._write(local, path)
+        self._check(local, info)
+        pass_point(FaultPoint.BEFORE_UPLOAD)
+        target.objects.upload(local, path, expected=info.size_bytes)
+        pass_point(FaultPoint.AFTER_UPLOAD)
+        is_sorted = self._file.reader.metadata.origin is not None
+        return FileResult(
+            path=old.path,
+            rows=info.rows,
+            found=self._seen.found,
+            mended=mended,
+            replacement=Replacement(path=old.path, file=info, is_sorted=is_sorted),
+        )
+
+    def _pieces(self, block: Block) -> Iterator[tuple[Mended, RecordDigest]]:
+        """The block's rows as they become, with the digest of the records as they were."""
+        for rows, kafka in self._file.rows(block):
+            records = self._file.assembler.records(rows, kafka)
+            digest = RecordDigest.of_seen(records)
+            for piece in self._redecoder.pieces(rows, kafka, records):
+                yield piece, digest
+                digest = RecordDigest()
+
+    def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
+        writer = self._target.formats.written.start(local, self._layout())
+        mended: Counter[ErrorKind] = Counter()
+        digest = RecordDigest()
+        try:
+            for block in self._file.reader.blocks():
+                for piece, before in self._pieces(block):
+                    writer.write(piece.rows)
+                    mended += piece.mended
+                    digest += before
+            self._check_original(digest)
+            info = writer.close(
+                origin=self._file.reader.metadata.origin,
+                path=path,
+                partition_value=self._task.file.ordinal,
+                digest=digest.text,
+            )
+        except BaseException:
+            writer.abort()
+            raise
+        return info, mended
+
+    def _layout(self) -> SegmentLayout:
+        row = self._target.decoding.row
+        others = {version: self._mappings.row_mapping(version) for version in self._seen.versions}
+        return SegmentLayout(
+            schema=self._schema,
+            mapping=row.text,
+            schema_version=row.schema_version,
+            table_properties=self._target.table_properties,
+            other_mappings={
+                version: mapping.text for version, mapping in others.items() if version != row.schema_version
+            },
+            is_sorted=self._file.reader.metadata.origin is not None,
+        )
+
+    def _path(self, file_id: str) -> str:
+        origin = self._file.reader.metadata.origin
+        name = DataName(
+            topic=self._target.topic,
+            ulid=file_id,
+            extension=self._target.formats.written.extension,
+            partition=None if origin is None else origin.partition,
+            start_offset=None if origin is None else origin.start_offset,
+        )
+        return f"{self._task.file.path.rpartition('/')[0]}/{name}"
+
+    def _check_original(self, found: RecordDigest) -> None:
+        """UpkeepError where the old file doesn't give back the records it was written with."""
+        known = self._file.reader.metadata.digest
+        if known is not None and known != found.text and not self._task.file.has_deletes:
+            raise UpkeepError(
+                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
+                file=self._task.file.path,
+                footer=known,
+                found=found.text,
+            )
+
+    def _check(self, local: SpoolFile, info: DataFileInfo) -> None:
+        """UpkeepError unless the new file, read back, gives the very records of the old one."""
+        found = RecordDigest()
+        rows = 0
+        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
+            mappings = KnownMappings(self._target.topic)
+            mappings.learn(reader.metadata)
+            assembler = Assembler(str(local), reader.schema, mappings)
+            file = OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)
+            for block in reader.blocks():
+                for batch, kafka in file.rows(block, None, assembler.field_ids):
+                    found += RecordDigest.of_seen(assembler.records(batch, kafka))
+                    rows += batch.num_rows
+        if found.text != info.digest or rows != info.rows:
+            raise UpkeepError(
+                "the rewritten file would not give back the same records; the old one stays. This is a fault of the "
+                "archiver: please report it",
+                file=self._task.file.path,
+                digest=info.digest,
+                found=found.text,
+            )

@@ -1,0 +1,83 @@
+"""The report of a reprocessing, and the events that it tells while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from archiver.observer import Observer
+from archiver.upkeep.reprocess.error_rows import ErrorKind
+from archiver.upkeep.reprocess.file import FileResult
+from schema_mapping.errors import ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessReport:
+    """What a reprocessing found and did; `commit_id` is None where nothing was to be committed."""
+
+    topic: str
+    table: str
+    dry_run: bool
+    schema_version: int
+    results: tuple[FileResult, ...]
+    failures: Mapping[str, ContextError]
+    seconds: float
+    commit_id: str | None = None
+    schema_registry_down: ContextError | None = None
+    """Why the schema registry couldn't be asked, where it was done by the schemas last known."""
+
+    @property
+    def found(self) -> Counter[ErrorKind]:
+        """How many errors of each kind were found, of those asked for."""
+        return sum((each.found for each in self.results), Counter())
+
+    @property
+    def mended(self) -> Counter[ErrorKind]:
+        """How many of them are gone, or would be."""
+        return sum((each.mended for each in self.results), Counter())
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every file could be read, and written where that was to be."""
+        return not self.failures
+
+    @property
+    def files(self) -> int:
+        """Files that were written anew, or would be."""
+        return sum(1 for each in self.results if each.mended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPlanned:
+    """`files` files may hold such rows. Planned again where others changed the table meanwhile."""
+
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReprocessed:
+    """A file was read through, and written anew where that helps."""
+
+    result: FileResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFailed:
+    """A file could not be read or written, and stays as it is."""
+
+    path: str
+    error: ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReprocessFinished:
+    """The reprocessing is over."""
+
+    report: ReprocessReport
+
+
+ReprocessEvent: TypeAlias = FilesPlanned | FileReprocessed | FileFailed | ReprocessFinished
+
+ReprocessObserver: TypeAlias = Observer[ReprocessEvent]

@@ -1,0 +1,155 @@
+"""Rounds of one reprocessing: files read and written anew until one commit has them all in their places.
+
+Others may rewrite the table's files meanwhile: what they touched is read again in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyiceberg.types import StructType
+
+from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.engine.runner import Engine
+from archiver.errors import UpkeepError
+from archiver.storage.journal import TableJournal
+from archiver.upkeep.reprocess.error_rows import PARTS, ErrorFilter
+from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
+from archiver.upkeep.reprocess.upload_claims import UploadClaims
+from archiver.upkeep.rewrites import put_in_place
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.rewrite import Rewrite, Rewritten
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import new_id
+from catalog.registry import Registry
+from schema_mapping import names
+from schema_mapping.errors import ContextError
+
+ROUNDS = 5
+"""How often files are planned anew where others rewrote them meanwhile."""
+
+REASON = "reprocess"
+
+
+class Rounds:
+    """The rounds of one run: `results` and `failures` by file."""
+
+    def __init__(
+        self,
+        target: ReprocessTarget,
+        wanted: ErrorFilter,
+        *,
+        engine: Callable[[], Engine],
+        registry: Registry,
+        catalog: TableCatalog,
+        manifests: ManifestReader,
+        journal: TableJournal,
+        observer: ReprocessObserver,
+        dry_run: bool,
+    ) -> None:
+        self._target = target
+        self._wanted = wanted
+        self._engine = engine
+        self._registry = registry
+        self._catalog = catalog
+        self._manifests = manifests
+        self._journal = journal
+        self._observer = observer
+        self._dry_run = dry_run
+        self._read: dict[str, TableFile] = {}
+        self.results: dict[str, FileResult] = {}
+        self.failures: dict[str, ContextError] = {}
+
+    def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
+        """Read, write and commit; the commit's id, None where there is nothing to commit."""
+        with UploadClaims.of_run(self._registry, table.topic) as claims:
+            return self._run(table, change, claims)
+
+    def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
+        for _ in range(ROUNDS):
+            self._read_files(table, claims)
+            replacements = tuple(each.replacement for each in self.results.values() if each.replacement)
+            if not replacements:
+                return None
+            rewrite = Rewrite(
+                commit_id=new_id(),
+                reason=REASON,
+                schema_version=self._target.decoding.row.schema_version,
+                replacements=replacements,
+            )
+            done = put_in_place(
+                table,
+                rewrite,
+                self._read,
+                change=change,
+                registry=self._registry,
+                catalog=self._catalog,
+                manifests=self._manifests,
+                journal=self._journal,
+            )
+            if isinstance(done, Rewritten):
+                return done.commit_id
+            self.results = {path: each for path, each in self.results.items() if path not in done.paths}
+            table = self._catalog.load(table.topic) or table
+        raise CatalogUnreachable(
+            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
+            " when they are done",
+            table=table.topic.table,
+        )
+
+    def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
+        """Reprocess the files that may hold such rows and weren't looked at yet; forget those that are gone."""
+        files = self._manifests.files(table.iceberg)
+        there = files.named(self.results.keys() | self.failures.keys())
+        self.results = {path: each for path, each in self.results.items() if path in there}
+        self.failures = {path: each for path, each in self.failures.items() if path in there}
+        tasks = [
+            ReprocessTask(target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run)
+            for file in self._candidates(table, files)
+        ]
+        self._observer(FilesPlanned(files=len(tasks)))
+        if not tasks:
+            return
+        for outcome in self._engine().run_tasks(tasks, reprocess_file):
+            file = tasks[outcome.index].file
+            if outcome.result is not None:
+                made = outcome.result.replacement
+                claims.keep(*([made.file.path] if made else []))
+                self.results[file.path] = outcome.result
+                self._read[file.path] = file
+                self._observer(FileReprocessed(result=outcome.result))
+            elif outcome.error is not None:
+                self._fail(file.path, outcome.error)
+
+    def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[TableFile]:
+        for file in self._wanted.candidates(files, error_columns(table)):
+            if file.path in self.results or file.path in self.failures:
+                continue
+            if file.spec_id == table.iceberg.metadata.default_spec_id:
+                yield file
+                continue
+            self._fail(
+                file.path,
+                UpkeepError(
+                    "the file belongs to an earlier partitioning of the table: rewrite it with an engine first",
+                    file=file.path,
+                ),
+            )
+
+    def _fail(self, path: str, error: ContextError) -> None:
+        self.failures[path] = error
+        self._observer(FileFailed(path=path, error=error))
+
+
+def error_columns(table: ArchiveTable) -> frozenset[int]:
+    """The ids of the table's `__err__` columns."""
+    return frozenset(
+        field.field_id
+        for part in table.schema.fields
+        if part.field_id in PARTS.values() and isinstance(part.field_type, StructType)
+        for field in part.field_type.fields
+        if field.name == names.ERR
+    )

@@ -1,0 +1,213 @@
+"""One attempt to append ranges to a table: manifests written, the REST request ready to send.
+
+An attempt asserts the snapshot it was made from. pyiceberg's own `commit_transaction` is not used: it deletes the
+manifests on a 409, which would break the table where an earlier delivery of the same request had landed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.table import Transaction
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Record
+
+from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.errors import NewerFormat
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import new_attempt_id
+from catalog.iceberg.columns import SchemaChange, check_new_ids, merge
+from catalog.iceberg.creation import sort_order
+from catalog.iceberg.light_transaction import LightTransaction
+from catalog.iceberg.lineage import Head
+from catalog.iceberg.offsets import advance, encode_offsets, encode_ranges, encode_spans
+from catalog.iceberg.partitions import spec_of
+from catalog.iceberg.producers import merge_append
+from catalog.model import DataFileInfo, TranslatedRange
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A request ready to send, the snapshot it would make on top of `parent`, and the files written for it."""
+
+    table: ArchiveTable
+    parent: int | None
+    snapshot_id: int
+    updates: tuple[TableUpdate, ...]
+    requirements: tuple[TableRequirement, ...]
+    written: tuple[str, ...]
+
+    def discard(self) -> None:
+        """Delete the manifests. Only for an attempt that can't land any more; a failure to delete is logged."""
+        delete(self.table.io, self.written)
+
+
+def prepare(
+    table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
+) -> Attempt:
+    """Write the manifests of a snapshot with the ranges' files, and gather all that changes with it.
+
+    Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded. From 100
+    small manifests on (`commit.manifest.min-count-to-merge`) they are merged; entries keep their snapshot and sequence.
+    """
+    transaction = LightTransaction(table.iceberg)
+    properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
+    properties |= evolve(transaction, table, change)
+    summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
+    producer = merge_append(transaction, summary)
+    properties[keys.HEAD] = head_text(table, producer)
+    for one in ranges:
+        if one.file is not None:
+            producer.append_data_file(data_file(table, one.file))
+    return attempt_of(table, transaction, producer, properties)
+
+
+def head_text(table: ArchiveTable, producer: Any) -> str:
+    """The property `archiver.head` that goes with the snapshot of `producer`."""
+    sequence = table.iceberg.metadata.next_sequence_number()
+    return Head(snapshot_id=producer.snapshot_id, sequence=sequence).to_text()
+
+
+def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
+    """The request of a transaction whose one snapshot `producer` makes, its manifests written."""
+    producer.commit_uuid = new_attempt_id(table.uuid)
+    try:
+        producer.commit()
+    except BaseException:
+        producer._clean_all_uncommitted()  # noqa: SLF001 - nothing was sent, so nothing can refer to them
+        raise
+    if properties:
+        transaction._apply((SetPropertiesUpdate(updates=properties),))  # noqa: SLF001
+    return Attempt(
+        table=table,
+        parent=table.snapshot_id,
+        snapshot_id=producer.snapshot_id,
+        updates=transaction._updates,  # noqa: SLF001
+        requirements=(*transaction._requirements, AssertTableUUID(uuid=table.uuid)),  # noqa: SLF001
+        written=(*producer._written_manifests, *producer._written_manifest_lists),  # noqa: SLF001
+    )
+
+
+def delete(io: FileIO, paths: Sequence[str]) -> None:
+    """Delete files that nothing refers to; one that stays is for orphan removal to find."""
+    for path in paths:
+        try:
+            io.delete(path)
+        except FileNotFoundError:
+            continue  # the catalog was faster
+        except OSError:
+            _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
+
+
+def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
+    """Stage what there is to change in the schema; gives the properties that go with it."""
+    change = wanted and wanted.for_table(table.schema, table.ledger_version)
+    if change is None:
+        return {}
+    check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
+    current = table.schema
+    schema = merge(change, current)
+    if schema != current:
+        guard = AssertCurrentSchemaId.model_validate({"current-schema-id": current.schema_id})
+        transaction._apply(_schema_updates(table, schema), (guard,))  # noqa: SLF001
+    if stale := keys.stale_metrics(schema, table.properties):
+        transaction._apply((RemovePropertiesUpdate(removals=stale),))  # noqa: SLF001
+    return {
+        **keys.metrics_properties(schema, table.properties),
+        keys.LEDGER_VERSION: str(change.version),
+        keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
+    }
+
+
+def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:
+    # A catalog gives an equal schema its old id, and the snapshot has to name the id that will be.
+    known = table.iceberg.metadata.schemas
+    for old in known:
+        if old == schema:
+            return (_set_current(old),)
+    fresh = schema.model_copy(update={"schema_id": 1 + max(old.schema_id for old in known)})
+    return (AddSchemaUpdate(schema=fresh), _set_current(fresh))
+
+
+def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
+    return SetCurrentSchemaUpdate.model_validate({"schema-id": schema.schema_id})
+
+
+def data_file(
+    table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
+) -> DataFile:
+    """A file as its manifest entry, in the partition it was written for, or in that of the entry it takes the place of.
+
+    PartitioningChanged where the table has no such partition any more, NewerFormat where Iceberg's data files can't
+    have the file's format.
+    """
+    metadata = table.iceberg.metadata
+    entry = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.path,
+        file_format=_file_format(file, table),
+        partition=Record(file.partition_value) if instead_of is None else instead_of.partition,
+        record_count=file.rows,
+        file_size_in_bytes=file.size_bytes,
+        column_sizes=dict(file.column_sizes),
+        value_counts=dict(file.value_counts),
+        null_value_counts=dict(file.null_value_counts),
+        nan_value_counts=dict(file.nan_value_counts),
+        lower_bounds=dict(file.lower_bounds),
+        upper_bounds=dict(file.upper_bounds),
+        split_offsets=list(file.split_offsets) or None,
+        sort_order_id=_sort_order_id(table) if is_sorted else None,
+        equality_ids=None,
+        key_metadata=None,
+    )
+    entry.spec_id = spec_of(metadata, file, table.topic.table).spec_id if instead_of is None else instead_of.spec_id
+    return entry
+
+
+def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
+    try:
+        found = FileFormat(file.format)
+    except ValueError:
+        found = FileFormat.PUFFIN
+    if found is FileFormat.PUFFIN:  # of statistics and deletes only
+        raise NewerFormat(
+            "a file has a format that this archiver can't put into a table: commit it with the version that wrote it",
+            table=table.topic.table,
+            file=file.path,
+            format=file.format,
+        )
+    return found
+
+
+def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
+    """What the summary says of the records: nothing where a file has no digest."""
+    digest = add_digests(one.file.digest for one in ranges if one.file is not None)
+    return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
+
+
+def _lost(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
+    lost = tuple(one for one in ranges if one.lost)
+    return {keys.LOST: encode_spans(lost)} if lost else {}
+
+
+def _sort_order_id(table: ArchiveTable) -> int | None:
+    ours = sort_order(table.schema).fields
+    return next((order.order_id for order in table.iceberg.metadata.sort_orders if order.fields == ours), None)

@@ -1,0 +1,222 @@
+"""Exactly-once commits: ranges into a table, or the knowledge of why not (docs/concepts.md, step 4).
+
+What the catalog says is not trusted to be the whole truth: after a time-out, a 5xx or a conflict the table itself is
+asked, first for the commit's id, then for its offsets. Nothing is sent twice unless the offsets show it is not there.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from pydantic import ValidationError
+from pyiceberg import exceptions
+
+from catalog.errors import TableError
+from catalog.iceberg import properties as keys
+from catalog.iceberg.append import Attempt, prepare
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.lineage import check_lineage
+from catalog.iceberg.offsets import advance, in_order, spans
+from catalog.iceberg.rest import UNANSWERED
+from catalog.model import PartitionOffset, TranslatedRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The ranges are in the table: the snapshot that brought them, and the offsets of every partition after it."""
+
+    commit_id: str
+    snapshot_id: int
+    offsets: Mapping[int, PartitionOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedPartition:
+    """A partition whose offset in the table (`found`) is not where its ranges start (`expected`)."""
+
+    partition: int
+    expected: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Nothing was committed by this call: these partitions stand elsewhere. Settle their ranges, then plan anew."""
+
+    partitions: tuple[MovedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unresolved:
+    """Nobody knows yet: the ranges stay staged and their files stay where they are; settle them later."""
+
+    commit_id: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedCommit:
+    """A commit is in the table: `table` is what it was made on, or, where `is_found`, the table that shows it."""
+
+    snapshot_id: int
+    table: ArchiveTable
+    is_found: bool
+
+
+CommitOutcome: TypeAlias = Committed | Moved | Unresolved
+Obstacle = TypeVar("Obstacle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How often a commit is tried, and the pauses in between: doubling, each shortened by up to half at random.
+
+    No pause is shorter than `asked_seconds` says that the catalog asks for; where that is more than
+    `longest_asked_seconds`, it isn't tried again.
+    """
+
+    attempts: int = 8
+    first_seconds: float = 0.2
+    longest_seconds: float = 10.0
+    longest_asked_seconds: float = 60.0
+    pause: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+    asked_seconds: Callable[[], float] = float
+
+    def __iter__(self) -> Iterator[int]:
+        for attempt in range(self.attempts):
+            if attempt:
+                longest = min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds)
+                if (asked := self.asked_seconds()) > self.longest_asked_seconds:
+                    return
+                self.pause(max(longest * (1 - self.jitter() / 2), asked))
+            yield attempt
+
+
+Load: TypeAlias = Callable[[], ArchiveTable]
+Send: TypeAlias = Callable[[Attempt], None]
+
+
+def commit(
+    *,
+    load: Load,
+    send: Send,
+    ranges: Sequence[TranslatedRange],
+    change: SchemaChange | None,
+    commit_id: str,
+    backoff: Backoff,
+) -> CommitOutcome:
+    """Append the ranges in one snapshot, once.
+
+    `load` gives the table as it is now; `send` sends an attempt, in pyiceberg's own exceptions. Raises TableError where
+    the catalog refuses for a reason that another try won't change; nothing of this call is in the table then, unless a
+    try before it was lost: the ranges stay staged, and settling tells.
+    """
+    wanted = spans(ranges)
+    if not wanted:
+        raise ValueError("a commit needs at least one range")
+
+    def moved(table: ArchiveTable) -> Moved | None:
+        check_lineage(table)
+        partitions = _moved(table, wanted)
+        return Moved(partitions=partitions) if partitions else None
+
+    def attempt(table: ArchiveTable) -> Attempt:
+        return prepare(table, in_order(ranges), change=change, commit_id=commit_id)
+
+    done = commit_once(load=load, send=send, obstacle=moved, attempt=attempt, commit_id=commit_id, backoff=backoff)
+    if not isinstance(done, LandedCommit):
+        return done
+    offsets = done.table.offsets if done.is_found else advance(done.table.offsets, ranges)
+    return Committed(commit_id=commit_id, snapshot_id=done.snapshot_id, offsets=offsets)
+
+
+def commit_once(
+    *,
+    load: Load,
+    send: Send,
+    obstacle: Callable[[ArchiveTable], Obstacle | None],
+    attempt: Callable[[ArchiveTable], Attempt],
+    commit_id: str,
+    backoff: Backoff,
+) -> LandedCommit | Obstacle | Unresolved:
+    """Bring one snapshot into the table, once.
+
+    `obstacle` says of a table that doesn't have the commit why it can't be made any more: it must be true of every
+    table that has it. `attempt` prepares it on a table. Raises as `commit` does.
+    """
+    sent: tuple[Attempt, ...] = ()
+    reason = ""
+    for _ in backoff:
+        try:
+            table = load()
+        except TableError as error:
+            if not sent or not error.retryable:
+                raise
+            reason = str(error)
+            continue
+        if (snapshot_id := find_commit(table, commit_id)) is not None:
+            _discard(earlier for earlier in sent if earlier.snapshot_id != snapshot_id)
+            return LandedCommit(snapshot_id=snapshot_id, table=table, is_found=True)
+        if (met := obstacle(table)) is not None:
+            return met
+        # Nothing stands in the way, so no attempt has landed; one made on a snapshot of before never will.
+        _discard(earlier for earlier in sent if earlier.parent != table.snapshot_id)
+        latest = attempt(table)
+        sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), latest)
+        failure = _try(send, latest)
+        if failure is None:
+            _discard(sent[:-1])
+            return LandedCommit(snapshot_id=latest.snapshot_id, table=table, is_found=False)
+        reason = failure
+    return Unresolved(commit_id=commit_id, attempts=backoff.attempts, reason=reason)
+
+
+_REFUSALS = (
+    exceptions.BadRequestError,
+    exceptions.UnauthorizedError,
+    exceptions.ForbiddenError,
+    exceptions.AuthorizationExpiredError,
+    exceptions.OAuthError,
+    NotImplementedError,
+)
+_NO_ANSWERS = (*UNANSWERED, exceptions.RESTError, exceptions.CommitFailedException, ValidationError)
+
+
+def _try(send: Send, attempt: Attempt) -> str | None:
+    """None where the catalog says it is done, else what it said; refusals that another try won't change are raised."""
+    try:
+        send(attempt)
+    except _REFUSALS:
+        raise
+    except _NO_ANSWERS as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
+    """The snapshot that a commit made, as long as the table's history has it."""
+    for snapshot in reversed(table.iceberg.metadata.snapshots):
+        if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
+            return snapshot.snapshot_id
+    return None
+
+
+def _moved(table: ArchiveTable, wanted: Mapping[int, tuple[int, int]]) -> tuple[MovedPartition, ...]:
+    offsets = table.offsets
+    return tuple(
+        MovedPartition(partition=partition, expected=start, found=offsets[partition].next_offset)
+        for partition, (start, _) in wanted.items()
+        if partition in offsets and offsets[partition].next_offset != start
+    )
+
+
+def _discard(attempts: Iterable[Attempt]) -> None:
+    for attempt in attempts:
+        attempt.discard()

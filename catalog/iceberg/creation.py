@@ -1,0 +1,88 @@
+"""What a new table is made of: explicit updates with the ledger's own field ids (docs/concepts.md).
+
+pyiceberg's `create_table` gives ids of its own. One commit that asserts the table's absence sets everything instead, so
+a table is never seen half made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    AssignUUIDUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+from pyiceberg.transforms import IdentityTransform
+
+from catalog.iceberg.partitions import TRANSFORMS, PartitionBy, field_name
+from schema_mapping import names
+from schema_mapping.row import PartitionSource
+
+TABLE_FORMAT: Final = 2
+"""Iceberg's format version: pyiceberg writes no version 3 yet."""
+
+
+def first_updates(
+    staged: TableMetadata,
+    schema: Schema,
+    *,
+    partition_by: PartitionBy,
+    partition_source: PartitionSource,
+    properties: dict[str, str],
+) -> tuple[TableUpdate, ...]:
+    """The updates that make the table, each default set to what was added just before it.
+
+    `staged` is the catalog's proposal: its UUID and location are taken.
+    """
+    return (
+        AssignUUIDUpdate(uuid=staged.table_uuid),
+        UpgradeFormatVersionUpdate.model_validate({"format-version": TABLE_FORMAT}),
+        AddSchemaUpdate(schema=schema),
+        SetCurrentSchemaUpdate(),
+        AddPartitionSpecUpdate(spec=partition_spec(schema, partition_by, partition_source)),
+        SetDefaultSpecUpdate(),
+        AddSortOrderUpdate.model_validate({"sort-order": sort_order(schema)}),
+        SetDefaultSortOrderUpdate(),
+        SetLocationUpdate(location=staged.location),
+        SetPropertiesUpdate(updates=properties),
+    )
+
+
+def partition_spec(schema: Schema, partition_by: PartitionBy, partition_source: PartitionSource) -> PartitionSpec:
+    """Hours, days or months of the ingest timestamp, of the struct `kafka` or of its flat copy."""
+    source = names.INGEST_TIMESTAMP if partition_source == "flat" else f"{names.KAFKA}.{names.INGEST_TIMESTAMP}"
+    field = PartitionField(
+        source_id=schema.find_field(source).field_id,
+        field_id=PARTITION_FIELD_ID_START,
+        transform=TRANSFORMS[partition_by],
+        name=field_name(partition_by),
+    )
+    return PartitionSpec(field, spec_id=0)
+
+
+def sort_order(schema: Schema) -> SortOrder:
+    """By partition, then offset: the order of the rows in every file."""
+    columns = (f"{names.KAFKA}.{names.PARTITION}", f"{names.KAFKA}.{names.OFFSET}")
+    fields = (
+        SortField(
+            source_id=schema.find_field(column).field_id,
+            transform=IdentityTransform(),
+            direction=SortDirection.ASC,
+            null_order=NullOrder.NULLS_FIRST,
+        )
+        for column in columns
+    )
+    return SortOrder(*fields, order_id=1)

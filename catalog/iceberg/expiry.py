@@ -1,0 +1,113 @@
+"""Which of our snapshots a table needs no longer (docs/operations.md), as a pure decision, and how that is asked for.
+
+Snapshots of others, those that a branch or tag names, and the history of other branches are never touched. What a
+commit advanced is in its summary until then; how far partitions are archived is a table property, and stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotsUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from catalog.iceberg.lineage import head_of, is_ours, since
+
+SNAPSHOT_BYTES = 400
+"""What a snapshot takes in the table's metadata beside its summary, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long snapshots stay: `keep` of the newest, and all that are younger than `seconds`.
+
+    Whatever these say, no more stay than take `most_bytes` in the table's metadata, which is read and written with
+    every commit; `least` stay in any case. A commit over 10,000 partitions takes 300 KB.
+    """
+
+    seconds: float = 86_400.0
+    keep: int = 100
+    most_bytes: int = 3 << 20
+    least: int = 10
+    batch: int = 20
+    """So many must be there to go, or a quarter of `most_bytes` of them, before a commit is spent on it."""
+
+
+def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
+    """The snapshots that may go, oldest first."""
+    needed = _needed(metadata)
+    oldest_ms = now_ms - int(retention.seconds * 1_000)
+    taken = 0
+    going: list[Snapshot] = []
+    newest_first = sorted(
+        metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms), reverse=True
+    )
+    for place, snapshot in enumerate(newest_first):
+        taken += _size(snapshot)
+        stays = place < retention.least or (
+            taken <= retention.most_bytes and (place < retention.keep or snapshot.timestamp_ms >= oldest_ms)
+        )
+        if not stays and is_ours(snapshot) and snapshot.snapshot_id not in needed:
+            going.append(snapshot)
+    return tuple(reversed(going))
+
+
+def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
+    """Whether there is enough to expire."""
+    return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
+
+
+def removal(
+    metadata: TableMetadata, going: Sequence[Snapshot]
+) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+    """The request that removes the snapshots, unless somebody committed since `metadata` was loaded."""
+    current = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id})
+    return (
+        (AssertTableUUID(uuid=metadata.table_uuid), current),
+        (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [one.snapshot_id for one in going]}),),
+    )
+
+
+def is_one_line(metadata: TableMetadata) -> bool:
+    """Whether the snapshots are one line of descent: then what the oldest no longer holds, no later one does."""
+    return set(_ancestors(metadata, metadata.current_snapshot_id)) == {one.snapshot_id for one in metadata.snapshots}
+
+
+def _needed(metadata: TableMetadata) -> set[int]:
+    needed = set(_down_to_head(metadata))
+    for name, ref in metadata.refs.items():
+        needed.add(ref.snapshot_id)
+        if name != MAIN_BRANCH:
+            needed.update(_ancestors(metadata, ref.snapshot_id))
+    return needed
+
+
+def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
+    """The head, and what others and rewrites put on top of it: without them nobody could say that it is still there."""
+    head = head_of(metadata)
+    if head is not None:
+        yield head.snapshot_id
+        above = since(metadata, head.snapshot_id)
+        yield from (one.snapshot_id for one in above or ())
+
+
+def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
+    known = {one.snapshot_id: one for one in metadata.snapshots}
+    while snapshot_id in known:
+        yield snapshot_id
+        snapshot_id = known[snapshot_id].parent_snapshot_id
+
+
+def _size(snapshot: Snapshot) -> int:
+    summary = snapshot.summary.additional_properties if snapshot.summary else {}
+    return SNAPSHOT_BYTES + len(json.dumps(summary))

@@ -1,0 +1,56 @@
+"""A table as it was last loaded, for while the catalog is away (docs/operations.md).
+
+It has the location, the partitioning, the columns and the properties, offsets among them. It has no history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyiceberg.io import load_file_io
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadataUtil
+
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.credentials import is_vended
+from catalog.model import TopicRow
+
+_HISTORY: Mapping[str, object] = {
+    "snapshots": [],
+    "refs": {},
+    "current_snapshot_id": None,
+    "snapshot_log": [],
+    "metadata_log": [],
+    "statistics": [],
+    "partition_statistics": [],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTable:
+    """A table's metadata without its history, as JSON; `vended`: its storage wants credentials of the catalog's."""
+
+    metadata: str
+    vended: bool
+
+    @classmethod
+    def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> KnownTable:
+        """What to keep of a table; `own` are the catalog's properties as configured."""
+        metadata = table.iceberg.metadata
+        slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})
+        return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
+
+    def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
+        """The table, with storage by the configured properties. CatalogUnreachable where those aren't enough."""
+        if self.vended:
+            raise CatalogUnreachable(
+                "the catalog gives no answer, and only it has the credentials of the table's storage: archiving waits."
+                " With storage credentials of its own in [catalog] the archiver would go on",
+                table=topic.table,
+            )
+        metadata = TableMetadataUtil.parse_raw(self.metadata)
+        io = load_file_io(dict(own), metadata.location)
+        identifier = tuple(topic.table.split("."))
+        return ArchiveTable(topic=topic, iceberg=Table(identifier, metadata, "", io, catalog=None))  # type: ignore[arg-type]

@@ -1,0 +1,210 @@
+"""Whether a table's main branch still has what was committed to it: the newest snapshot with ranges, its head.
+
+`archiver.offsets` says how far we came, whatever snapshot is current; the snapshots say what is there. The head is in
+the property `archiver.head` besides, so that it is known after its snapshot has expired (ADR 0026).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from catalog.errors import RolledBack, TableError
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.offsets import decode_ranges
+
+ADDED_DELETES: Final = "added-delete-files"
+"""What a snapshot's summary has where it took rows out without touching their files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The snapshot that last brought records, and its sequence number: those of a table's snapshots only grow."""
+
+    snapshot_id: int
+    sequence: int
+
+    def to_text(self) -> str:
+        """The text of the table property `archiver.head`."""
+        return json.dumps([self.snapshot_id, self.sequence], separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """What `to_text` gave; TableError where somebody else wrote the property."""
+        try:
+            snapshot_id, sequence = json.loads(text)
+            return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
+        except (ValueError, TypeError) as error:
+            msg = "the table property archiver.head cannot be read: somebody changed it. Remove it; it is written anew"
+            raise TableError(msg, found=text[:80]) from error
+
+
+class Descent(StrEnum):
+    """What the main branch says of a head."""
+
+    KEPT = "kept"
+    """It is the current snapshot, or one of its ancestors."""
+    ROLLED_BACK = "rolled back"
+    """It is none of them: somebody set the branch back."""
+    UNKNOWN = "unknown"
+    """The ancestors that could tell have expired: what is in the table decides."""
+
+
+def head_of(metadata: TableMetadata) -> Head | None:
+    """The newest head that the property or a retained snapshot tells of; None where nothing was committed yet."""
+    text = metadata.properties.get(keys.HEAD)
+    told = [] if text is None else [Head.from_text(text)]
+    seen = (
+        Head(snapshot_id=each.snapshot_id, sequence=each.sequence_number or 0)
+        for each in metadata.snapshots
+        if keys.RANGES in summary_of(each)
+    )
+    return max((*told, *seen), key=lambda one: one.sequence, default=None)
+
+
+def descent(metadata: TableMetadata, head: Head) -> Descent:
+    """Whether the head is in the main branch's history, as far as that is retained.
+
+    Sequence numbers fall from child to parent: whoever comes below the head's without meeting it has passed it by.
+    """
+    for snapshot in history(metadata):
+        if snapshot.snapshot_id == head.snapshot_id:
+            return Descent.KEPT
+        if (snapshot.sequence_number or 0) < head.sequence:
+            return Descent.ROLLED_BACK
+    return Descent.ROLLED_BACK if metadata.current_snapshot_id is None else Descent.UNKNOWN
+
+
+def check_lineage(table: ArchiveTable) -> None:
+    """RolledBack where the main branch was set back behind what was committed, as far as the history tells."""
+    metadata = table.iceberg.metadata
+    head = head_of(metadata)
+    if head is not None and descent(metadata, head) is Descent.ROLLED_BACK:
+        raise rolled_back(table, missing=_listed(_unreached(metadata)), head=head)
+
+
+def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) -> RolledBack:
+    """The error of a table that was set back; `missing` names the offsets that it lost."""
+    return RolledBack(
+        "others set the table back to an earlier state, and records that were archived are no longer in it: run"
+        " `archiver refill TOPIC`, which brings them back; or undo it, by setting the table forward again",
+        topic=table.topic.topic,
+        table=table.topic.table,
+        missing=missing or "nothing but the history",
+        head=None if head is None else head.snapshot_id,
+        current=table.snapshot_id,
+    )
+
+
+def history(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """The current snapshot and its ancestors, newest first, as far as they are retained."""
+    known = {one.snapshot_id: one for one in metadata.snapshots}
+    at = metadata.current_snapshot_id
+    while at is not None and at in known:
+        yield known[at]
+        at = known[at].parent_snapshot_id
+
+
+def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | None:
+    """The snapshots on top of an ancestor of the current one, newest first; None where it isn't seen to be one."""
+    found: list[Snapshot] = []
+    for snapshot in history(metadata):
+        if snapshot.snapshot_id == snapshot_id:
+            return tuple(found)
+        found.append(snapshot)
+    return None
+
+
+def only_adds(snapshot: Snapshot) -> bool:
+    """Whether a snapshot took no row out of the table: an append by anybody, or a commit of ours."""
+    return is_ours(snapshot) or (_is(snapshot, Operation.APPEND) and ADDED_DELETES not in summary_of(snapshot))
+
+
+def keeps_rows(snapshot: Snapshot) -> bool:
+    """Whether a snapshot says that it took no row out of the table: a compaction says so too."""
+    return only_adds(snapshot) or (_is(snapshot, Operation.REPLACE) and ADDED_DELETES not in summary_of(snapshot))
+
+
+def is_ours(snapshot: Snapshot) -> bool:
+    """Whether a commit of ours made the snapshot."""
+    return keys.COMMIT_ID in summary_of(snapshot)
+
+
+def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
+    """What a snapshot's summary says besides its operation."""
+    return snapshot.summary.additional_properties if snapshot.summary else {}
+
+
+def _is(snapshot: Snapshot, operation: Operation) -> bool:
+    return snapshot.summary is not None and snapshot.summary.operation is operation
+
+
+def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
+    """The offsets that a table lost when it was set back, by partition, as far as its snapshots tell.
+
+    Those of retained snapshots that are no ancestors, and all that lies after what the ancestors brought.
+    """
+    metadata = table.iceberg.metadata
+    found = _unreached(metadata)
+    reached: dict[int, int] = {}
+    for snapshot in history(metadata):
+        for partition, (_, end) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():
+            reached[partition] = max(end, reached.get(partition, 0))
+    for partition, end in reached.items():
+        if (following := table.offsets[partition].next_offset if partition in table.offsets else end) > end:
+            found.setdefault(partition, []).append((end, following))
+    return {partition: joined(spans) for partition, spans in found.items()}
+
+
+def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:
+    """The offsets of retained snapshots that are not in the main branch's history, by partition."""
+    reached = {each.snapshot_id for each in history(metadata)}
+    found: dict[int, list[tuple[int, int]]] = {}
+    for snapshot in metadata.snapshots:
+        text = summary_of(snapshot).get(keys.RANGES)
+        if text is not None and snapshot.snapshot_id not in reached:
+            for partition, span in decode_ranges(text).items():
+                found.setdefault(partition, []).append(span)
+    return found
+
+
+def _listed(spans: Mapping[int, Iterable[tuple[int, int]]]) -> str:
+    return "; ".join(
+        f"partition {partition} " + ", ".join(f"[{start}, {end})" for start, end in joined(those))
+        for partition, those in sorted(spans.items())
+    )
+
+
+def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of the spans no span of `cover` has."""
+    found: list[tuple[int, int]] = []
+    covered = joined(cover)
+    for start, end in joined(spans):
+        at = start
+        for low, high in covered:
+            if low >= end or high <= at:
+                continue
+            if low > at:
+                found.append((at, low))
+            at = high
+        if at < end:
+            found.append((at, end))
+    return found
+
+
+def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that touch or overlap as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

@@ -1,0 +1,121 @@
+"""Which partition spec of a table a file belongs to: the one it was written for, whatever is current by now.
+
+Others can change the partitioning at any time. A partition value means something only with its transform and the column
+it was made of, so both are kept with each staged file; where they don't fit the table, that is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, Transform
+from pyiceberg.types import TimestamptzType
+
+from catalog.errors import PartitioningChanged
+from catalog.model import DataFileInfo
+from schema_mapping import names
+from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
+
+PartitionBy = Literal["hour", "day", "month"]
+
+TRANSFORMS: Final[Mapping[PartitionBy, Transform[Any, Any]]] = {
+    "hour": HourTransform(),
+    "day": DayTransform(),
+    "month": MonthTransform(),
+}
+
+_COLUMNS: Final[Mapping[int, str]] = {
+    INGEST_TIMESTAMP_ID: f"{names.KAFKA}.{names.INGEST_TIMESTAMP}",
+    FLAT_INGEST_TIMESTAMP_ID: names.INGEST_TIMESTAMP,
+}
+
+
+def field_name(unit: PartitionBy) -> str:
+    """What we call the partition field."""
+    return f"ingest_{unit}"
+
+
+def unit_of(field: PartitionField) -> PartitionBy | None:
+    """The unit of a field of the ingest timestamp, None where it is of something else."""
+    if field.source_id not in _COLUMNS:
+        return None
+    return next((unit for unit, transform in TRANSFORMS.items() if transform == field.transform), None)
+
+
+def partitioned_by(field: PartitionField) -> str:
+    """Transform and source of a field as a staged file keeps them: `day(13)`."""
+    return f"{field.transform}({field.source_id})"
+
+
+def current_field(metadata: TableMetadata, table: str) -> PartitionField:
+    """The one field of the current spec; PartitioningChanged where it isn't as we make it."""
+    fields = metadata.spec().fields
+    unit = unit_of(fields[0]) if len(fields) == 1 else None
+    if unit is not None and fields[0].name == field_name(unit):
+        return fields[0]
+    wanted = next((each for each in reversed(_ours(metadata)) if each.fields[0] not in fields), None)
+    raise PartitioningChanged(
+        "the table's partitioning was changed: files would go to it under values that aren't theirs, and engines would "
+        f"miss rows. Change it back, for example by {_remedy(table, fields, wanted)}",
+        table=table,
+        found=[str(field) for field in fields],
+        expected=str(wanted.fields[0]) if wanted else "hour, day or month of the ingest timestamp",
+    )
+
+
+def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> PartitionSpec:
+    """The spec whose values are the file's; PartitioningChanged where the table has none, or more than one could be."""
+    specs = [spec for spec in _ours(metadata) if _fits(spec.fields[0], file)]
+    if len({partitioned_by(spec.fields[0]).split("(")[0] for spec in specs}) == 1:
+        return next((spec for spec in specs if spec.spec_id == metadata.default_spec_id), specs[0])
+    raise PartitioningChanged(
+        "the table has no partitioning any more that a staged file was written for; the file stays staged. Change it "
+        "back to what the file says, then run again",
+        table=table,
+        file=file.path,
+        partitioned_by=file.partitioned_by or "not kept",
+        partition_value=file.partition_value,
+        found=[str(spec.fields[0]) for spec in _ours(metadata)],
+    )
+
+
+def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | None:
+    """What a file is partitioned by, and its value, by the bounds of its rows; None where it fits in no partition."""
+    current = metadata.default_spec_id
+    for spec in sorted(_ours(metadata), key=lambda spec: spec.spec_id != current):
+        values = _values(spec.fields[0], file)
+        if len(values) == 1:
+            return partitioned_by(spec.fields[0]), values.pop()
+    return None
+
+
+def _ours(metadata: TableMetadata) -> list[PartitionSpec]:
+    """The table's specs by the ingest timestamp alone, old ones first."""
+    specs = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id)
+    return [spec for spec in specs if len(spec.fields) == 1 and unit_of(spec.fields[0]) is not None]
+
+
+def _fits(field: PartitionField, file: DataFileInfo) -> bool:
+    if file.partitioned_by not in (None, partitioned_by(field)):
+        return False
+    values = _values(field, file)
+    return not values or values == {file.partition_value}
+
+
+def _values(field: PartitionField, file: DataFileInfo) -> set[int]:
+    """The values that a field gives a file's first and last time; nothing where its bounds aren't known."""
+    bounds = (file.lower_bounds.get(INGEST_TIMESTAMP_ID), file.upper_bounds.get(INGEST_TIMESTAMP_ID))
+    value = field.transform.transform(TimestamptzType())
+    return {int(value(*struct.unpack("<q", bound)) or 0) for bound in bounds if bound is not None}
+
+
+def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionSpec | None) -> str:
+    field = wanted.fields[0] if wanted else None
+    unit = (unit_of(field) if field else None) or "day"
+    column = _COLUMNS[field.source_id if field else INGEST_TIMESTAMP_ID]
+    change = f"REPLACE PARTITION FIELD `{found[0].name}` WITH" if len(found) == 1 else "ADD PARTITION FIELD"
+    return f"ALTER TABLE {table} {change} {unit}s({column}) AS {field_name(unit)}"

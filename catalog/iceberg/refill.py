@@ -1,0 +1,119 @@
+"""Records that a table had lost, back into it: files added in one snapshot, once, and its head set anew.
+
+A refill asserts the very snapshot whose missing rows it brings, so nothing is there twice. How far partitions are
+archived doesn't change by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.iceberg import properties as keys
+from catalog.iceberg.append import Attempt, attempt_of, data_file, evolve, head_text
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved, commit_once
+from catalog.iceberg.light_transaction import LightTransaction
+from catalog.iceberg.offsets import encode_offsets
+from catalog.iceberg.producers import merge_append
+from catalog.model import DataFileInfo, PartitionOffset
+
+Span: TypeAlias = tuple[int, int, int]
+"""Partition, start and end of offsets, half open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refill:
+    """One commit: files that come back, and offsets with rows that stay gone, `erased` on purpose or `lost`.
+
+    `parent` is the snapshot it was planned on. `heals` says that nothing is missing after it. `offsets` are how far
+    partitions are archived.
+    """
+
+    commit_id: str
+    parent: int | None
+    files: tuple[DataFileInfo, ...] = ()
+    refilled: tuple[Span, ...] = ()
+    erased: tuple[Span, ...] = ()
+    lost: tuple[Span, ...] = ()
+    heals: bool = True
+    offsets: Mapping[int, PartitionOffset] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refilled:
+    """The records are in the table."""
+
+    commit_id: str
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAnew:
+    """Nothing was committed: others changed the table since the refill was planned."""
+
+
+RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
+
+
+def commit_refill(
+    *, load: Load, send: Send, refill: Refill, change: SchemaChange | None, backoff: Backoff
+) -> RefillOutcome:
+    """Add the files in one snapshot, once; raises as `catalog.iceberg.commit.commit` does."""
+
+    def changed(table: ArchiveTable) -> PlannedAnew | None:
+        return None if table.snapshot_id == refill.parent else PlannedAnew()
+
+    done = commit_once(
+        load=load,
+        send=send,
+        obstacle=changed,
+        attempt=partial(prepare_refill, refill=refill, change=change),
+        commit_id=refill.commit_id,
+        backoff=backoff,
+    )
+    if not isinstance(done, LandedCommit):
+        return done
+    return Refilled(commit_id=refill.commit_id, snapshot_id=done.snapshot_id)
+
+
+def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange | None) -> Attempt:
+    """Write the manifests of a snapshot with the files; the schema `change` goes along."""
+    transaction = LightTransaction(table.iceberg)
+    properties = evolve(transaction, table, change)
+    if refill.offsets:
+        properties[keys.OFFSETS] = encode_offsets(refill.offsets)
+    summary = {keys.COMMIT_ID: refill.commit_id, keys.REFILLED: _told(refill), **_digest(refill.files)}
+    producer = merge_append(transaction, summary)
+    if refill.heals:
+        properties[keys.HEAD] = head_text(table, producer)
+    for file in refill.files:
+        producer.append_data_file(data_file(table, file))
+    return attempt_of(table, transaction, producer, properties)
+
+
+def _told(refill: Refill) -> str:
+    """The summary's `archiver.refilled`: `{"refilled":{"<partition>":[<start>,<end>,…]},"erased":…,"lost":…}`."""
+    parts = {"refilled": refill.refilled, "erased": refill.erased, "lost": refill.lost}
+    return json.dumps({name: _edges(spans) for name, spans in parts.items() if spans}, separators=(",", ":"))
+
+
+def _edges(spans: Sequence[Span]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for partition, start, end in sorted(spans):
+        edges = found.setdefault(str(partition), [])
+        if edges and edges[-1] == start:
+            edges[-1] = end
+        else:
+            edges.extend((start, end))
+    return found
+
+
+def _digest(files: Sequence[DataFileInfo]) -> dict[str, str]:
+    digest = add_digests(file.digest for file in files)
+    return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}

@@ -1,0 +1,113 @@
+"""pyiceberg's REST client with a time limit on every request, and its failures in our words.
+
+Without a limit a lost answer would hold the archiver for ever. Errors name catalog and table; never a credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import requests
+from pydantic import ValidationError
+from pyiceberg import exceptions
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io import FileIO
+from pyiceberg.typedef import EMPTY_DICT
+
+from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.iceberg.credentials import for_clients
+from catalog.iceberg.retry_after import AskedPause
+
+CONNECT_SECONDS: Final = 10.0
+
+UNANSWERED = (
+    requests.RequestException,
+    exceptions.CommitStateUnknownException,
+    exceptions.ServerError,
+    exceptions.ServiceUnavailableError,
+    exceptions.TooManyRequestsError,
+)
+"""Failures after which nobody knows whether the catalog did what was asked of it."""
+
+_DENIED = (
+    exceptions.UnauthorizedError,
+    exceptions.ForbiddenError,
+    exceptions.AuthorizationExpiredError,
+    exceptions.OAuthError,
+)
+_REFUSED = (
+    exceptions.RESTError,
+    exceptions.NoSuchNamespaceError,
+    exceptions.NoSuchTableError,
+    exceptions.NoSuchIdentifierError,
+    exceptions.CommitFailedException,
+    NotImplementedError,
+)
+
+
+class BoundedRestCatalog(RestCatalog):
+    """An Iceberg REST catalog whose requests end after `timeout_seconds` without a byte.
+
+    `asked_pause` is how long it wants to be left alone (`Retry-After`), `configured` what it was made with.
+    """
+
+    def __init__(self, name: str, *, timeout_seconds: float, properties: Mapping[str, str]) -> None:
+        self._timeout_seconds = timeout_seconds
+        self.configured = dict(properties)
+        self.asked_pause = AskedPause()
+        super().__init__(name, **properties)
+
+    def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return super()._load_file_io(for_clients(properties, location), location)
+
+    def _config_headers(self, session: requests.Session) -> None:
+        # The one hook that every session passes before its first request, the one for the OAuth token included.
+        super()._config_headers(session)
+        limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
+        session.request = limited  # type: ignore[method-assign]
+        session.hooks["response"].append(self.asked_pause.note)
+
+
+def connect(properties: Mapping[str, str], *, timeout_seconds: float) -> BoundedRestCatalog:
+    """A session with the catalog; CatalogUnreachable, CatalogDenied or CatalogRefused where there can be none."""
+    uri = properties.get("uri", "")
+    if not uri or properties.get("type", "rest") != "rest":
+        raise CatalogRefused("the catalog must be an Iceberg REST catalog: set catalog.uri", uri=uri or None)
+    with in_our_words(uri):
+        return BoundedRestCatalog("archiver", timeout_seconds=timeout_seconds, properties=properties)
+
+
+@contextmanager
+def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
+    """Turn what pyiceberg and its transports raise inside the block into our errors."""
+    where = {"catalog": uri} | ({"table": table} if table else {})
+    try:
+        yield
+    except TableError:
+        raise
+    except UNANSWERED as error:
+        msg = f"the catalog gave no answer: {_said(error)}. Is it running, and is catalog.uri right?"
+        raise CatalogUnreachable(msg, **where) from error
+    except ValidationError as error:
+        msg = "the catalog's answer is not one of the Iceberg REST protocol: is catalog.uri right?"
+        raise CatalogUnreachable(msg, **where, errors=error.error_count()) from error
+    except _DENIED as error:
+        msg = (
+            f"the catalog refused our credentials or rights: {_said(error)}. Check catalog.credential or catalog.token"
+        )
+        raise CatalogDenied(msg, **where) from error
+    except _REFUSED as error:
+        raise CatalogRefused(f"the catalog refused the request: {_said(error)}", **where) from error
+    except PermissionError as error:
+        msg = f"the table's storage refused our credentials or rights: {_said(error)}"
+        raise CatalogDenied(msg, **where) from error
+    except OSError as error:
+        raise MetadataUnwritable(f"the table's storage failed: {_said(error)}", **where) from error
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

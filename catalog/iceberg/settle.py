@@ -1,0 +1,127 @@
+"""What became of staged ranges: in the table, never to be, or still waiting (docs/concepts.md, step 4).
+
+Run at the start of a job, after `Moved` and after `Unresolved`. A range's fate is read from the snapshot that advanced
+its partition; where that has expired, offsets decide, since the fence gives every offset one owner. The table may be
+read stale: what is only not there yet is never refused, for that can't be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+
+from pyiceberg.table.snapshots import Snapshot
+
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import check_lineage, summary_of
+from catalog.iceberg.offsets import decode_ranges, in_order
+from catalog.model import TranslatedRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A range that is in the table; `commit_id` is None where its snapshot has expired."""
+
+    range: TranslatedRange
+    commit_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A range that will never be in the table, and why."""
+
+    range: TranslatedRange
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The fates: confirm what landed, reject what was refused, commit what waits."""
+
+    landed: tuple[Landed, ...]
+    refused: tuple[Refused, ...]
+    waiting: tuple[TranslatedRange, ...]
+
+
+def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False) -> Settled:
+    """The fate of each range, by the table as it was loaded. Reads manifests only of commits that are in doubt.
+
+    RolledBack where others set the table back, which tells nothing of a range's fate; with `after_rollback` what was
+    in the table has landed, though it is to be brought back.
+    """
+    if not after_rollback:
+        check_lineage(table)
+    history = _History(table)
+    offsets = table.offsets
+    landed: list[Landed] = []
+    refused: list[Refused] = []
+    waiting: list[TranslatedRange] = []
+    for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
+        end = offsets[partition].next_offset if partition in offsets else None
+        follows_refused = False
+        for one in group:
+            match _fate(one, end, history, follows_refused=follows_refused):
+                case Landed() as fate:
+                    landed.append(fate)
+                case Refused() as fate:
+                    refused.append(fate)
+                    follows_refused = True
+                case None:
+                    waiting.append(one)
+                    end = one.end_offset
+    return Settled(landed=tuple(landed), refused=tuple(refused), waiting=tuple(waiting))
+
+
+def _fate(
+    one: TranslatedRange, end: int | None, history: _History, *, follows_refused: bool
+) -> Landed | Refused | None:
+    """`end` is where the partition ends before the range: in the table, or by the waiting ranges before it.
+
+    A range ahead of it waits, since the table may have been read stale, unless a range before it was refused.
+    """
+    if end is None or one.start_offset == end or (one.start_offset > end and not follows_refused):
+        return None
+    if one.start_offset > end:
+        return Refused(range=one, reason=f"starts at {one.start_offset}, its partition ends at {end}")
+    if one.end_offset > end:
+        return Refused(range=one, reason=f"the table holds its offsets up to {end} from elsewhere")
+    snapshot = history.that_advanced(one)
+    if snapshot is None:
+        return Landed(range=one, commit_id=None)
+    if one.file is None or one.file.path in history.added_paths(snapshot):
+        return Landed(range=one, commit_id=summary_of(snapshot).get(keys.COMMIT_ID))
+    return Refused(
+        range=one, reason=f"commit {summary_of(snapshot).get(keys.COMMIT_ID)} brought its offsets from elsewhere"
+    )
+
+
+class _History:
+    """A table's snapshots, by what they say they advanced."""
+
+    def __init__(self, table: ArchiveTable) -> None:
+        self._io = table.io
+        self._advances = tuple(
+            (snapshot, decode_ranges(summary_of(snapshot)[keys.RANGES]))
+            for snapshot in table.iceberg.metadata.snapshots
+            if keys.RANGES in summary_of(snapshot)
+        )
+        self.added_paths = cache(self._added_paths)
+
+    def that_advanced(self, one: TranslatedRange) -> Snapshot | None:
+        """The snapshot that moved the partition over the range's start."""
+        for snapshot, spans in reversed(self._advances):
+            start, end = spans.get(one.partition, (0, 0))
+            if start <= one.start_offset < end:
+                return snapshot
+        return None
+
+    def _added_paths(self, snapshot: Snapshot) -> frozenset[str]:
+        return frozenset(
+            entry.data_file.file_path
+            for manifest in snapshot.manifests(self._io)
+            if manifest.added_snapshot_id == snapshot.snapshot_id
+            for entry in manifest.fetch_manifest_entry(self._io)
+        )

@@ -1,0 +1,281 @@
+"""The Iceberg tables of an archive in a REST catalog: load, make, commit, settle (docs/concepts.md)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Self
+
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
+
+from catalog.errors import CatalogUnreachable, TableError, TableMissing
+from catalog.iceberg import commit as commits
+from catalog.iceberg.append import Attempt, delete
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Backoff, CommitOutcome
+from catalog.iceberg.creation import first_updates
+from catalog.iceberg.expiry import Retention
+from catalog.iceberg.housekeeping import housekeep
+from catalog.iceberg.known_tables import KnownTable
+from catalog.iceberg.partitions import PartitionBy
+from catalog.iceberg.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
+from catalog.iceberg.refill import Refill, RefillOutcome, commit_refill
+from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
+from catalog.iceberg.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
+from catalog.iceberg.settle import Settled, settle
+from catalog.model import TopicRow, TranslatedRange
+from schema_mapping.row import PartitionSource
+
+_LOG = logging.getLogger(__name__)
+
+
+class TableCatalog:
+    """An Iceberg REST catalog, by pyiceberg's properties. One for each thread; requests end after `timeout_seconds`."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        *,
+        timeout_seconds: float = 60.0,
+        backoff: Backoff | None = None,
+        may_be_away: bool = False,
+    ) -> None:
+        """`may_be_away` lets it be made while the catalog doesn't answer; the first call that needs it tries again."""
+        self._uri = properties.get("uri", "")
+        self._properties = dict(properties)
+        self._timeout_seconds = timeout_seconds
+        self._backoff = replace(backoff or Backoff(), asked_seconds=self._asked_seconds)
+        self._connection: BoundedRestCatalog | None = None
+        try:
+            self._connection = connect(properties, timeout_seconds=timeout_seconds)
+        except CatalogUnreachable:
+            if not may_be_away:
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._connection is not None:
+            self._connection.close()
+
+    @property
+    def _rest(self) -> BoundedRestCatalog:
+        if self._connection is None:
+            self._connection = connect(self._properties, timeout_seconds=self._timeout_seconds)
+        return self._connection
+
+    def _asked_seconds(self) -> float:
+        return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
+
+    def known(self, table: ArchiveTable) -> KnownTable:
+        """What the registry keeps of a table for when the catalog is away."""
+        return KnownTable.of(table, self._properties)
+
+    def recall(self, topic: TopicRow, known: KnownTable) -> ArchiveTable:
+        """A table as it was kept; CatalogUnreachable where its storage can't be reached without the catalog."""
+        return known.table(topic, self._properties)
+
+    def load(self, topic: TopicRow) -> ArchiveTable | None:
+        """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable."""
+        with in_our_words(self._uri, topic.table):
+            try:
+                table = self._rest.load_table(topic.table)
+            except NoSuchTableError:
+                return None
+        check_owner(topic, table.metadata.properties)
+        return ArchiveTable(topic=topic, iceberg=table)
+
+    def require(self, topic: TopicRow) -> ArchiveTable:
+        """The topic's table; TableMissing where there is none, and what `load` raises."""
+        table = self.load(topic)
+        if table is None:
+            raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
+        return table
+
+    def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
+        """A topic's table known by its name alone, its row not in the registry (`id` 0); None where there is none.
+
+        NotOurTable and NewerFormat where it isn't this topic's archive.
+        """
+        with in_our_words(self._uri, name):
+            try:
+                table = self._rest.load_table(name)
+            except NoSuchTableError:
+                return None
+        row = owner(table.metadata.properties, topic=topic, table=name)
+        return ArchiveTable(topic=row, iceberg=table)
+
+    def archives(self, namespace: str) -> dict[str, str]:
+        """The archives in a namespace: table names and the topics they say they are of."""
+        with in_our_words(self._uri, namespace):
+            try:
+                found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
+            except NoSuchNamespaceError:
+                return {}
+            topics = {name: self._rest.load_table(name).properties.get(TOPIC) for name in found}
+        return {name: topic for name, topic in topics.items() if topic}
+
+    def ensure(
+        self,
+        topic: TopicRow,
+        change: SchemaChange,
+        *,
+        partition_by: PartitionBy = "day",
+        partition_source: PartitionSource = "nested",
+    ) -> ArchiveTable:
+        """The topic's table, made (its namespace too) where there is none; one that is there is left as it is."""
+        found = self.load(topic)
+        if found is not None:
+            return found
+        lost: CatalogUnreachable | None = None
+        for _ in self._backoff:
+            try:
+                self._create(topic, change, partition_by, partition_source)
+                lost = None
+            except CatalogUnreachable as error:
+                lost = error  # it may be there all the same, or a rival is half-way through making its namespace
+            made = self.load(topic)
+            if made is not None:
+                return made
+            if lost is None:
+                break
+        raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
+
+    def commit(
+        self,
+        table: ArchiveTable,
+        ranges: Sequence[TranslatedRange],
+        *,
+        change: SchemaChange | None = None,
+        commit_id: str,
+    ) -> CommitOutcome:
+        """Append the ranges in one snapshot, exactly once; the schema `change` goes with it where the table lacks it.
+
+        `table` says which table is meant, by UUID; it is loaded again. Calling again with the same `commit_id` is safe.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            return commits.commit(
+                load=partial(self._load_again, table),
+                send=self._send,
+                ranges=ranges,
+                change=change,
+                commit_id=commit_id,
+                backoff=self._backoff,
+            )
+
+    def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
+        """Expire snapshots of ours that are too old or too many, if it is worth a commit; returns how many went.
+
+        `known` is the table as loaded not long ago. Failures are logged, not raised.
+        """
+        try:
+            with in_our_words(self._uri, known.topic.table):
+                return housekeep(known, retention, load=partial(self._load_again, known), send=self._update)
+        except TableError:
+            _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
+            return 0
+
+    def rewrite(
+        self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
+    ) -> RewriteOutcome:
+        """Replace data files in one snapshot, exactly once; `changed` judges the table as it is loaded again."""
+        with in_our_words(self._uri, table.topic.table):
+            return commit_rewrite(
+                load=partial(self._load_again, table),
+                send=self._send,
+                rewrite=rewrite,
+                change=change,
+                changed=changed,
+                backoff=self._backoff,
+            )
+
+    def refill(self, table: ArchiveTable, refill: Refill, *, change: SchemaChange | None = None) -> RefillOutcome:
+        """Add files with records that the table had lost, in one snapshot, exactly once."""
+        with in_our_words(self._uri, table.topic.table):
+            return commit_refill(
+                load=partial(self._load_again, table),
+                send=self._send,
+                refill=refill,
+                change=change,
+                backoff=self._backoff,
+            )
+
+    def settle(
+        self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
+    ) -> Settled:
+        """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded.
+
+        RolledBack where others set the table back; with `after_rollback` what was in it counts as landed.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            return settle(table, ranges, after_rollback=after_rollback)
+
+    def _load_again(self, known: ArchiveTable) -> ArchiveTable:
+        table = self.load(known.topic)
+        if table is None or table.uuid != known.uuid:
+            raise TableMissing(
+                "the table was dropped while its topic was archived: restore it, or archive into a fresh registry",
+                table=known.topic.table,
+                uuid=str(known.uuid),
+            )
+        return table
+
+    def _send(self, attempt: Attempt) -> None:
+        self._update(attempt.table, attempt.requirements, attempt.updates)
+
+    def _update(
+        self, table: ArchiveTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> TableMetadata:
+        iceberg = table.iceberg
+        done = self._rest.commit_table(iceberg, requirements, updates)
+        if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave it to their clients
+            kept = {entry.metadata_file for entry in done.metadata.metadata_log}
+            before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
+            delete(iceberg.io, [path for path in before if path not in kept])
+        metadata: TableMetadata = done.metadata
+        return metadata
+
+    def _create(
+        self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource
+    ) -> None:
+        properties = first_properties(topic, change.schema, ledger_version=change.version)
+        with in_our_words(self._uri, topic.table):
+            self._create_namespaces(topic)
+            try:
+                staged = self._rest.create_table_transaction(topic.table, change.schema)._table  # noqa: SLF001
+                updates = first_updates(
+                    staged.metadata,
+                    change.schema,
+                    partition_by=partition_by,
+                    partition_source=partition_source,
+                    properties=properties,
+                )
+                self._rest.commit_table(staged, (AssertCreate(),), updates)
+            except (TableAlreadyExistsError, CommitFailedException):
+                return  # another archiver was faster, or our own first delivery was
+
+    def _create_namespaces(self, topic: TopicRow) -> None:
+        namespace = topic.table.split(".")[:-1]
+        for depth in range(1, len(namespace) + 1):
+            parent = tuple(namespace[:depth])
+            if not self._rest.namespace_exists(parent):
+                try:
+                    self._rest.create_namespace(parent)
+                except NamespaceAlreadyExistsError:
+                    continue

@@ -1,0 +1,125 @@
+"""Which files the registry still needs, by name, whatever the table says (docs/operations.md).
+
+A run also claims uploads that nothing else in the registry names yet. It renews its claims while it works, and a file's
+age counts from the last time: once a run is dead, what it claimed becomes an orphan like any other. Claims are rows of
+the registry's `metadata` under the key `upload`, by file name.
+
+Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.model import FileState, TopicRow, file_name
+from catalog.registry import rewrites, trimming
+from catalog.registry.postgres import Connection, Postgres
+
+UPLOAD_CLAIM_DAYS: Final = 30
+"""How long a claim on an upload is kept after it was last renewed: by then the run that made it is dead."""
+
+_NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
+_UPLOAD: Final = "upload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What is known of files by name.
+
+    `states` has the files that the registry knows. `rewriting` are the files of rewrites whose fate isn't known yet.
+    `renewed` is when a run last said that it wants an upload of its own, in ms since 1970.
+    """
+
+    states: Mapping[str, FileState] = field(default_factory=dict)
+    rewriting: frozenset[str] = frozenset()
+    renewed: Mapping[str, int] = field(default_factory=dict)
+
+    def needs(self, name: str) -> bool:
+        """Whether a file waits for a commit, is in the table as far as is known, or belongs to a rewrite in doubt."""
+        return name in self.rewriting or self.states.get(name) in _NEEDED
+
+
+class Standstill:
+    """A topic while nothing is staged in it and no rewrite begins, with what is known of the files asked about."""
+
+    def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, claims: Claims) -> None:
+        self._postgres = postgres
+        self._connection = connection
+        self._topic = topic
+        self.claims = claims
+
+    def check(self) -> None:
+        """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row.
+
+        Call it before each step that nobody may disturb, and at least every half minute: the server ends transactions
+        that are idle.
+        """
+        with self._postgres.in_our_words():
+            self._connection.execute("SELECT 1")
+
+    def forget_deleted(self, files: Mapping[str, str]) -> None:
+        """Remove deleted files that were rejected or replaced from the registry: paths, with their ULIDs."""
+        with self._postgres.in_our_words():
+            trimming.forget_deleted(self._connection, self._topic, files)
+
+
+def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
+    """What is known of `files`, given as paths with the ULIDs in their names."""
+    found = connection.execute(
+        "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
+        (topic.id, list(files), list(files.values())),
+    )
+    states: dict[str, FileState] = {}
+    for path, text in found:
+        name, state = file_name(path), FileState(text)
+        if states.get(name) not in _NEEDED:
+            states[name] = state
+    return Claims(
+        states=states,
+        rewriting=frozenset(_rewriting(connection, topic)),
+        renewed=renewed(connection, topic, [file_name(path) for path in files]),
+    )
+
+
+def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
+    return [
+        file_name(path)
+        for rewrite in rewrites.unfinished(connection, topic)
+        for each in rewrite.replacements
+        for path in (each.path, each.file.path)
+    ]
+
+
+def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
+    """Claim files of these names as of now, though nothing is staged or begun with them yet.
+
+    Claims of runs that are long dead are removed.
+    """
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) SELECT %s, %s, name, '{}' FROM unnest(%s::text[]) AS name"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
+        (topic.id, _UPLOAD, sorted(names)),
+    )
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND updated < now() - make_interval(days => %s)",
+        (topic.id, _UPLOAD, UPLOAD_CLAIM_DAYS),
+    )
+
+
+def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
+    """Give up the claims on files of these names."""
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _UPLOAD, list(names))
+    )
+
+
+def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
+    """When the claims on these files were last renewed, in ms since 1970; files without a claim are left out."""
+    found = connection.execute(
+        "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
+        " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",
+        (topic.id, _UPLOAD, list(names)),
+    )
+    return dict(found.fetchall())

@@ -1,0 +1,286 @@
+"""Rows of the registry's `files`: translated ranges from the fence to the table (docs/concepts.md, steps 3 to 5).
+
+A partition's accepted ranges, uploaded or committed, are one chain without gap or overlap: the fence sees to it under
+the topic's row lock. Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from catalog.digests import DIGEST_ALGORITHM
+from catalog.errors import RegistryError
+from catalog.iceberg.settle import Settled
+from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+
+_RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
+
+_INSERT = """
+INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
+                   size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
+                   reason, lost, commit_id, committed_at)
+VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
+        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
+        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s, %(lost)s, %(commit_id)s,
+        CASE WHEN %(state)s = 'committed' THEN now() END)
+"""
+
+
+def stage(
+    connection: Connection,
+    topic: TopicRow,
+    ranges: Sequence[TranslatedRange],
+    *,
+    table_offsets: Mapping[int, PartitionOffset],
+) -> Staged:
+    """Accept the ranges that start where their partition ends, in order; keep the others as rejected.
+
+    A partition's end is the furthest of its accepted ranges and of `table_offsets`. Where neither knows the partition,
+    it begins with its first missing range; where it has none, any start is accepted.
+    """
+    topics.lock(connection, topic)
+    known = _states(connection, [one.id for one in ranges])
+    ends = _accepted_ends(connection, topic, sorted({one.partition for one in ranges}))
+    for partition, reached in table_offsets.items():
+        ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+    ends = _first_missing(connection, topic) | ends
+    accepted: list[TranslatedRange] = []
+    rejected: list[TranslatedRange] = []
+    rows: list[dict[str, Any]] = []
+    for one in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
+        if one.id in known:
+            (rejected if known[one.id] is FileState.REJECTED else accepted).append(one)
+            continue
+        end = ends.get(one.partition, one.start_offset)
+        if one.start_offset == end:
+            ends[one.partition] = one.end_offset
+            accepted.append(one)
+            rows.append(_row(topic, one, FileState.UPLOADED, None))
+        else:
+            rejected.append(one)
+            rows.append(
+                _row(topic, one, FileState.REJECTED, f"starts at {one.start_offset}, its partition ends at {end}")
+            )
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(_INSERT, rows)
+    return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
+
+
+def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far the ranges that wait for a commit reach, by partition.
+
+    Ask before loading the table: a range that is committed in between is then in the table's offsets.
+    """
+    return _ends(connection, topic, "state = 'uploaded'")
+
+
+def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far accepted ranges reach, committed or waiting, by partition: for when the table can't be asked."""
+    return _ends(connection, topic, "state IN ('uploaded', 'committed')")
+
+
+def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
+    """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
+    return _ends(connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'")  # the index has both
+
+
+def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
+    """The ranges that wait for a commit, by partition and offset."""
+    found = connection.execute(
+        f"SELECT {_RANGE} FROM files"  # noqa: S608 - column names, no input
+        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
+        (topic.id,),
+    )
+    return tuple(_range(topic, row) for row in found)
+
+
+def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
+    """The ranges that were rejected for a missing object, by partition and offset."""
+    found = connection.execute(
+        f"SELECT {_RANGE} FROM files"  # noqa: S608 - as above
+        " WHERE topic_id = %s AND missing ORDER BY partition, start_offset, id",
+        (topic.id,),
+    )
+    return tuple(_range(topic, row) for row in found)
+
+
+def load(connection: Connection, topic: TopicRow, range_id: str) -> TranslatedRange:
+    """A range by its id; RegistryError where the registry doesn't have it."""
+    found = connection.execute(
+        f"SELECT {_RANGE} FROM files WHERE topic_id = %s AND id = %s",  # noqa: S608 - as above
+        (topic.id, range_id),
+    ).fetchone()
+    if found is None:
+        raise RegistryError("the registry has no such range: was its database replaced?", range=range_id)
+    return _range(topic, found)
+
+
+def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
+    """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+    return tuple(load(connection, topic, each) for each in range_ids)
+
+
+def insert_committed(
+    connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, commit_id: str | None
+) -> None:
+    """Add ranges that are in the table already; the caller has made room for them in their partitions' chains."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            _INSERT,
+            [_row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id} for one in ranges],
+        )
+
+
+def restore_committed(connection: Connection, topic: TopicRow, one: TranslatedRange, *, commit_id: str | None) -> bool:
+    """Add a range that is in the table, unless the registry has it or others at its place; True if it was added."""
+    done = connection.execute(
+        _INSERT + " ON CONFLICT DO NOTHING", _row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id}
+    )
+    return done.rowcount == 1
+
+
+def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
+    """Mark accepted ranges as committed; those that are already keep their first commit.
+
+    `commit_id` is None where the snapshot that brought them has expired.
+    """
+    connection.execute(
+        "UPDATE files SET state = 'committed', commit_id = %s, committed_at = now()"
+        " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
+        (commit_id, topic.id, list(range_ids)),
+    )
+
+
+def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+    """Mark accepted ranges that wait for a commit as never to be committed.
+
+    What follows them in their partition can't be committed either.
+    """
+    topics.lock(connection, topic)
+    connection.execute(
+        "UPDATE files SET state = 'rejected', reason = %s WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
+        (reason, topic.id, list(range_ids)),
+    )
+
+
+def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
+    """Confirm what landed and reject what was refused."""
+    landed, refused = defaultdict(list), defaultdict(list)
+    for one in settled.landed:
+        landed[one.commit_id].append(one.range.id)
+    for other in settled.refused:
+        refused[other.reason].append(other.range.id)
+    for commit_id, range_ids in landed.items():
+        confirm(connection, topic, range_ids, commit_id=commit_id)
+    for reason, range_ids in refused.items():
+        reject(connection, topic, range_ids, reason=reason)
+
+
+def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
+    """Ranges, rows and bytes by state; every state is there."""
+    found = connection.execute(
+        "SELECT state, count(*), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
+        " WHERE topic_id = %s GROUP BY state",
+        (topic.id,),
+    )
+    counted = {
+        FileState(state): StateCount(ranges=ranges, rows=rows, size_bytes=size) for state, ranges, rows, size in found
+    }
+    return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
+
+
+def lost_offsets(connection: Connection, topic: TopicRow) -> int:
+    """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
+    found = connection.execute(
+        "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
+        " WHERE topic_id = %s AND lost AND state <> 'rejected'",
+        (topic.id,),
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:
+    # The condition is a literal, not a parameter: the indexes are over the rows of some states only. From partition to
+    # partition by the index, so that a partition's other ranges aren't read.
+    last = (
+        f"SELECT partition, end_offset, leader_epoch FROM files WHERE topic_id = %(topic)s AND {condition}"  # noqa: S608 - no input
+        "{} ORDER BY partition DESC, start_offset DESC LIMIT 1"
+    )
+    found = connection.execute(
+        f"WITH RECURSIVE ends AS (({last.format('')}) UNION ALL SELECT next.* FROM ends,"  # noqa: S608 - as above
+        f" LATERAL ({last.format(' AND partition < ends.partition')}) AS next) SELECT * FROM ends",
+        {"topic": topic.id},
+    )
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+
+
+def _range(topic: TopicRow, row: tuple[Any, ...]) -> TranslatedRange:
+    range_id, partition, start, end, version, epoch, file, created_ms, lost = row
+    return TranslatedRange(
+        id=range_id,
+        topic=topic.topic,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        schema_version=version,
+        leader_epoch=epoch,
+        file=DataFileInfo.from_json(file) if file else None,
+        created_ms=created_ms,
+        lost=lost,
+    )
+
+
+def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | None) -> dict[str, Any]:
+    file = one.file
+    return {
+        "id": one.id,
+        "topic_id": topic.id,
+        "partition": one.partition,
+        "start_offset": one.start_offset,
+        "end_offset": one.end_offset,
+        "schema_version": one.schema_version,
+        "leader_epoch": one.leader_epoch,
+        "state": state.value,
+        "path": file.path if file else None,
+        "rows": file.rows if file else 0,
+        "size_bytes": file.size_bytes if file else 0,
+        "raw_values": file.raw_values if file else 0,
+        "min_timestamp": file.min_timestamp if file else None,
+        "max_timestamp": file.max_timestamp if file else None,
+        "digest": file.digest if file else None,
+        "digest_algorithm": DIGEST_ALGORITHM if file and file.digest else None,
+        "file": Jsonb(file.to_json()) if file else None,
+        "created_ms": one.created_ms,
+        "reason": reason,
+        "lost": one.lost,
+        "commit_id": None,
+    }
+
+
+def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:
+    found = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
+    return {range_id: FileState(state) for range_id, state in found}
+
+
+def _first_missing(connection: Connection, topic: TopicRow) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT partition, min(start_offset) FROM files WHERE topic_id = %s AND missing GROUP BY partition", (topic.id,)
+    )
+    return dict(found.fetchall())
+
+
+def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT wanted, last.end_offset FROM unnest(%s::integer[]) AS wanted, LATERAL ("
+        "  SELECT end_offset FROM files WHERE topic_id = %s AND partition = wanted"
+        "  AND state IN ('uploaded', 'committed') ORDER BY start_offset DESC LIMIT 1) AS last",
+        (partitions, topic.id),
+    )
+    return dict(found.fetchall())

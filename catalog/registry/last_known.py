@@ -1,0 +1,78 @@
+"""What the catalog and the schema registry said last, kept for while they are away (docs/operations.md).
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from catalog.iceberg.known_tables import KnownTable
+from catalog.model import TopicRow
+from catalog.registry.postgres import Connection
+
+_KEY = "table"
+_NAME = "known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSchemas:
+    """Serialized schemas by id, and the id of each subject's latest schema when it was last asked for."""
+
+    schemas: Mapping[int, bytes] = field(default_factory=dict)
+    subjects: Mapping[str, int] = field(default_factory=dict)
+
+
+def remember_table(connection: Connection, topic: TopicRow, known: KnownTable) -> None:
+    """Keep the topic's table as it was just loaded."""
+    value: dict[str, Any] = {"metadata": json.loads(known.metadata), "vended": known.vended}
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE SET value = excluded.value, updated = now()"
+        " WHERE metadata.value IS DISTINCT FROM excluded.value",
+        (topic.id, _KEY, _NAME, Jsonb(value)),
+    )
+
+
+def recall_table(connection: Connection, topic: TopicRow) -> KnownTable | None:
+    """The topic's table as it was last loaded; None where it never was."""
+    found = connection.execute(
+        "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
+    ).fetchone()
+    return None if found is None else KnownTable(metadata=json.dumps(found[0]["metadata"]), vended=found[0]["vended"])
+
+
+def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:
+    """Keep what the schema registry of this name said.
+
+    A schema never changes under its id; a subject's latest schema does. Ids and subjects mean something only to the
+    schema registry that gave them, so its name is part of the key.
+    """
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO registered_schemas (topic_id, registry, schema_id, files) VALUES (%s, %s, %s, %s)"
+            " ON CONFLICT DO NOTHING",
+            [(topic.id, schema_registry, schema_id, files) for schema_id, files in sorted(news.schemas.items())],
+        )
+        cursor.executemany(
+            "INSERT INTO registered_subjects (topic_id, registry, subject, schema_id) VALUES (%s, %s, %s, %s)"
+            " ON CONFLICT (topic_id, registry, subject) DO UPDATE SET schema_id = excluded.schema_id, asked_at = now()",
+            [(topic.id, schema_registry, subject, schema_id) for subject, schema_id in sorted(news.subjects.items())],
+        )
+
+
+def recall_schemas(connection: Connection, topic: TopicRow, schema_registry: str) -> KnownSchemas:
+    """All that the schema registry of this name has said of the topic's schemas."""
+    where = (topic.id, schema_registry)
+    schemas = connection.execute(
+        "SELECT schema_id, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where
+    ).fetchall()
+    subjects = connection.execute(
+        "SELECT subject, schema_id FROM registered_subjects WHERE topic_id = %s AND registry = %s", where
+    ).fetchall()
+    return KnownSchemas(schemas={number: bytes(files) for number, files in schemas}, subjects=dict(subjects))

@@ -1,0 +1,58 @@
+"""Leases on topics: advisory locks in Postgres. A run holds all of its leases on one connection.
+
+They save double work; correctness never rests on them. The server takes them back when the connection ends, whatever
+ends it. A run whose connection broke goes on without leases, and the next run takes them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from catalog.errors import RegistryError
+from catalog.model import TopicRow
+from catalog.registry.postgres import Connection, Postgres
+
+_CLASS = 0x6C656173
+
+
+class Leases:
+    """The leases of one run, held until its connection is closed."""
+
+    def __init__(self, postgres: Postgres, connection: Connection) -> None:
+        self._postgres = postgres
+        self._connection = connection
+        self._held: set[int] = set()
+
+    def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
+        """Take the leases of these topics in one call; return the topics that another process holds.
+
+        RegistryError where the server has no room for so many locks.
+        """
+        wanted = [topic.id for topic in topics if topic.id not in self._held]
+        if wanted:
+            self._held.update(self._try(wanted))
+        return tuple(topic for topic in topics if topic.id not in self._held)
+
+    def are_held(self) -> bool:
+        """Whether the leases that were taken are still held: the connection never broke."""
+        try:
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    def _try(self, wanted: list[int]) -> list[int]:
+        with self._postgres.in_our_words():
+            try:
+                found = self._connection.execute(
+                    "SELECT id FROM unnest(%s::integer[]) AS id WHERE pg_try_advisory_lock(%s, id)", (wanted, _CLASS)
+                )
+                return [number for (number,) in found]
+            except psycopg.errors.OutOfMemory as error:
+                msg = (
+                    "Postgres has no room for a lock for each topic: raise its max_locks_per_transaction, or archive"
+                    " the topics in several jobs"
+                )
+                raise RegistryError(msg, topics=len(wanted)) from error

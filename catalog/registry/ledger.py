@@ -1,0 +1,206 @@
+"""The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock.
+
+`schema_mapping.field_ids.assign`, which does no I/O, decides what an id means. Here the decision is kept for ever.
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from catalog.errors import RegistryBehind, RegistryError
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TopicRow
+from catalog.registry import history, topics
+from catalog.registry.postgres import Connection
+from schema_mapping.columns.ledger import (
+    LAST_FIXED_ID,
+    ColumnState,
+    LedgerEntry,
+    LedgerState,
+    Returning,
+    SchemaVersion,
+)
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.paths import read_path, stored_path
+from schema_mapping.columns.types import read_type
+from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
+from schema_mapping.value_format import DeclaredSchema
+
+
+def assign_columns(
+    connection: Connection,
+    topic: TopicRow,
+    *,
+    key: DeclaredSchema | None,
+    value: DeclaredSchema | None,
+    table: ArchiveTable | None,
+    options: MappingOptions | None = None,
+    partition_source: PartitionSource = "nested",
+) -> Assignment:
+    """`schema_mapping.field_ids.assign`, its ledger kept under the topic's row lock: processes agree.
+
+    `table` is what the catalog has for the topic now, None where it has none; new ids start above its last one.
+    RegistryBehind where the registry knows another table, or less than it. Keep the outcome for the files' mapping;
+    `SchemaChange.of` it for commits.
+    """
+    topics.lock(connection, topic)
+    before = load(connection, topic)
+    newest = max((each.version for each in before.versions), default=0)
+    check_table(connection, topic, table, before)
+    reserved = before.at_least(table.last_column_id) if table else before
+    assignment = assign(
+        reserved, key=key, value=value, options=options, partition_source=partition_source, now=_now(connection)
+    )
+    store(connection, topic, before, assignment.state)
+    if assignment.version > newest:
+        history.record(connection, topic, assignment.version, assignment.changes)
+    return assignment
+
+
+def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
+    """RegistryBehind where `table` (None: there is none) isn't the registry's, or is further than `state`."""
+    topics.check_table(connection, topic, table.uuid if table else None)
+    newest = max((each.version for each in state.versions), default=0)
+    if table is not None and table.ledger_version > newest:
+        raise RegistryBehind(
+            "the table's columns are newer than the registry: its database is new, or was restored from an old state."
+            " Run `archiver registry rebuild`, or restore a newer backup",
+            topic=topic.topic,
+            table=topic.table,
+            table_version=table.ledger_version,
+            registry_version=newest,
+        )
+
+
+def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable) -> None:
+    """RegistryBehind where this is not the table the registry knows, or one that is further than the registry."""
+    check_table(connection, topic, table, load(connection, topic))
+
+
+def load(connection: Connection, topic: TopicRow) -> LedgerState:
+    """All that is remembered of the topic's columns."""
+    entries = connection.execute(
+        "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
+        " deleted_version, doc FROM field_ids WHERE topic_id = %s ORDER BY field_id",
+        (topic.id,),
+    ).fetchall()
+    versions = connection.execute(
+        "SELECT version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = %s ORDER BY version",
+        (topic.id,),
+    ).fetchall()
+    last = connection.execute(
+        "SELECT last_field_id, returning_version, returning_since, returning_asks FROM topics WHERE id = %s",
+        (topic.id,),
+    ).fetchone()
+    return LedgerState(
+        entries=tuple(_entry(row) for row in entries),
+        versions=tuple(
+            SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping)
+            for version, fingerprint, mapping in versions
+        ),
+        last_id=max(LAST_FIXED_ID, last[0] if last else 0),
+        returning=_returning(*last[1:]) if last else None,
+    )
+
+
+def _returning(version: int | None, since: datetime | None, asks: int | None) -> Returning | None:
+    if version is None or since is None or asks is None:
+        return None
+    return Returning(version=version, since=since, asks=asks)
+
+
+def _now(connection: Connection) -> datetime:
+    """The database's clock, which all archivers share."""
+    found = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert found is not None
+    now: datetime = found[0]
+    return now
+
+
+def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
+    """The mapping that wrote the rows of a schema version; RegistryError where the registry has no such version."""
+    found = connection.execute(
+        "SELECT row_mapping::text FROM schema_versions WHERE topic_id = %s AND version = %s", (topic.id, version)
+    ).fetchone()
+    if found is None:
+        raise RegistryError(
+            "the registry does not know a schema version that rows were written with. Run `archiver registry rebuild`,"
+            " or restore a newer backup of its database",
+            topic=topic.topic,
+            schema_version=version,
+        )
+    return row_mapping_from_text(found[0])
+
+
+_UPSERT = """
+INSERT INTO field_ids (topic_id, root, path, generation, parent_id, field_id, name, source_name, type, state,
+                       since_version, deleted_version, doc)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (topic_id, root, path, generation) DO UPDATE
+SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded.source_name, type = excluded.type,
+    state = excluded.state, since_version = excluded.since_version, deleted_version = excluded.deleted_version,
+    doc = excluded.doc
+"""
+
+
+def store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
+    """Bring what is stored from `before` to `after`."""
+    known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
+    changed = [entry for entry in after.entries if entry not in known_entries]
+    added = [each for each in after.versions if each.version not in known_versions]
+    with connection.cursor() as cursor:
+        cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
+        cursor.executemany(
+            "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
+            [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
+        )
+    returning = after.returning
+    connection.execute(
+        "UPDATE topics SET last_field_id = %s, returning_version = %s, returning_since = %s, returning_asks = %s"
+        " WHERE id = %s",
+        (
+            after.last_id,
+            returning and returning.version,
+            returning and returning.since,
+            returning and returning.asks,
+            topic.id,
+        ),
+    )
+
+
+def _columns(entry: LedgerEntry) -> tuple[object, ...]:
+    return (
+        entry.root,
+        stored_path(entry.path),
+        entry.generation,
+        entry.parent_id,
+        entry.field_id,
+        entry.name,
+        entry.source_name,
+        str(entry.type),
+        entry.state.value,
+        entry.since_version,
+        entry.deleted_version,
+        entry.doc,
+    )
+
+
+def _entry(row: tuple[Any, ...]) -> LedgerEntry:
+    root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted, doc = row
+    return LedgerEntry(
+        root=root,
+        path=read_path(path),
+        generation=generation,
+        parent_id=parent_id,
+        field_id=field_id,
+        name=name,
+        source_name=source_name,
+        type=read_type(kind),
+        state=ColumnState(state),
+        since_version=since,
+        deleted_version=deleted,
+        doc=doc,
+    )

@@ -1,0 +1,1 @@
+"""Numbered SQL files, applied in order by `catalog.registry.postgres`; an applied one is never changed."""

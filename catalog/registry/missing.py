@@ -1,0 +1,92 @@
+"""Ranges that were rejected because their objects were missing; they are taken up again once the objects are back.
+
+The fence's rule holds for them too: a range is accepted only if its partition still ends where the range starts.
+Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.registry import files, topics
+from catalog.registry.postgres import Connection
+
+
+def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+    """Reject ranges that wait for a commit until their objects are back, and all that was staged after them.
+
+    A later range alone could never be committed. In a partition that the table doesn't know, it would even be taken for
+    the partition's beginning.
+    """
+    topics.lock(connection, topic)
+    connection.execute(
+        "UPDATE files SET state = 'rejected', missing = true, reason = %s FROM ("
+        "  SELECT partition, min(start_offset) AS start_offset FROM files"
+        "  WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded' GROUP BY partition) AS first"
+        " WHERE topic_id = %s AND state = 'uploaded'"
+        " AND files.partition = first.partition AND files.start_offset >= first.start_offset",
+        (reason, topic.id, list(range_ids), topic.id),
+    )
+
+
+def load(
+    connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
+) -> tuple[TranslatedRange, ...]:
+    """The missing ranges whose offsets no other range holds yet, by partition and offset."""
+    found = files.missing(connection, topic)
+    if not found:
+        return ()
+    ends = _ends(connection, topic, table_offsets or {})
+    return tuple(one for one in found if one.start_offset >= ends.get(one.partition, 0))
+
+
+def take_up(
+    connection: Connection,
+    topic: TopicRow,
+    range_ids: Collection[str],
+    *,
+    table_offsets: Mapping[int, PartitionOffset],
+) -> tuple[TranslatedRange, ...]:
+    """Accept the missing ranges that continue their partitions, and return them: they wait for a commit again.
+
+    A partition that neither registry nor table knows begins with its first missing range.
+    """
+    topics.lock(connection, topic)
+    taken: list[TranslatedRange] = []
+    ends = _ends(connection, topic, table_offsets)
+    missing = load(connection, topic, table_offsets=table_offsets)
+    for partition, group in groupby(missing, key=lambda one: one.partition):
+        ranges = tuple(group)
+        end = ends.get(partition, ranges[0].start_offset)
+        for one in sorted(ranges, key=lambda one: (one.start_offset, -one.end_offset)):
+            if one.start_offset == end and one.id in range_ids:
+                taken.append(one)
+                end = one.end_offset
+    connection.execute(
+        "UPDATE files SET state = 'uploaded', missing = false, reason = NULL WHERE topic_id = %s AND id = ANY(%s)",
+        (topic.id, [one.id for one in taken]),
+    )
+    return tuple(taken)
+
+
+def first_offsets(
+    missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
+) -> dict[int, PartitionOffset]:
+    """Where the partitions begin that none of `known` has: with their first missing range."""
+    starts: dict[int, int] = {}
+    for one in missing:
+        starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))
+    return {
+        partition: PartitionOffset(next_offset=start)
+        for partition, start in starts.items()
+        if not any(partition in each for each in known)
+    }
+
+
+def _ends(connection: Connection, topic: TopicRow, table_offsets: Mapping[int, PartitionOffset]) -> dict[int, int]:
+    ends = {partition: each.next_offset for partition, each in files.accepted_ends(connection, topic).items()}
+    for partition, reached in table_offsets.items():
+        ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+    return ends

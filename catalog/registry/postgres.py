@@ -1,0 +1,232 @@
+"""Connections to the registry's database, its migrations, and its failures in our words (docs/operations.md).
+
+Errors name host, port, database and user; never the password. A transaction either commits as a whole or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.resources import files
+from typing import Any, Self
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from catalog.errors import RegistryDenied, RegistryError, RegistryNotMigrated, RegistryOutdated, RegistryUnreachable
+
+Connection = psycopg.Connection[TupleRow]
+
+CONNECT_SECONDS = 10
+LOCK_SECONDS = 60
+"""How long a statement waits for a lock, and how long an open transaction may sit idle before the server ends it."""
+
+_MIGRATION_LOCK = 0x61726368
+
+
+class Postgres:
+    """A database: a small pool of connections, opened on demand. Safe between threads, not across a fork."""
+
+    def __init__(self, dsn: str, *, connections: int = 4, may_write: bool = True) -> None:
+        """With `may_write` false the server refuses every change: all transactions are read-only."""
+        self._conninfo, self._where = _read_dsn(dsn)
+        self._configure = partial(_configure, may_write=may_write)
+        self._connect().close()
+        self._pool = ConnectionPool(
+            self._conninfo,
+            min_size=0,
+            max_size=connections,
+            timeout=CONNECT_SECONDS,
+            kwargs={"autocommit": True},
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
+
+    @classmethod
+    def migrated(cls, dsn: str, *, connections: int = 4) -> Self:
+        """The database with the migrations that were missing applied; RegistryOutdated where it has newer ones."""
+        database = cls(dsn, connections=connections)
+        with database._closed_on_error():
+            database.migrate()
+        return database
+
+    @classmethod
+    def read_only(cls, dsn: str, *, connections: int = 4) -> Self:
+        """The database as it is, to read; RegistryNotMigrated and RegistryOutdated where it isn't this program's."""
+        database = cls(dsn, connections=connections, may_write=False)
+        with database._closed_on_error():
+            database.check_migrated()
+        return database
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection inside a transaction: committed at the end, rolled back where the block raises."""
+        with self.in_our_words(), self._connection() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """A connection of its own, outside the pool and any transaction, for as long as the block runs.
+
+        The server doesn't end it for being idle, whatever its `idle_session_timeout` is.
+        """
+        connection = self._connect()
+        try:
+            with self.in_our_words():
+                connection.execute(
+                    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
+                )
+            yield connection
+        finally:
+            connection.close()
+
+    def migrate(self) -> tuple[str, ...]:
+        """Apply the migrations that are missing, in order, one process at a time; gives their names."""
+        known = _migrations()
+        with self.transaction() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+            if not _has_migrations(connection):
+                connection.execute(
+                    "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
+                    " applied_at timestamptz NOT NULL DEFAULT now())"
+                )
+            done = _applied(connection)
+            self._check_not_newer(done, known)
+            missing = {number: known[number] for number in sorted(known.keys() - done)}
+            for number, (name, statements) in missing.items():
+                connection.execute(statements.encode())
+                connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
+        return tuple(name for name, _ in missing.values())
+
+    def check_migrated(self) -> None:
+        """RegistryNotMigrated where migrations are missing, RegistryOutdated where there are newer ones."""
+        known = _migrations()
+        with self.transaction() as connection:
+            if not _has_migrations(connection):
+                raise RegistryNotMigrated(
+                    "there is no registry in this database, or its user may not see it: correct the registry's dsn,"
+                    " grant the user USAGE on the schema and SELECT on its tables, or archive something first",
+                    **self._where,
+                )
+            done = _applied(connection)
+        self._check_not_newer(done, known)
+        if missing := sorted(known.keys() - done):
+            msg = (
+                f"the registry is older than this archiver (it lacks {known[missing[0]][0]}), and reading changes"
+                " nothing: run `archiver archive` of this version, which brings it up to date, or read with the version"
+                " that archives"
+            )
+            raise RegistryNotMigrated(msg, **self._where)
+
+    @contextmanager
+    def in_our_words(self) -> Iterator[None]:
+        """Turn what psycopg raises inside the block into leaves of RegistryError."""
+        try:
+            yield
+        except psycopg.errors.InsufficientPrivilege as error:
+            msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
+            raise RegistryDenied(msg, **self._where) from error
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            msg = f"the registry's database takes no changes here: {_said(error)}. Connect to the primary to write"
+            raise RegistryDenied(msg, **self._where) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            msg = f"the registry did not finish the call: {_said(error)}"
+            raise RegistryUnreachable(msg, **self._where) from error
+        except psycopg.Error as error:
+            msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
+            raise RegistryError(msg, **self._where) from error
+
+    @contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_not_newer(self, done: set[int], known: Collection[int]) -> None:
+        if newer := sorted(done.difference(known)):
+            msg = f"the registry was migrated by a newer archiver (up to {newer[-1]:04}): upgrade this one"
+            raise RegistryOutdated(msg, **self._where)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        try:
+            connection = self._pool.getconn()
+        except PoolTimeout:
+            self._connect().close()  # says why, where the pool only says that time is up
+            raise
+        try:
+            yield connection
+        finally:
+            self._pool.putconn(connection)
+
+    def _connect(self) -> Connection:
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise _why_no_connection(error, self._where) from error
+        self._configure(connection)
+        return connection
+
+
+def _configure(connection: Connection, *, may_write: bool) -> None:
+    milliseconds = str(LOCK_SECONDS * 1000)
+    settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
+    if not may_write:
+        settings["default_transaction_read_only"] = "on"
+    for name, value in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+
+def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        msg = "the registry's dsn cannot be read: write postgresql://user@host:port/database or host=… dbname=…"
+        raise RegistryError(msg) from None  # the cause would print the dsn with its password
+    defaults: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "archiver"}
+    where = {
+        "host": given.get("host") or given.get("hostaddr") or "local socket",
+        "port": given.get("port", "5432"),
+        "database": given.get("dbname") or given.get("user"),
+        "user": given.get("user"),
+    }
+    return make_conninfo("", **(defaults | given)), where
+
+
+def _why_no_connection(error: psycopg.OperationalError, where: dict[str, Any]) -> RegistryError:
+    said = _said(error)
+    if "password authentication failed" in said or "no password supplied" in said:
+        return RegistryDenied("Postgres refused the user or password of the registry's dsn", **where)
+    if "does not exist" in said:
+        return RegistryDenied(f"Postgres answers, but {said}: create it, or correct the registry's dsn", **where)
+    if "no pg_hba.conf entry" in said or "permission denied" in said:
+        return RegistryDenied(f"Postgres refused the connection: {said}", **where)
+    return RegistryUnreachable(f"Postgres does not answer: {said}. Is it running, and is the dsn right?", **where)
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rpartition("FATAL:")[2].strip()
+
+
+def _migrations() -> dict[int, tuple[str, str]]:
+    found = (entry for entry in files("catalog.registry.migrations").iterdir() if entry.name.endswith(".sql"))
+    return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in found}
+
+
+def _has_migrations(connection: Connection) -> bool:
+    return connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() == (True,)
+
+
+def _applied(connection: Connection) -> set[int]:
+    return {number for (number,) in connection.execute("SELECT number FROM migrations")}

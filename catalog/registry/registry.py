@@ -1,0 +1,255 @@
+"""The registry: what the archiver remembers in Postgres (docs/operations.md).
+
+It is an index of the truth, which lies in the tables and the journal. Each part of it has its own calls, and each call
+is one transaction. Any call may raise `RegistryUnreachable`; it is safe to call again with the same arguments then.
+
+What a call does is a function of its part's module. The functions take a connection, so that several of them can share
+a transaction; `in_transaction` makes a call of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Self, TypeVar
+from uuid import UUID
+
+from catalog.iceberg.settle import Settled
+from catalog.model import TopicRow, TranslatedRange, VersionRecord
+from catalog.registry import (
+    claims,
+    expected,
+    files,
+    history,
+    last_known,
+    ledger,
+    missing,
+    restoring,
+    rewrites,
+    starts,
+    topics,
+    trimming,
+)
+from catalog.registry.leases import Leases
+from catalog.registry.postgres import Connection, Postgres
+from catalog.registry.restoring import Restored
+from schema_mapping.columns.ledger import LedgerState
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+class Part:
+    """A part of the registry."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+
+def in_transaction(
+    function: Callable[Concatenate[Connection, _Arguments], _Result],
+) -> Callable[Concatenate[Part, _Arguments], _Result]:
+    """A method of a `Part` that calls the function with a connection, in a transaction of its own."""
+
+    @wraps(function)
+    def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with self._postgres.transaction() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
+
+
+class TopicReader(Part):
+    """Which topics there are."""
+
+    find = in_transaction(topics.find)
+    every = in_transaction(topics.every)
+
+
+class Topics(TopicReader):
+    """The topics, each with its table."""
+
+    register = in_transaction(topics.register)
+
+
+class LedgerReader(Part):
+    """A topic's columns and schema versions."""
+
+    load = in_transaction(ledger.load)
+    row_mapping = in_transaction(ledger.row_mapping)
+    history = in_transaction(history.load)
+
+
+class Ledger(LedgerReader):
+    """A topic's columns and schema versions, extended as schemas change; and which versions journals have."""
+
+    assign = in_transaction(ledger.assign_columns)
+    check_table = in_transaction(ledger.check_loaded_table)
+    journaled = in_transaction(history.journaled)
+    note_journaled = in_transaction(history.note_journaled)
+
+
+class Starts(Part):
+    """Where archiving of each partition begins, as it was first decided."""
+
+    decide = in_transaction(starts.decide)
+    pending = in_transaction(starts.pending)
+    first_log_starts = in_transaction(starts.first_log_starts)
+
+
+class Files(Part):
+    """Translated ranges and their files, from the fence to the table."""
+
+    stage = in_transaction(files.stage)
+    pending = in_transaction(files.pending)
+    confirm = in_transaction(files.confirm)
+    reject = in_transaction(files.reject)
+    ranges = in_transaction(files.load_all)
+    staged_ends = in_transaction(files.staged_ends)
+    accepted_ends = in_transaction(files.accepted_ends)
+    committed_ends = in_transaction(files.committed_ends)
+    counts = in_transaction(files.counts)
+    lost_offsets = in_transaction(files.lost_offsets)
+    trim = in_transaction(trimming.trim)
+
+    def record(self, topic: TopicRow, settled: Settled) -> None:
+        """Confirm what landed and reject what was refused, together."""
+        with self._postgres.transaction() as connection:
+            files.record(connection, topic, settled)
+            if settled.landed:
+                expected.forget_checked(connection, topic)
+
+
+class MissingFiles(Part):
+    """Ranges whose objects were gone before they were committed."""
+
+    reject = in_transaction(missing.reject)
+    load = in_transaction(missing.load)
+    take_up = in_transaction(missing.take_up)
+
+
+class Rows(Part):
+    """Which rows the table has to have, which of them were found missing, and which are accepted to be gone."""
+
+    expected_ranges = in_transaction(expected.expected)
+    committed_spans = in_transaction(expected.all_committed_spans)
+    checked = in_transaction(expected.checked)
+    note_checked = in_transaction(expected.note_checked)
+    gone = in_transaction(expected.gone)
+    record_refill = in_transaction(expected.record_refill)
+
+
+class Rewrites(Part):
+    """Rewrites of data files, remembered from before their commit until their fate is known."""
+
+    begin = in_transaction(rewrites.begin)
+    finish = in_transaction(rewrites.finish)
+    abandon = in_transaction(rewrites.forget)
+    unfinished = in_transaction(rewrites.unfinished)
+
+
+class FileClaims(Part):
+    """Which files are still needed, whatever the table says; and uploads that a run says it wants."""
+
+    of = in_transaction(claims.claims)
+    renew = in_transaction(claims.renew)
+    forget = in_transaction(claims.forget)
+
+    @contextmanager
+    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[claims.Standstill]:
+        """What is known of `files` (paths, with the ULIDs in their names); inside the block nothing is staged.
+
+        No rewrite begins either, as long as the standstill's `check` passes. Keep the block short: others wait for it,
+        and give up after a minute.
+        """
+        with self._postgres.transaction() as connection:
+            topics.lock(connection, topic)
+            yield claims.Standstill(self._postgres, connection, topic, claims.claims(connection, topic, files))
+
+
+class LastKnown(Part):
+    """What the catalog and the schema registry said last, for while they are away."""
+
+    remember_table = in_transaction(last_known.remember_table)
+    recall_table = in_transaction(last_known.recall_table)
+    remember_schemas = in_transaction(last_known.remember_schemas)
+    recall_schemas = in_transaction(last_known.recall_schemas)
+
+
+class _Opened:
+    """A registry's database while it is open. Safe to share between threads, not across a fork."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._postgres.close()
+
+
+class RegistryReader(_Opened):
+    """The registry for those who only read archives: it changes nothing, and the right to SELECT is enough.
+
+    A replica of the database will do. Opening it raises RegistryNotMigrated or RegistryOutdated where the database is
+    older or newer than this program.
+    """
+
+    def __init__(self, dsn: str, *, connections: int = 4) -> None:
+        super().__init__(Postgres.read_only(dsn, connections=connections))
+        self.topics = TopicReader(self._postgres)
+        self.ledger = LedgerReader(self._postgres)
+
+
+class Registry(_Opened):
+    """The registry, its database migrated when opened."""
+
+    def __init__(self, dsn: str, *, connections: int = 4) -> None:
+        super().__init__(Postgres.migrated(dsn, connections=connections))
+        self.topics = Topics(self._postgres)
+        self.ledger = Ledger(self._postgres)
+        self.starts = Starts(self._postgres)
+        self.files = Files(self._postgres)
+        self.missing = MissingFiles(self._postgres)
+        self.rows = Rows(self._postgres)
+        self.rewrites = Rewrites(self._postgres)
+        self.claims = FileClaims(self._postgres)
+        self.last_known = LastKnown(self._postgres)
+
+    @contextmanager
+    def leases(self) -> Iterator[Leases]:
+        """Leases that a run takes on its topics, held until the block ends; one connection, whatever their number.
+
+        They save double work; correctness never rests on them. The server takes them back when the process dies.
+        """
+        with self._postgres.session() as connection:
+            yield Leases(self._postgres, connection)
+
+    @contextmanager
+    def lease(self, topic: TopicRow) -> Iterator[bool]:
+        """True inside the block while no other process holds the topic; `leases` for one topic."""
+        with self.leases() as leases:
+            yield not leases.take((topic,))
+
+    def restore(
+        self,
+        topic: TopicRow,
+        *,
+        table_uuid: UUID,
+        state: LedgerState,
+        records: Sequence[VersionRecord],
+        ranges: Sequence[tuple[TranslatedRange, str | None]],
+    ) -> Restored:
+        """Add what is missing of a topic whose table has this UUID; RegistryBehind where the registry knows another."""
+        with self._postgres.transaction() as connection:
+            topics.check_table(connection, topic, table_uuid)
+            restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
+            if restored.ranges:
+                expected.forget_checked(connection, topic)
+            return restored

@@ -1,0 +1,107 @@
+"""Rows of the registry's `topics`: one for each topic of a cluster. Its lock guards all else that is kept of the topic.
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from catalog.errors import RegistryBehind, RegistryError, TableTaken, TopicRecreated
+from catalog.model import TopicRow
+from catalog.registry.postgres import Connection
+
+_COLUMNS = "id, cluster_id, topic, topic_id, table_name"
+
+
+def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
+    """The topic's row, made on first sight.
+
+    TableTaken where the table is another topic's or the topic had another table; TopicRecreated where Kafka's id of the
+    topic differs. A topic id that is not known yet is filled in.
+    """
+    connection.execute(
+        "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+        (cluster_id, topic, topic_id, table),
+    )
+    row = find(connection, cluster_id=cluster_id, topic=topic)
+    if row is None:
+        raise TableTaken(
+            "two topics would share one table: give one of them a `table` of its own",
+            topic=topic,
+            table=table,
+            taken_by=_owner(connection, table),
+        )
+    if row.table != table:
+        raise TableTaken(
+            "the topic is archived in another table: set `table` back to it, or archive into a fresh registry",
+            topic=topic,
+            table=table,
+            archived_in=row.table,
+        )
+    if None not in (row.topic_id, topic_id) and row.topic_id != topic_id:
+        raise TopicRecreated(
+            "the topic was deleted and created again; its offsets mean other records now. Give it another `table` and"
+            " registry, or remove the old archive",
+            topic=topic,
+            archived_topic_id=str(row.topic_id),
+            topic_id=str(topic_id),
+        )
+    if row.topic_id is None and topic_id is not None:
+        connection.execute("UPDATE topics SET topic_id = %s WHERE id = %s", (topic_id, row.id))
+        return TopicRow(id=row.id, cluster_id=cluster_id, topic=topic, topic_id=topic_id, table=table)
+    return row
+
+
+def find(connection: Connection, *, cluster_id: str, topic: str) -> TopicRow | None:
+    """The topic's row, None where the registry doesn't know it."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s",  # noqa: S608 - column names, no input
+        (cluster_id, topic),
+    ).fetchone()
+    return _row(found) if found else None
+
+
+def every(connection: Connection) -> tuple[TopicRow, ...]:
+    """Every topic, by cluster and name."""
+    found = connection.execute(f"SELECT {_COLUMNS} FROM topics ORDER BY cluster_id, topic")  # noqa: S608 - as above
+    return tuple(_row(row) for row in found)
+
+
+def lock(connection: Connection, topic: TopicRow) -> None:
+    """Take the topic's row lock until the transaction ends."""
+    if connection.execute("SELECT 1 FROM topics WHERE id = %s FOR UPDATE", (topic.id,)).fetchone() is None:
+        raise RegistryError(
+            "the registry does not know the topic any more: was its database replaced? Start the job again",
+            topic=topic.topic,
+            cluster_id=topic.cluster_id,
+        )
+
+
+def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:
+    """Bind the topic to its table on first sight; RegistryBehind where the catalog has another one, or (None) none."""
+    row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
+    known = row[0] if row else None
+    if known is None and table_uuid is not None:
+        connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
+    elif known != table_uuid:
+        raise RegistryBehind(
+            "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
+            " Restore the table; or give the archiver an empty database and run `archiver registry rebuild`",
+            topic=topic.topic,
+            table=topic.table,
+            known_uuid=str(known),
+            table_uuid=str(table_uuid) if table_uuid else None,
+        )
+
+
+def _owner(connection: Connection, table: str) -> str | None:
+    found = connection.execute("SELECT topic FROM topics WHERE table_name = %s", (table,)).fetchone()
+    return str(found[0]) if found else None
+
+
+def _row(found: tuple[object, ...]) -> TopicRow:
+    number, cluster_id, topic, topic_id, table = found
+    assert isinstance(number, int)
+    assert topic_id is None or isinstance(topic_id, UUID)
+    return TopicRow(id=number, cluster_id=str(cluster_id), topic=str(topic), topic_id=topic_id, table=str(table))

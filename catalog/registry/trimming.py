@@ -1,0 +1,84 @@
+"""Makes rows of ranges smaller that have long been in their tables, so that the registry grows slowly (docs/adr/0028).
+
+A row for each file stays, with its range, rows, size, path and digest. What manifests say of its columns is removed.
+Neighbours without a file become one row. Functions take a connection inside a transaction; calling one again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg.types.json import Jsonb
+
+from catalog.model import NO_DETAILS, TopicRow, file_name
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+
+KEPT_DAYS: Final = 30
+"""How long everything is kept after a commit: longer than anybody would wait to mend a rollback."""
+
+BATCH: Final = 2_000
+
+_OLD = "now() - make_interval(days => %(days)s)"
+_CANDIDATES = f"""
+SELECT id, partition, start_offset, end_offset, leader_epoch, path IS NULL AND NOT lost AND state = 'committed'
+FROM files WHERE topic_id = %(topic)s AND NOT slim AND committed_at < {_OLD} ORDER BY committed_at LIMIT %(batch)s
+"""  # noqa: S608 - no input
+_BEFORE = """
+SELECT id, end_offset, path IS NULL AND NOT lost AND state = 'committed' FROM files
+WHERE topic_id = %s AND partition = %s AND start_offset < %s AND state IN ('uploaded', 'committed')
+ORDER BY start_offset DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    """How many rows became smaller, and how many were removed."""
+
+    slimmed: int = 0
+    removed: int = 0
+
+
+def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, batch: int = BATCH) -> Trimmed:
+    """Trim a batch of the oldest rows, of ranges that were committed at least `days` ago.
+
+    Settled rewrites of that age are removed.
+    """
+    topics.lock(connection, topic)
+    old = {"topic": topic.id, "days": int(days), "batch": batch}
+    found = connection.execute(_CANDIDATES, old).fetchall()
+    removed = 0
+    for range_id, partition, start, end, epoch, is_mergeable in sorted(found, key=lambda row: row[1:3]):
+        if not is_mergeable:
+            continue
+        before = connection.execute(_BEFORE, (topic.id, partition, start)).fetchone()
+        if before is not None and before[1] == start and before[2]:
+            connection.execute("DELETE FROM files WHERE id = %s", (range_id,))
+            connection.execute(
+                "UPDATE files SET end_offset = %s, leader_epoch = greatest(leader_epoch, %s) WHERE id = %s",
+                (end, epoch, before[0]),
+            )
+            removed += 1
+    slimmed = connection.execute(
+        "UPDATE files SET slim = true, file = file || %s WHERE id = ANY(%s)",
+        (Jsonb(NO_DETAILS), [row[0] for row in found]),
+    ).rowcount
+    connection.execute(
+        f"DELETE FROM metadata WHERE topic_id = %(topic)s AND key = 'rewrite' AND deleted AND updated < {_OLD}",  # noqa: S608 - no input
+        old,
+    )
+    return Trimmed(slimmed=slimmed, removed=removed)
+
+
+def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:
+    """Remove the rows of files that were rejected or replaced and aren't in the object store any more.
+
+    `files` are their paths, with the ULIDs in their names.
+    """
+    connection.execute(
+        "DELETE FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced')"
+        " AND (path = ANY(%s) OR id = ANY(%s)) AND substring(path from '[^/]*$') = ANY(%s)",
+        (topic.id, list(files), list(files.values()), [file_name(path) for path in files]),
+    )

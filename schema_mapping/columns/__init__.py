@@ -1,0 +1,1 @@
+"""Columns of any value format: field ids, the ledger that keeps them, evolution, and Iceberg's and Arrow's types."""

@@ -1,0 +1,241 @@
+"""What a change of a schema does to its columns: the rules of docs/schema-evolution.md.
+
+A shape settles on the column that can hold it or makes a new one; columns that nothing settles on are marked deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from schema_mapping import names
+from schema_mapping.columns.expansion import Place, plan
+from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
+from schema_mapping.columns.ids import AssignedColumn, IdAssignment
+from schema_mapping.columns.ledger import LedgerState, Root
+from schema_mapping.columns.ledger_tree import STRUCTS, Ledger, Node, merged_type
+from schema_mapping.columns.naming import name_columns
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.paths import Path, is_field, path_order
+from schema_mapping.columns.shape import Shape, field_shape, root_shape
+from schema_mapping.columns.types import AnyColumnType, ColumnType
+
+LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
+
+
+class ChangeKind(StrEnum):
+    """What happened to a column. A removed one is DROPPED where the table keeps none, and KEPT where it does again."""
+
+    ADDED = "added"
+    RENAMED = "renamed"
+    REMOVED = "removed"
+    DROPPED = "dropped"
+    KEPT = "kept"
+    RESTORED = "restored"
+    PROMOTED = "promoted"
+    REPLACED = "replaced"
+    EXPANDED = "expanded"
+    CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a table's columns; those below an added, removed, restored or replaced column aren't listed.
+
+    `column` is the dotted name after the change. `before` and `after` are names where it is RENAMED, else types.
+    """
+
+    kind: ChangeKind
+    root: Root
+    path: Path
+    field_id: int
+    column: str
+    before: str | None = None
+    after: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the change."""
+        return {**asdict(self), "path": list(self.path)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The change that `to_json` described."""
+        return cls(**{**data, "kind": ChangeKind(data["kind"]), "path": tuple(data["path"])})
+
+
+class Evolution:
+    """One step of a ledger to a new schema version; `settle` each root, then read `changes`, once.
+
+    `keep_removed` says whether removed columns stay in the table, `kept_before` whether they did until now.
+    """
+
+    def __init__(self, ledger: Ledger, *, keep_removed: bool = True, kept_before: bool = True) -> None:
+        self._ledger = ledger
+        self._gone_kind = ChangeKind.REMOVED if keep_removed else ChangeKind.DROPPED
+        self._gone_before = list(_gone(ledger)) if keep_removed is not kept_before else []
+        self._names = {node.field_id: node.name for root in ledger.roots.values() for node in root.walk()}
+        self._found: list[tuple[ChangeKind, Node, AnyColumnType | None, AnyColumnType | None]] = []
+
+    def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
+        """Makes the columns of a root those of `shapes`, and names them."""
+        top = self._ledger.roots[root]
+        self._settle_children(top, shapes, silent=False)
+        name_columns(top)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What has changed, by root and path."""
+        renamed = (
+            (ChangeKind.RENAMED, node, self._names[node.field_id], node.name)
+            for root in self._ledger.roots.values()
+            for node in root.walk()
+            if self._names.get(node.field_id, node.name) != node.name
+        )
+        kind = ChangeKind.KEPT if self._gone_kind is ChangeKind.REMOVED else ChangeKind.DROPPED
+        still_gone = set(_gone(self._ledger))
+        moved = ((kind, node, node.type, node.type) for node in self._gone_before if node in still_gone)
+        found = (_change(*each) for each in (*self._found, *renamed, *moved))
+        return tuple(sorted(found, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
+
+    def _settle_children(self, parent: Node, shapes: Iterable[Shape], *, silent: bool) -> None:
+        chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
+        for child in parent.children:
+            if child.live and id(child) not in chosen:
+                replaced = any(other.live for other in parent.at(child.step) if other is not child)
+                self._retire(child)
+                if not silent and not replaced:
+                    self._found.append((self._gone_kind, child, child.type, None))
+
+    def _settle(self, parent: Node, shape: Shape, *, silent: bool) -> Node:
+        node = self._ledger.choose(parent, shape)
+        if node is None:
+            rival = next((each for each in parent.at(shape.step) if each.live), None)
+            node = self._ledger.create(parent, shape)
+            if not silent:
+                kind = ChangeKind.ADDED if rival is None else ChangeKind.REPLACED
+                self._found.append((kind, node, None if rival is None else rival.type, shape.type))
+            self._settle_children(node, shape.children, silent=True)
+            return node
+        silent = self._revive(node, shape, silent=silent)
+        self._retype(node, shape.type, silent=silent)
+        self._settle_children(node, shape.children, silent=silent)
+        return node
+
+    def _revive(self, node: Node, shape: Shape, *, silent: bool) -> bool:
+        """Marks a column live; tells whether the changes below go without saying."""
+        node.keeps_name = node.live and node.source_name == shape.name
+        node.source_name = shape.name
+        if node.live:
+            return silent
+        node.live, node.deleted = True, None
+        if not silent:
+            self._found.append((ChangeKind.RESTORED, node, None, shape.type))
+        return True
+
+    def _retype(self, node: Node, wanted: AnyColumnType, *, silent: bool) -> None:
+        merged = merged_type(node.type, wanted)
+        if merged is None and node.field_id in self._ledger.again:
+            return
+        before, node.type = node.type, merged or wanted
+        if silent or before == node.type:
+            return
+        if merged is None:
+            self._found.append((ChangeKind.PROMOTED, node, before, wanted))
+        elif wanted in STRUCTS:
+            kind = ChangeKind.EXPANDED if wanted is ColumnType.STRUCT else ChangeKind.CUT
+            self._found.append((kind, node, before, wanted))
+
+    def _retire(self, node: Node) -> None:
+        for each in node.walk():
+            if each.live:
+                each.live, each.deleted = False, self._ledger.version
+
+
+def _gone(ledger: Ledger) -> Iterator[Node]:
+    """The topmost of the columns that aren't live."""
+    live = (node for root in ledger.roots.values() for node in root.walk() if node.live)
+    return (child for node in live for child in node.children if not child.live)
+
+
+def _change(
+    kind: ChangeKind, node: Node, before: AnyColumnType | str | None, after: AnyColumnType | str | None
+) -> Change:
+    return Change(
+        kind=kind,
+        root=node.root,
+        path=node.path,
+        field_id=node.field_id,
+        column=node.dotted(),
+        before=None if before is None else str(before),
+        after=None if after is None else str(after),
+    )
+
+
+def expand(
+    ledger: Ledger, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
+) -> frozenset[Place]:
+    """Places of the structs to expand, given what the ledger has decided before."""
+    decided: dict[Place, bool] = {}
+    standing: set[int] = set()
+    for root, graph in graphs.items():
+        for node, place in _standing(ledger, graph, graph.root, ledger.roots[root]):
+            standing.add(node.field_id)
+            if place is not None:
+                decided[place] = node.type is ColumnType.STRUCT
+    used = fixed_leaves
+    if options.keep_removed:
+        used += sum(_gone_leaves(root, standing) for root in ledger.roots.values())
+    return plan(graphs, options, decided=decided, used=used)
+
+
+def _standing(ledger: Ledger, graph: ColumnGraph, name: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
+    """Columns that the struct's fields will settle on; with a place where the column is a struct."""
+    yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
+    for field in graph.structs[name]:
+        node = ledger.choose(struct, field_shape(graph, field, (), ()))
+        if node is not None:
+            yield from _standing_in(ledger, graph, field.held, node)
+
+
+def _standing_in(ledger: Ledger, graph: ColumnGraph, held: Held, node: Node) -> Iterator[tuple[Node, Place | None]]:
+    match held:
+        case ListOf():
+            yield from _standing_in(ledger, graph, held.element, node.at(names.ELEMENT_STEP)[0])
+        case MapOf():
+            yield node.at(names.MAP_KEY_STEP)[0], None
+            yield from _standing_in(ledger, graph, held.value, node.at(names.MAP_VALUE_STEP)[0])
+        case StructOf():
+            yield node, (node.root, node.path)
+            if node.type is ColumnType.STRUCT:
+                yield from _standing(ledger, graph, held.name, node)
+        case _:
+            yield node, None
+
+
+def _gone_leaves(root: Node, standing: set[int]) -> int:
+    nodes = (node for child in root.children if is_field(child.step) for node in child.walk())
+    return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in standing)
+
+
+def assigned_ids(ledger: Ledger, root: Root) -> IdAssignment:
+    """Ids and names of a root's live columns."""
+    nodes = (node for child in ledger.roots[root].children for node in child.walk() if node.live)
+    columns = (
+        AssignedColumn(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
+        for node in nodes
+    )
+    return IdAssignment(columns=tuple(sorted(columns, key=lambda column: path_order(column.path))))
+
+
+def first_ids(graph: ColumnGraph, options: MappingOptions) -> IdAssignment:
+    """Ids from 1 upward for a schema that no ledger knows."""
+    ledger = Ledger(LedgerState(last_id=0), version=1)
+    places = expand(ledger, {"val": graph}, options, fixed_leaves=0)
+    Evolution(ledger).settle("val", root_shape(graph, paths_of(places, "val")))
+    return assigned_ids(ledger, "val")
+
+
+def paths_of(places: Iterable[Place], root: Root) -> frozenset[Path]:
+    """The paths of one root's places."""
+    return frozenset(path for each, path in places if each == root)

@@ -1,0 +1,86 @@
+"""Column names within one struct: unique whatever the case, never a reserved one, and stable.
+
+The live field owns its plain name. A field that must yield becomes `<name>_<field number>`, or `<name>_<field id>`
+where fields have no numbers. An older generation of a live field becomes `<name>_deleted_<id>`. A live field keeps its
+name until the field itself is renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from schema_mapping import names
+from schema_mapping.columns.ledger_tree import STRUCTS, Node
+from schema_mapping.columns.paths import is_field, step_order
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def member_column(type_name: str) -> str:
+    """The column's name for one of several types that a value may be: the type's short name in snake_case."""
+    return _WORD_STARTS.sub("_", type_name.rpartition(".")[2]).lower()
+
+
+def name_columns(struct: Node) -> None:
+    """Names the columns of a live struct and of the live ones below it."""
+    if struct.type in STRUCTS:
+        _name_fields([child for child in struct.children if is_field(child.step)])
+    for child in struct.children:
+        if isinstance(child.step, int) and child.step < 0:
+            child.name = names.STEP_NAMES[child.step]
+        if child.live:
+            name_columns(child)
+
+
+def _name_fields(fields: Iterable[Node]) -> None:
+    ordered = sorted(fields, key=lambda node: (step_order(node.step), node.generation))
+    live = [node for node in ordered if node.live]
+    taken = set(names.RESERVED)
+    yielding: list[Node] = []
+    for node in live:
+        if node.keeps_name:
+            taken.add(node.name.lower())
+    for node in live:
+        if node.keeps_name:
+            continue
+        if _plain_name(node).lower() in taken:
+            yielding.append(node)
+        else:
+            node.name = _plain_name(node)
+            taken.add(node.name.lower())
+    for node in yielding:
+        _take(node, _with_number(node, _plain_name(node)), taken)
+    steps = {node.step for node in live}
+    for node in ordered:
+        if not node.live:
+            _name_deleted(node, superseded=node.step in steps, taken=taken)
+
+
+def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
+    mark = f"_deleted_{node.field_id}"
+    if superseded and mark not in node.name:
+        _take(node, f"{node.name}{mark}", taken)
+    elif node.name.lower() in taken:
+        _take(node, _with_number(node, node.name), taken)
+    else:
+        taken.add(node.name.lower())
+
+
+def _plain_name(node: Node) -> str:
+    if isinstance(node.step, int) and node.step > names.MEMBER_STEP:
+        return member_column(node.source_name)
+    return node.source_name
+
+
+def _with_number(node: Node, name: str) -> str:
+    if isinstance(node.step, str):
+        return f"{name}_{node.field_id}"
+    return f"{name}_{node.step if node.step < names.MEMBER_STEP else node.step - names.MEMBER_STEP}"
+
+
+def _take(node: Node, name: str, taken: set[str]) -> None:
+    while name.lower() in taken:
+        name = f"{name}_{node.field_id}"
+    node.name = name
+    taken.add(name.lower())

@@ -1,0 +1,84 @@
+"""What every compiled mapping of messages is: columns by a ledger's ids, their types, and an identity of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from schema_mapping.columns.cuts import Cut
+from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.paths import Path
+from schema_mapping.protobuf.message_types import root_type
+from schema_mapping.protobuf.names import DeclaredFields, declared, field_name
+from schema_mapping.protobuf.type_graph import TypeGraph
+from schema_mapping.protobuf.types import MappedMessage, RootIds
+from schema_mapping.value_format import DeclaredField, ExcludedField
+
+if TYPE_CHECKING:
+    from pyiceberg.types import StructType
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CompiledColumns:
+    """The columns of one message type or several; equal where schema facts, options, `keep_raw` and ids are.
+
+    `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the mapping tree, `cuts` what
+    it leaves out, `graph` the types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not
+    the ids.
+    """
+
+    ids: IdAssignment
+    keep_raw: bool
+    options: MappingOptions
+    fingerprint: str
+    root: MappedMessage
+    root_ids: RootIds
+    cuts: tuple[Cut, ...]
+    graph: TypeGraph
+
+    @cached_property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow struct of decoded rows, with field ids."""
+        return root_type(self.root, self.root_ids)
+
+    @cached_property
+    def iceberg_type(self) -> StructType:
+        """The Iceberg struct of the column, with field ids."""
+        from schema_mapping.columns.iceberg import iceberg_struct
+
+        return iceberg_struct(self.arrow_type)
+
+    @property
+    def column_ids(self) -> frozenset[int]:
+        """Field ids of all columns that rows are written to."""
+        return frozenset(column.field_id for column in self.ids.columns)
+
+    def declared(self, path: Path) -> DeclaredField:
+        """The field behind a live column, as a .proto writes it."""
+        field = self._declared.field(path)
+        return DeclaredField(name=field_name(field), type=declared(field))
+
+    def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
+        """Fields without a column of the message whose struct is at the path."""
+        fields = self._declared.message(path).excluded
+        return tuple(ExcludedField(number=each.number, name=field_name(each), type=declared(each)) for each in fields)
+
+    @cached_property
+    def _declared(self) -> DeclaredFields:
+        return DeclaredFields(self.graph)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CompiledColumns) or type(other) is not type(self):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        return self.fingerprint, self.keep_raw, self.ids

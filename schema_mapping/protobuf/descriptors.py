@@ -1,0 +1,257 @@
+"""Protobuf schemas in and out of `google.protobuf`: descriptor sets, their closures, and the messages in them.
+
+A `SourceSchema` is how a schema travels: it holds every file that its message needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeAlias
+
+from google.protobuf import __version__ as protobuf_version
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from schema_mapping.errors import DescriptorError
+from schema_mapping.protobuf.column_options import OPTIONS_FILE, options_file
+
+PROTOBUF_FORMAT: Final = "protobuf"
+UNION_FORMAT: Final = "protobuf_messages"
+
+WELL_KNOWN = "google/protobuf/"
+NEAR_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSchema:
+    """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports.
+
+    `extensions` are the full names of those that become columns; the set holds the files that define them, too.
+    `envelope` is what a coerced replay puts before messages that were written without one.
+    """
+
+    descriptor_set: bytes
+    message: str
+    extensions: tuple[str, ...] = ()
+    envelope: bytes | None = None
+
+    @property
+    def format(self) -> str:
+        """The format that reads it."""
+        return PROTOBUF_FORMAT
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The full names of the message types that it may be."""
+        return (self.message,)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of all but the envelope."""
+        return {
+            "message": self.message,
+            "extensions": list(self.extensions),
+            "descriptors": base64.b64encode(self.descriptor_set).decode(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The schema that `to_json` described, perhaps among other things."""
+        return cls(
+            descriptor_set=base64.b64decode(data["descriptors"]),
+            message=data["message"],
+            extensions=tuple(data.get("extensions", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionSchema:
+    """Several message types, each of which may be what a key or value holds; each has descriptors of its own."""
+
+    members: tuple[SourceSchema, ...]
+
+    @property
+    def format(self) -> str:
+        """The format that reads it."""
+        return UNION_FORMAT
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The full names of the message types that it may be."""
+        return tuple(member.message for member in self.members)
+
+    @property
+    def envelope(self) -> None:
+        """None: without an envelope nothing says which of the messages a value is, so none can be added."""
+        return None
+
+
+MessageSchema: TypeAlias = SourceSchema | UnionSchema
+"""What a topic's key or value may have as its schema."""
+
+
+def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:
+    """The message with the files it needs, imports first, ordered by name otherwise; comments are left behind.
+
+    Raises KeyError where the descriptor's pool hasn't one of the `extensions`.
+    """
+    files: dict[str, FileDescriptor] = {}
+    _add_imports_first(descriptor.file, files)
+    for name in sorted(extensions):
+        _add_imports_first(descriptor.file.pool.FindFileContainingSymbol(name), files)
+    result = FileDescriptorSet()
+    for file in files.values():
+        proto = FileDescriptorProto.FromString(file.serialized_pb)
+        proto.ClearField("source_code_info")
+        result.file.append(proto)
+    return SourceSchema(
+        descriptor_set=result.SerializeToString(deterministic=True),
+        message=descriptor.full_name,
+        extensions=extensions,
+    )
+
+
+def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
+    if file.name in files:
+        return
+    for dependency in sorted(file.dependencies, key=lambda each: each.name):
+        _add_imports_first(dependency, files)
+    files[file.name] = file
+
+
+def find_descriptor(source: SourceSchema) -> Descriptor:
+    """The message's descriptor in a pool of its own, which holds only the files it needs.
+
+    Raises DescriptorError when the bytes are no descriptor set, an import is missing, a file contradicts itself, or the
+    message or one of the extensions isn't there; near names are listed.
+    """
+    files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
+    homes = {name: file.name for file in files.values() for name in message_names(file)}
+    if source.message not in homes:
+        raise DescriptorError(missing_message(source.message, tuple(homes)))
+    pool = DescriptorPool()
+    wanted = (homes[source.message], *_homes_of_extensions(source.extensions, files.values()))
+    _fill(pool, files, wanted, source.message)
+    return pool.FindMessageTypeByName(source.message)
+
+
+def missing_message(message: str, names: tuple[str, ...]) -> str:
+    """What to tell when `message` is none of `names`: those of the same short name, else the nearest."""
+    if not names:
+        return f"message {message!r} isn't in the schema, which holds no message at all"
+    short = message.rpartition(".")[2].lower()
+    same = [name for name in names if name.rpartition(".")[2].lower() == short]
+    near = same or difflib.get_close_matches(message, names, n=NEAR_NAMES, cutoff=0.5)
+    if near:
+        return f"message {message!r} isn't in the schema; did you mean {' or '.join(near[:NEAR_NAMES])}?"
+    more = f" and {len(names) - NEAR_NAMES} more" if len(names) > NEAR_NAMES else ""
+    return f"message {message!r} isn't in the schema, which holds {', '.join(names[:NEAR_NAMES])}{more}"
+
+
+def message_names(file: FileDescriptorProto) -> Iterator[str]:
+    """Full names of the file's messages, nested ones after their parent; map entries are left out."""
+    yield from (name for name, message in _messages(file) if not message.options.map_entry)
+
+
+def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
+    prefix = f"{file.package}." if file.package else ""
+    stack = [(prefix, each) for each in reversed(file.message_type)]
+    while stack:
+        scope, message = stack.pop()
+        yield f"{scope}{message.name}", message
+        stack.extend((f"{scope}{message.name}.", each) for each in reversed(message.nested_type))
+
+
+def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorProto]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    homes = {name: file.name for file in files for name, _ in extensions_of(file)}
+    for name in names:
+        if name not in homes:
+            near = difflib.get_close_matches(name, homes, n=NEAR_NAMES, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise DescriptorError(f"the schema has no extension {name!r}{hint}")
+    return tuple(homes[name] for name in names)
+
+
+def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
+    """The file's extensions by their full names, those declared in messages too."""
+    prefix = f"{file.package}." if file.package else ""
+    yield from ((f"{prefix}{each.name}", each) for each in file.extension)
+    for scope, message in _messages(file):
+        yield from ((f"{scope}.{each.name}", each) for each in message.extension)
+
+
+def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
+    """A descriptor set from its bytes, or DescriptorError when they are none or hold no file."""
+    try:
+        parsed = FileDescriptorSet.FromString(data)
+    except DecodeError as error:
+        raise DescriptorError(
+            "these bytes are no FileDescriptorSet; make one with `protoc --include_imports --descriptor_set_out=FILE`"
+        ) from error
+    if not parsed.file:
+        raise DescriptorError("the FileDescriptorSet holds no file")
+    return parsed
+
+
+def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str) -> None:
+    added: set[str] = set()
+
+    def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:
+        if name in added:
+            return
+        if name in trail:
+            raise DescriptorError("files import each other in a circle", files=(*trail, name), message=message)
+        file = files.get(name) or _built_in(name)
+        if file is None:
+            raise DescriptorError(
+                "an import is missing from the descriptor set; make it with `protoc --include_imports`",
+                file=name,
+                imported_by=wanted_by,
+                message=message,
+            )
+        for dependency in sorted(file.dependency):
+            add(dependency, name, (*trail, name))
+        added.add(name)
+        _check_edition(file)
+        try:
+            pool.Add(file)
+        except TypeError as error:
+            raise DescriptorError(f"protobuf refuses a file of the schema: {error}", file=name) from error
+
+    for name in wanted:
+        add(name, "", ())
+
+
+def _check_edition(file: FileDescriptorProto) -> None:
+    # An edition that isn't in the enum is an unknown field.
+    if file.syntax != "editions" or file.HasField("edition"):
+        return
+    unknown: Any = UnknownFieldSet(file)
+    numbers = (each.data for each in unknown if each.field_number == file.EDITION_FIELD_NUMBER)
+    raise DescriptorError(
+        "a file of the schema uses an edition that the protobuf library here doesn't know: upgrade `protobuf`",
+        file=file.name,
+        edition=next(numbers, None),
+        protobuf=protobuf_version,
+    )
+
+
+def _built_in(name: str) -> FileDescriptorProto | None:
+    if name == OPTIONS_FILE:
+        return options_file()
+    if not name.startswith(WELL_KNOWN):
+        return None
+    module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
+    try:
+        generated = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None
+    return FileDescriptorProto.FromString(generated.DESCRIPTOR.serialized_pb)

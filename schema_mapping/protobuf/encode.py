@@ -1,0 +1,88 @@
+"""Rows back to values: `__raw__` where it is set, else `__prefix__` and the columns in canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+import numpy as np
+import pyarrow as pa
+
+from schema_mapping import names
+from schema_mapping.errors import KernelError
+from schema_mapping.protobuf.kernel.encoder import encode_rows
+from schema_mapping.protobuf.program import Program
+
+NOT_ENCODABLE = {
+    "enum": "an enum column holds a text that is neither a name of the enum nor a number",
+    "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
+    "form": "`__form__` names a form of writing that isn't known here",
+}
+
+
+def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
+    """The values that `rows` were decoded from, bit for bit; a null row is a null value.
+
+    Large binary where the values together pass 2 GiB. Raises KernelError when the rows haven't the mapping's columns,
+    or an enum column holds a text that is neither one of its names nor a number, or a column of JSON none.
+    """
+    if rows.type != program.arrow_type:
+        rows = _as_mapped(rows, program.arrow_type)
+    size = rows.nbytes
+    try:
+        return _encode(rows, program, size, wide=False)
+    except OverflowError:
+        return _encode(rows, program, size, wide=True)
+
+
+def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) -> pa.BinaryArray | pa.LargeBinaryArray:
+    _, capsule = rows.__arrow_c_array__()
+    try:
+        encoded = encode_rows(program.tables, capsule, guess=size, wide=wide)
+    except TypeError:
+        raise _wrong_type(rows.type, program.arrow_type) from None
+    except ValueError as error:
+        row, number, what = error.args
+        raise KernelError(NOT_ENCODABLE[what], row=row, field_number=number) from None
+    kind = pa.large_binary() if wide else pa.binary()
+    return pa.Array.from_buffers(kind, len(rows), [_validity(rows), encoded.offsets, encoded.data], rows.null_count)
+
+
+def _validity(rows: pa.StructArray) -> pa.Buffer | None:
+    if not rows.null_count:
+        return None
+    return pa.py_buffer(np.packbits(rows.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+
+
+def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+    # Readers differ in large strings, dictionaries and nullability; names and order are the mapping's, at every depth:
+    # a cast would put nulls where a column is missing.
+    pairs = zip_longest(_columns(rows.type), _columns(wanted))
+    different = next((theirs or ours for ours, theirs in pairs if ours != theirs), None)
+    if different is not None or not pa.types.is_struct(rows.type):
+        raise _wrong_type(rows.type, wanted, column=different)
+    try:
+        return rows.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise _wrong_type(rows.type, wanted) from error
+
+
+def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
+    """The dotted names of a type's columns, outer ones first."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    inner: list[tuple[str, pa.DataType]] = []
+    if pa.types.is_struct(kind):
+        inner = [(field.name, field.type) for field in kind]
+    elif pa.types.is_map(kind):
+        inner = [(names.MAP_KEY_NAME, kind.key_type), (names.MAP_VALUE_NAME, kind.item_type)]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = [(names.ELEMENT_NAME, kind.value_type)]
+    for name, below in inner:
+        yield ".".join((*at, name))
+        yield from _columns(below, (*at, name))
+
+
+def _wrong_type(found: pa.DataType, wanted: pa.DataType, *, column: str | None = None) -> KernelError:
+    at = {} if column is None else {"column": column}
+    return KernelError("rows to encode don't have the mapping's type", **at, found=str(found), wanted=str(wanted))

@@ -1,0 +1,49 @@
+# Where the columns of rows to be encoded lie: an Arrow buffer and a shift for each field of the tables.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.protobuf.kernel.tables cimport Field, Node
+
+cdef extern from *:
+    void __builtin_prefetch(const void*) noexcept nogil
+
+cdef enum:
+    FORESIGHT = 192         # bytes
+
+# Row i of a row space is value i + shift of the buffers.
+cdef struct Source:
+    const uint8_t* validity
+    const uint8_t* values       # numbers or bits
+    const int32_t* offsets      # of strings or lists
+    const uint8_t* data
+    int64_t shift
+
+cdef struct Sources:
+    const Field* tables_fields
+    const Node* tables_nodes
+    Source* fields              # a field's column; for a list, its offsets
+    Source* elements            # what a list of scalars holds
+    Source* unknown             # of each node; for a well-known type, its one column
+    int32_t* live               # for each node from its first field on: the fields with something in some row
+    int32_t* live_counts        # of each node
+    int32_t* late               # as `live`, the members of oneofs last
+    int32_t* late_columns       # likewise, but fields without a column among those that no oneof has
+    uint8_t* is_live            # of each field
+    Source prefix
+    Source raw
+    Source form
+    Source root
+
+
+cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
+    i += source.shift
+    return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
+
+
+# Rows are written from the last to the first; a message has more columns than the machine itself follows.
+cdef inline void foresee(const void* p) noexcept nogil:
+    __builtin_prefetch(<const uint8_t*>p - FORESIGHT)
+
+
+cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil

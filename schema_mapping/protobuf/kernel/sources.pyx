@@ -1,0 +1,103 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Finds the buffers of rows to be encoded: walks an Arrow array beside the tables, whose fields stand in its order."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.protobuf.kernel.tables cimport (
+    FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, NODE_NATIVE, NODE_WRAPPER, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE,
+)
+
+cdef enum:
+    SPECIALS = 4        # __prefix__, __raw__, __err__, __form__
+
+
+cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
+    # False where the array has other children than the tables have fields.
+    cdef int count = column_count(sources, &sources.tables_nodes[0])
+    if array.n_children != count + SPECIALS + 1:
+        return False
+    bind(&sources.root, array, array.offset)
+    if array.children[count].null_count != array.children[count].length:
+        bind(&sources.prefix, array.children[count], array.offset + array.children[count].offset)
+    bind(&sources.raw, array.children[count + 1], array.offset + array.children[count + 1].offset)
+    bind(&sources.form, array.children[count + 3], array.offset + array.children[count + 3].offset)
+    return bind_message(sources, 0, array, array.offset)
+
+
+cdef inline int column_count(Sources* sources, const Node* node) noexcept nogil:
+    cdef int count = 0
+    cdef int i
+    for i in range(node.first_field, node.first_field + node.field_count):
+        count += sources.tables_fields[i].op != OP_ASIDE
+    return count
+
+
+cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) noexcept nogil:
+    source.validity = <const uint8_t*>array.buffers[0]
+    source.values = <const uint8_t*>array.buffers[1] if array.n_buffers > 1 else NULL
+    source.offsets = <const int32_t*>source.values
+    source.data = <const uint8_t*>array.buffers[2] if array.n_buffers > 2 else NULL
+    source.shift = shift
+
+
+cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
+    # `shift` leads from rows of the space to values of `array`: a struct, or the one column of a well-known type.
+    cdef const Node* node = &sources.tables_nodes[index]
+    cdef const ArrowArray* last
+    cdef int i
+    cdef int child = 0
+    cdef int count = 0 if node.flags & NODE_CUT else column_count(sources, node)
+    if node.flags & NODE_NATIVE:
+        bind(&sources.fields[node.first_field] if node.flags & NODE_WRAPPER else &sources.unknown[index], array, shift)
+        if node.flags & NODE_WRAPPER:
+            add_live(sources, index, node.first_field)
+        return array.n_children == 0
+    if array.n_children < count + (0 if node.flags & NODE_ENTRY else 1):
+        return False
+    for i in range(node.first_field, node.first_field + (0 if node.flags & NODE_CUT else node.field_count)):
+        if sources.tables_fields[i].op == OP_ASIDE:
+            add_live(sources, index, i)
+            continue
+        if not bind_field(sources, i, array.children[child], shift):
+            return False
+        if not is_empty(&sources.tables_fields[i], array.children[child]):
+            add_live(sources, index, i)
+        child += 1
+    if not node.flags & NODE_ENTRY:
+        last = array.children[array.n_children - 1]
+        if last.null_count != last.length:
+            bind(&sources.unknown[index], last, shift + last.offset)
+    return True
+
+
+cdef inline void add_live(Sources* sources, int index, int field) noexcept nogil:
+    sources.live[sources.tables_nodes[index].first_field + sources.live_counts[index]] = field
+    sources.live_counts[index] += 1
+
+
+cdef inline bint is_empty(const Field* field, const ArrowArray* array) noexcept nogil:
+    # Whether no row has anything in it: lists without elements, or nulls alone.
+    cdef const int32_t* offsets
+    if not field.flags & FIELD_LIST or array.length == 0:
+        return array.null_count == array.length
+    offsets = <const int32_t*>array.buffers[1] + array.offset
+    return offsets[0] == offsets[array.length]
+
+
+cdef bint bind_field(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
+    cdef const Field* field = &sources.tables_fields[index]
+    cdef const ArrowArray* inner
+    shift += array.offset
+    bind(&sources.fields[index], array, shift)
+    if field.flags & FIELD_LIST:
+        if array.n_children != 1:
+            return False
+        inner = array.children[0]
+        if field.node >= 0:
+            return bind_message(sources, field.node, inner, inner.offset)
+        bind(&sources.elements[index], inner, inner.offset)
+        return True
+    if field.op == OP_MESSAGE or field.op == OP_GROUP:
+        return bind_message(sources, field.node, array, shift)
+    return True

@@ -1,0 +1,49 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Takes back what parsing left: a oneof's earlier member, a map entry that is none, a value that cannot be read."""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+from schema_mapping.protobuf.kernel.scratch cimport Rows, Scratch
+from schema_mapping.protobuf.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, Node, OP_GROUP, OP_MESSAGE
+
+
+cdef void clear_field(Scratch* s, const Field* field, uint64_t* row) noexcept nogil:
+    # Takes a singular field's value back, and the rows that hang on it.
+    row[field.presence >> 6] &= ~(<uint64_t>1 << (field.presence & 63))
+    if field.op == OP_MESSAGE or field.op == OP_GROUP:
+        clear_message(s, &s.nodes[field.node], row)
+    else:
+        row[field.slot] = 0
+
+
+cdef void clear_message(Scratch* s, const Node* node, uint64_t* row) noexcept nogil:
+    # Every row that hangs on this message is at the end of its space: nothing else was opened since.
+    cdef const Field* field
+    cdef int i
+    row[node.unknown] = 0
+    if node.flags & NODE_CUT:
+        return
+    for i in range(node.first_field, node.first_field + node.field_count):
+        field = &s.fields[i]
+        if field.oneof >= 0:
+            row[field.oneof] = 0
+        if field.flags & FIELD_LIST:
+            drop_rows(s, field, row[field.slot])
+            row[field.slot] = 0
+        elif row[field.presence >> 6] >> (field.presence & 63) & 1:
+            clear_field(s, field, row)
+
+
+cdef void drop_rows(Scratch* s, const Field* field, int64_t count) noexcept nogil:
+    # The last rows of a list's space, and what hangs on them.
+    cdef Rows* rows = &s.spaces[field.space]
+    cdef int64_t i
+    if count == 0:
+        return
+    if field.node >= 0 and s.nodes[field.node].has_lists:
+        for i in range(rows.count - count, rows.count):
+            clear_message(s, &s.nodes[field.node], rows.block + i * rows.stride)
+    rows.count -= count
+    s.words -= count * rows.stride
+    memset(rows.block + rows.count * rows.stride, 0, count * rows.stride * 8)

@@ -1,0 +1,106 @@
+# What encoding writes into: a buffer that is filled from its end, and what there is to look up meanwhile.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from schema_mapping.protobuf.kernel.aside cimport Stretch
+from schema_mapping.protobuf.kernel.json_wire cimport JsonReader
+from schema_mapping.protobuf.kernel.scratch cimport Scratch
+from schema_mapping.protobuf.kernel.sources cimport Source, Sources, foresee, is_null
+from schema_mapping.protobuf.kernel.tables cimport Enumeration, Field, Node
+from schema_mapping.protobuf.kernel.wire cimport put_varint
+
+cdef enum:
+    ROOM = 64           # more than tags, a number and a length take
+    AT_ONCE = 16        # bytes of a text that are copied without asking how many it has
+    NOT_A_NUMBER = 1    # failures
+    OUT_OF_MEMORY = 2
+    NOT_JSON = 3
+    NOT_A_FORM = 4
+    TOO_LONG = 5
+
+cdef struct Writer:
+    const Field* fields
+    const Node* nodes
+    const Enumeration* enums
+    const uint64_t* enum_names
+    const int32_t* enum_numbers
+    const int32_t* name_lookup
+    const uint8_t* names
+    Sources sources
+    const int32_t* live     # the sources' own lists, or those with oneofs last
+    const uint8_t* form_text
+    int64_t form_size
+    int64_t columns_form_size
+    int node_count
+    Scratch* reader         # of the unknown bytes of rows in the form at hand
+    const int32_t* aside_fields     # from the reader's places to fields
+    const int32_t* places
+    const int32_t* late_places
+    Scratch in_order
+    Scratch oneofs_last
+    Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
+    uint8_t* start
+    uint8_t* end
+    JsonReader json
+    void* owner             # a list of one, the buffer
+    int32_t* short_starts   # where each value starts, counted from the end; one of the two is there
+    int64_t* long_starts
+    int failure
+    int failed_field
+
+
+cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil
+
+
+cdef inline uint8_t* make_room(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
+    return p if p - w.start >= more else grow(w, p, more)
+
+
+cdef inline void set_start(Writer* w, int64_t i, const uint8_t* p) noexcept nogil:
+    if w.short_starts != NULL:
+        w.short_starts[i] = <int32_t>(w.end - p)
+    else:
+        w.long_starts[i] = w.end - p
+
+
+cdef inline uint8_t* put_stretch(Writer* w, uint8_t* p, const uint8_t* start, const uint8_t* end) noexcept nogil:
+    if start == end:
+        return p
+    p = make_room(w, p, end - start + ROOM)
+    if p != NULL:
+        p -= end - start
+        memcpy(p, start, end - start)
+    return p
+
+
+cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int64_t i) noexcept nogil:
+    # The bytes alone; nothing for a null.
+    cdef int64_t start, length
+    if is_null(source, i):
+        return p
+    i += source.shift
+    start = source.offsets[i]
+    length = source.offsets[i + 1] - start
+    foresee(source.offsets + i)
+    foresee(source.data + start)
+    p = make_room(w, p, length + ROOM)
+    if p == NULL or length == 0:
+        return p
+    if length <= AT_ONCE and start + length >= AT_ONCE:
+        # With whatever stands before it; all that is written later stands before it too.
+        memcpy(p - AT_ONCE, source.data + start + length - AT_ONCE, AT_ONCE)
+    else:
+        memcpy(p - length, source.data + start, length)
+    return p - length
+
+
+cdef inline uint8_t* put_tag(uint8_t* p, const Field* field) noexcept nogil:
+    if field.tag < 0x80:
+        p[-1] = <uint8_t>field.tag
+        return p - 1
+    if field.tag < 0x4000:
+        p[-2] = <uint8_t>(field.tag | 0x80)
+        p[-1] = <uint8_t>(field.tag >> 7)
+        return p - 2
+    return put_varint(p, field.tag)

@@ -1,0 +1,178 @@
+"""A compiled mapping: the columns of one message type, and the codec between them and its bytes.
+
+Mappings are values: they pickle, hash and compare by what they were compiled from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor import Descriptor
+
+from schema_mapping.columns.cuts import find_cuts
+from schema_mapping.columns.evolution import first_ids
+from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.protobuf.compiled import CompiledColumns
+from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, SourceSchema, closure, find_descriptor
+from schema_mapping.protobuf.message_columns import message_columns
+from schema_mapping.protobuf.tree import build_tree
+from schema_mapping.protobuf.type_graph import TypeGraph, source_graph, type_graph
+from schema_mapping.protobuf.well_known import with_native_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from schema_mapping.protobuf.program import Program
+    from schema_mapping.value_format import Lengths, Places
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Mapping(CompiledColumns):
+    """The columns of a message type, and the codec; `source` is its schema. Make one with `compile_mapping`."""
+
+    descriptor_set: bytes
+    message: str
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> SourceSchema:
+        """The schema that the mapping was made from."""
+        return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The message's full name."""
+        return (self.message,)
+
+    def schema(self, envelope: bytes | None) -> SourceSchema:
+        """The schema that the mapping was made from, with its envelope."""
+        return replace(self.source, envelope=envelope)
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel's tables, compiled once in a process."""
+        from schema_mapping.protobuf.program import compile_program
+
+        return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph)
+
+    def decode(
+        self,
+        values: pa.Array | pa.ChunkedArray,
+        *,
+        which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
+        prefix_lengths: Lengths | None = None,
+    ) -> pa.StructArray:
+        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
+
+        `prefix_lengths` says for each value how many of its first bytes are an envelope, kept as `__prefix__`. Raises
+        KernelError when the values aren't binary, or are so many that a column would pass Arrow's 2 GiB.
+        """
+        from schema_mapping.protobuf.decode import decode
+
+        return decode(values, self.program, prefix_lengths=prefix_lengths)
+
+    def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
+        """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""
+        from schema_mapping.protobuf.encode import encode
+
+        return encode(rows, self.program)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object from which `message_from_json` makes an equal mapping."""
+        return {
+            "format": PROTOBUF_FORMAT,
+            **self.source.to_json(),
+            "keep_raw": self.keep_raw,
+            "options": self.options.to_json(),
+            "columns": self.ids.to_json(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
+
+    def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
+        return compile_source, (self.source, self.ids, self.keep_raw, self.options)
+
+
+def compile_mapping(
+    descriptor: Descriptor,
+    *,
+    ids: IdAssignment | None = None,
+    keep_raw: bool = False,
+    options: MappingOptions | None = None,
+    extensions: Sequence[str] = (),
+) -> Mapping:
+    """The mapping of a message type; without `ids` from a ledger, ids are given from 1 upward.
+
+    `extensions` are full names of those in the descriptor's pool that become columns. Raises DescriptorError when the
+    ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
+    """
+    return _compile(
+        descriptor,
+        type_graph(descriptor, extensions),
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options or MappingOptions(),
+        extensions=tuple(extensions),
+    )
+
+
+def _compile(
+    descriptor: Descriptor,
+    graph: TypeGraph,
+    *,
+    ids: IdAssignment | None,
+    keep_raw: bool,
+    options: MappingOptions,
+    extensions: tuple[str, ...],
+) -> Mapping:
+    source = closure(descriptor, extensions)
+    native = with_native_columns(graph, options)
+    columns = message_columns(native)
+    ids = ids or first_ids(columns, options)
+    root, root_ids = build_tree(native, ids)
+    return Mapping(
+        descriptor_set=source.descriptor_set,
+        message=source.message,
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options,
+        fingerprint=mapping_fingerprint(graph, options),
+        root=root,
+        root_ids=root_ids,
+        cuts=find_cuts(columns, ids, options),
+        graph=graph,
+        extensions=source.extensions,
+    )
+
+
+def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
+    """SHA-256, in hex, over a schema's facts and the options."""
+    text = json.dumps([graph.fingerprint(), options.to_json()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def message_from_json(data: MappingOf[str, Any]) -> Mapping:
+    """The mapping that `to_json` described."""
+    ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
+    return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
+
+
+@lru_cache(maxsize=64)
+def compile_source(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
+    """The mapping of a schema with the ids that a ledger gave. Raises what `compile_mapping` does."""
+    return _compile(
+        find_descriptor(source),
+        source_graph(source),
+        ids=ids,
+        keep_raw=keep_raw,
+        options=options,
+        extensions=source.extensions,
+    )

@@ -1,0 +1,57 @@
+"""Protobuf fields and types as people write them in a .proto, by the path of the column."""
+
+from __future__ import annotations
+
+from schema_mapping.columns.paths import Path, is_field
+from schema_mapping.protobuf.type_graph import FieldType, MessageType, TypeGraph
+from schema_mapping.protobuf.types import Cardinality
+
+
+class DeclaredFields:
+    """The fields behind a message's live columns."""
+
+    def __init__(self, graph: TypeGraph) -> None:
+        self._graph = graph
+
+    def field(self, path: Path) -> FieldType:
+        """The field whose column, or whose element's or value's column, is at the path."""
+        found, _ = self._walk(path)
+        assert found is not None
+        return found
+
+    def message(self, path: Path) -> MessageType:
+        """The message whose struct is at the path."""
+        return self._graph.types[self._walk(path)[1]]
+
+    def _walk(self, path: Path) -> tuple[FieldType | None, str]:
+        message = self._graph.root
+        field: FieldType | None = None
+        for step in path:
+            if is_field(step):
+                field = next(each for each in self._graph.types[message].fields if each.number == step)
+                message = field.held_message or message
+        return field, message
+
+
+def declared(field: FieldType) -> str:
+    """The type of a field: `repeated shop.Line`, `map<string, int32>`."""
+    match field.cardinality:
+        case Cardinality.SINGULAR:
+            return f"required {_value(field)}" if field.required else _value(field)
+        case Cardinality.REPEATED:
+            return f"repeated {_value(field)}"
+        case Cardinality.MAP:
+            assert field.key is not None
+            assert field.value is not None
+            return f"map<{_value(field.key)}, {_value(field.value)}>"
+
+
+def field_name(field: FieldType) -> str:
+    """The name of a field, or of an extension as Protobuf's text format has it: `[shop.rebate]`."""
+    return field.name if field.extension is None else f"[{field.extension}]"
+
+
+def _value(field: FieldType) -> str:
+    if field.message is not None:
+        return field.message
+    return field.enum.full_name if field.enum is not None else field.kind.name.lower()

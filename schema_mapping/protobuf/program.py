@@ -1,0 +1,46 @@
+"""A mapping tree compiled to the flat tables that the kernel interprets, and the layout of its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from schema_mapping.protobuf.kernel.tables import Tables
+from schema_mapping.protobuf.layout import StructLayout
+from schema_mapping.protobuf.message_types import root_type
+from schema_mapping.protobuf.table_builder import TableBuilder
+from schema_mapping.protobuf.type_graph import TypeGraph
+from schema_mapping.protobuf.types import MappedMessage, RootIds
+
+VALUE_MEMORY = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Program:
+    """What `decode` and `encode` run: C tables, the Arrow type of rows, and where its columns come from.
+
+    `chunk_rows` is how many values are parsed before their columns are gathered; 0 leaves it to the kernel. It changes
+    no result. `value_memory` bounds, in bytes, the rows that one value may open while it is parsed: two bytes can open
+    a row of hundreds of columns.
+    """
+
+    tables: Tables
+    arrow_type: pa.StructType
+    layout: StructLayout
+    chunk_rows: int = 0
+    value_memory: int = VALUE_MEMORY
+
+
+def compile_program(
+    root: MappedMessage, root_ids: RootIds, *, keep_raw: bool, graph: TypeGraph | None = None
+) -> Program:
+    """The program of a mapping; `keep_raw` sets `__raw__` for every value.
+
+    With the `graph` of the source schema, messages cut from the columns are checked as their own types, as upb does;
+    without it only their outer wire format is.
+    """
+    arrow_type = root_type(root, root_ids)
+    builder = TableBuilder(graph)
+    layout = builder.add_root(root, arrow_type)
+    return Program(tables=builder.tables(keep_raw=keep_raw), arrow_type=arrow_type, layout=layout)

@@ -1,0 +1,211 @@
+"""Rows of the kernel's tables while they are laid out, and the numpy arrays they end in.
+
+Slots count from zero within their space here; the arrays put them behind the space's presence bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schema_mapping.protobuf.kernel import tables
+
+NONE = -1
+NO_TAG = 0xFFFF_FFFF
+WORD_BITS = 64
+DENSE_SLACK = 64
+DENSE_SPREAD = 4
+LENT = tables.NODE_FLAGS["MESSAGE_SET"] | tables.NODE_FLAGS["EMPTY"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class SpaceRow:
+    """A row space: where its counts are, and how many slots and presence bits a row has so far."""
+
+    parent: int = NONE
+    count_slot: int = NONE
+    slots: int = 0
+    bits: int = 0
+
+    def slot(self) -> int:
+        """A new slot."""
+        self.slots += 1
+        return self.slots - 1
+
+    def bit(self) -> int:
+        """A new presence bit."""
+        self.bits += 1
+        return self.bits - 1
+
+    @property
+    def head(self) -> int:
+        """Words that the presence bits take."""
+        return -(-self.bits // WORD_BITS)
+
+
+@dataclass(slots=True, kw_only=True)
+class FieldRow:
+    """A field as the kernel sees it; `home` is the space of its message, `space` that of its list.
+
+    `late` is 0 for a field outside a oneof, else the oneof's place among the message's.
+    """
+
+    number: int
+    op: int
+    home: int = NONE
+    tag: int = NO_TAG
+    match: int = NO_TAG
+    tag_size: int = 0
+    flags: int = 0
+    slot: int = NONE
+    presence: int = NONE
+    oneof: int = NONE
+    owner: int = NONE
+    node: int = NONE
+    space: int = NONE
+    enumeration: int = NONE
+    late: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeRow:
+    """A message: its fields are `first` and the `count - 1` after it; `like` lends them to a node without its own."""
+
+    home: int = NONE
+    first: int = 0
+    count: int = 0
+    unknown: int = NONE
+    flags: int = 0
+    has_lists: bool = False
+    like: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class OutputRow:
+    """An output column; `slot` is a presence bit where the kind is BITS.
+
+    In a row without the presence bit `gate` the slot is empty.
+    """
+
+    kind: int
+    space: int
+    slot: int
+    gate: int = NONE
+    extra: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class MapRow:
+    """Where the keys of a kind of map lie."""
+
+    space: int
+    slot: int
+    as_bytes: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class NativeRow:
+    """A well-known type with one column; `kind` is its node's flag, `presence` and `fits` are bits."""
+
+    space: int
+    kind: int
+    slot: int = NONE
+    nanos: int = NONE
+    unknown: int = NONE
+    presence: int = NONE
+    fits: int = NONE
+
+
+NO_FIELD = FieldRow(number=0, op=tables.OPS["NONE"])
+
+FIELD = np.dtype(
+    [("tag", "u4"), ("match", "u4"), ("op", "u1"), ("flags", "u1"), ("tag_size", "u1"), ("spare", "u1")]
+    + [(name, "i4") for name in ("slot", "presence", "oneof", "owner", "node", "space", "enumeration")]
+)
+NODE = np.dtype([(n, "i4") for n in ("first", "count", "lookup", "dense", "unknown", "flags", "has_lists")])
+SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot", "head")])
+OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra", "gate")])
+NATIVE = np.dtype([(n, "i4") for n in ("space", "kind", "slot", "nanos", "unknown", "presence", "fits")])
+MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
+
+
+def field_arrays(
+    fields: Sequence[FieldRow], nodes: Sequence[NodeRow], spaces: Sequence[SpaceRow]
+) -> Mapping[str, Array]:
+    """The arrays of fields, nodes and spaces, with the lookup from field number to field."""
+    lookup: list[int] = []
+    rows = []
+    for node in nodes:
+        source = node if node.like is None else nodes[node.like]
+        numbers = [field.number for field in fields[source.first : source.first + source.count]]
+        dense = _dense_size(numbers)
+        unknown = _placed(node.unknown, node.home, spaces)
+        flags = node.flags | source.flags & LENT
+        rows.append((source.first, source.count, len(lookup), dense, unknown, flags, node.has_lists))
+        part = [0] * dense
+        for index, number in enumerate(numbers):
+            if number < dense:
+                part[number] = source.first + index
+        lookup.extend(part)
+    return {
+        "fields": np.array([_field(field, spaces) for field in fields], dtype=FIELD),
+        "numbers": np.array([field.number for field in fields], dtype=np.uint32),
+        "nodes": np.array(rows, dtype=NODE),
+        "lookup": np.array(lookup, dtype=np.int32),
+        "spaces": np.array(
+            [(s.head + s.slots, s.parent, _placed(s.count_slot, s.parent, spaces), s.head) for s in spaces], dtype=SPACE
+        ),
+    }
+
+
+def output_arrays(
+    outputs: Sequence[OutputRow], maps: Sequence[MapRow], spaces: Sequence[SpaceRow]
+) -> Mapping[str, Array]:
+    """The arrays of output columns and maps."""
+    bits = tables.OUTPUTS["BITS"]
+    slots = [row.slot if row.kind == bits else _placed(row.slot, row.space, spaces) for row in outputs]
+    placed = [(row.kind, row.space, slot, row.extra, row.gate) for row, slot in zip(outputs, slots, strict=True)]
+    keys = [(row.space, _placed(row.slot, row.space, spaces), row.as_bytes) for row in maps]
+    return {"outputs": np.array(placed, dtype=OUTPUT), "maps": np.array(keys, dtype=MAP)}
+
+
+def native_array(natives: Sequence[NativeRow], spaces: Sequence[SpaceRow]) -> Array:
+    """The array of well-known types with one column."""
+    slots = ("slot", "nanos", "unknown")
+    rows = [
+        (
+            row.space,
+            row.kind,
+            *(_placed(getattr(row, name), row.space, spaces) for name in slots),
+            row.presence,
+            row.fits,
+        )
+        for row in natives
+    ]
+    return np.array(rows, dtype=NATIVE)
+
+
+def _placed(slot: int, space: int, spaces: Sequence[SpaceRow]) -> int:
+    return NONE if slot == NONE else slot + spaces[space].head
+
+
+def _field(row: FieldRow, spaces: Sequence[SpaceRow]) -> tuple[int, ...]:
+    slot = _placed(row.slot, row.home, spaces)
+    oneof = _placed(row.oneof, row.home, spaces)
+    head = (row.tag, row.match, row.op, row.flags, row.tag_size, 0)
+    return (*head, slot, row.presence, oneof, row.owner, row.node, row.space, row.enumeration)
+
+
+def _dense_size(numbers: Sequence[int]) -> int:
+    # Number 0 is looked up too: it is no field's.
+    size = 1
+    for index, number in enumerate(numbers):
+        if number < DENSE_SPREAD * (index + 1) + DENSE_SLACK:
+            size = number + 1
+    return size

@@ -1,0 +1,260 @@
+"""The message types that a root reaches, as plain values: resolved once from descriptors, shared by every use.
+
+Presence, packing, UTF-8 checks and closedness are what the syntax or the edition's features resolve to. The
+fingerprint is over what bytes and columns depend on: neither comments, file names nor a protoc release change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
+
+from schema_mapping.protobuf.column_options import ColumnOptions, column_options
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
+from schema_mapping.protobuf.extensions import check_extendees, find_extensions
+from schema_mapping.protobuf.types import Cardinality, EnumType, WellKnown, WireKind
+
+UNION_ROOT: Final = "(one of)"
+"""The root of a graph of several message types, its fields; no Protobuf type has such a name."""
+
+UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldType:
+    """A field as its type declares it; `message` is the full name of a message type, also of a cut one.
+
+    `column` is the name that the .proto gives the column, where it isn't the field's; `extension` is an extension's
+    full name. `native` and `decimal` aren't declared but chosen (see `well_known`), and then `message` is None.
+    """
+
+    number: int
+    name: str
+    kind: WireKind
+    cardinality: Cardinality
+    explicit_presence: bool
+    packed: bool
+    validate_utf8: bool
+    required: bool
+    oneof: int | None
+    enum: EnumType | None
+    message: str | None
+    key: FieldType | None
+    value: FieldType | None
+    column: str | None = None
+    extension: str | None = None
+    native: WellKnown | None = None
+    decimal: bool = False
+
+    @property
+    def column_name(self) -> str:
+        """The name that the column should have, if it is free."""
+        return self.column or self.name
+
+    @property
+    def held_message(self) -> str | None:
+        """The message type of the field's values, or of its map's."""
+        return self.message if self.value is None else self.value.message
+
+    def facts(self) -> dict[str, Any]:
+        """What bytes and columns depend on, as JSON values. What is chosen isn't among them: it counts as an option."""
+        seldom = {"column": self.column, "extension": self.extension}
+        return {
+            **self.place(),
+            "name": self.name,
+            "explicit_presence": self.explicit_presence,
+            "validate_utf8": self.validate_utf8,
+            "required": self.required,
+            "enum": None
+            if self.enum is None
+            else {"full_name": self.enum.full_name, "closed": self.enum.closed, "names": self.enum.names},
+            "message": self.message,
+            "key": None if self.key is None else self.key.facts(),
+            "value": None if self.value is None else self.value.facts(),
+            **{name: fact for name, fact in seldom.items() if fact is not None},
+        }
+
+    def place(self) -> dict[str, Any]:
+        """Those of the facts that say where and how the field stands on the wire."""
+        return {
+            "number": self.number,
+            "kind": self.kind.name,
+            "cardinality": self.cardinality.name,
+            "packed": self.packed,
+            "oneof": self.oneof,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageType:
+    """A message type: its fields, extensions among them, in ascending number.
+
+    `excluded` are those that the .proto wants no column for; what they refer to isn't part of the graph. `empty` says
+    that the type declares neither fields nor room for extensions.
+    """
+
+    full_name: str
+    fields: tuple[FieldType, ...]
+    message_set: bool
+    excluded: tuple[FieldType, ...] = ()
+    empty: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """What bytes and columns depend on, as JSON values; of an excluded field its place."""
+        excluded = {"excluded": [field.place() for field in self.excluded]} if self.excluded else {}
+        return {
+            "full_name": self.full_name,
+            "fields": [field.facts() for field in self.fields],
+            "message_set": self.message_set,
+            **excluded,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeGraph:
+    """A root message type and, by full name, all the message types it reaches."""
+
+    root: str
+    types: Mapping[str, MessageType]
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of the facts in canonical order."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        text = json.dumps(
+            [self.root, [self.types[name].facts() for name in sorted(self.types)]],
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
+    """Reads a descriptor and every message type it reaches; the named extensions are fields of what they extend.
+
+    Raises DescriptorError for an extension that isn't there or extends nothing here, and for a bad column option.
+    """
+    named = find_extensions(descriptor, extensions)
+    types: dict[str, MessageType] = {}
+    pending = [descriptor]
+    while pending:
+        current = pending.pop()
+        if current.full_name not in types:
+            fields = [*current.fields, *named.get(current.full_name, ())]
+            options = {field.number: column_options(field) for field in fields}
+            types[current.full_name] = _message_type(current, fields, options)
+            pending.extend(filter(None, (_referenced(field) for field in fields if not options[field.number].exclude)))
+    check_extendees(named, types, descriptor.full_name)
+    return TypeGraph(root=descriptor.full_name, types=types)
+
+
+@lru_cache(maxsize=64)
+def source_graph(source: SourceSchema) -> TypeGraph:
+    """The types of a schema. Raises DescriptorError where it lacks its message, an extension or what they need."""
+    return type_graph(find_descriptor(source), source.extensions)
+
+
+def _referenced(field: FieldDescriptor) -> Descriptor | None:
+    entry = _map_entry(field)
+    return entry.fields_by_name["value"].message_type if entry is not None else field.message_type
+
+
+def _map_entry(field: FieldDescriptor) -> Descriptor | None:
+    message = field.message_type
+    return message if message is not None and message.GetOptions().map_entry else None
+
+
+def _message_type(
+    descriptor: Descriptor, declared: Iterable[FieldDescriptor], options: Mapping[int, ColumnOptions]
+) -> MessageType:
+    proto = DescriptorProto()
+    descriptor.CopyToProto(proto)
+    oneofs = {
+        field.number: field.oneof_index
+        for field in proto.field
+        if field.HasField("oneof_index") and not field.proto3_optional
+    }
+    fields = [
+        replace(
+            _field_type(field, oneofs.get(field.number)),
+            column=options[field.number].name,
+            extension=field.full_name if field.is_extension else None,
+        )
+        for field in sorted(declared, key=lambda field: field.number)
+    ]
+    return MessageType(
+        full_name=descriptor.full_name,
+        fields=tuple(field for field in fields if not options[field.number].exclude),
+        message_set=bool(descriptor.GetOptions().message_set_wire_format),
+        excluded=tuple(field for field in fields if options[field.number].exclude),
+        empty=not proto.field and not proto.extension_range,
+    )
+
+
+def _field_type(field: FieldDescriptor, oneof: int | None) -> FieldType:
+    entry = _map_entry(field)
+    if entry is not None:
+        return _facts(
+            field,
+            kind=WireKind.MESSAGE,
+            cardinality=Cardinality.MAP,
+            key=_entry_field(entry.fields_by_name["key"]),
+            value=_entry_field(entry.fields_by_name["value"]),
+        )
+    cardinality = Cardinality.REPEATED if field.is_repeated else Cardinality.SINGULAR
+    return _facts(field, cardinality=cardinality, presence=field.has_presence, oneof=oneof, message=field.message_type)
+
+
+def _entry_field(field: FieldDescriptor) -> FieldType:
+    return _facts(field, message=field.message_type)
+
+
+def _facts(
+    field: FieldDescriptor,
+    *,
+    kind: WireKind | None = None,
+    cardinality: Cardinality = Cardinality.SINGULAR,
+    presence: bool = False,
+    oneof: int | None = None,
+    message: Descriptor | None = None,
+    key: FieldType | None = None,
+    value: FieldType | None = None,
+) -> FieldType:
+    kind = kind or WireKind(field.type)
+    return FieldType(
+        number=field.number,
+        name=field.name,
+        kind=kind,
+        cardinality=cardinality,
+        explicit_presence=presence,
+        packed=cardinality is Cardinality.REPEATED and kind not in UNPACKABLE and field.is_packed,
+        validate_utf8=kind is WireKind.STRING and _validates_utf8(field),
+        required=field.is_required,
+        oneof=oneof,
+        enum=_enum_type(field.enum_type) if field.enum_type is not None else None,
+        message=message.full_name if message is not None else None,
+        key=key,
+        value=value,
+    )
+
+
+def _validates_utf8(field: FieldDescriptor) -> bool:
+    # The resolved features have no public accessor; without it an edition would have to be resolved by hand.
+    features: FeatureSet = field._GetFeatures()  # type: ignore[attr-defined]  # noqa: SLF001
+    return features.utf8_validation == FeatureSet.Utf8Validation.VERIFY
+
+
+def _enum_type(enum: EnumDescriptor) -> EnumType:
+    names: dict[int, str] = {}
+    for value in enum.values:
+        names.setdefault(value.number, value.name)
+    return EnumType(full_name=enum.full_name, closed=enum.is_closed, names=tuple(sorted(names.items())))

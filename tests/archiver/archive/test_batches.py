@@ -1,0 +1,280 @@
+"""Budgets, cursors, closing, cancelling and errors of the batches that a server asks for."""
+
+from __future__ import annotations
+
+from itertools import accumulate, count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
+from archiver.errors import ObjectMissing, ReplayError
+from archiver.storage.parquet import ParquetFormat
+from archiver.wire import Codec
+from tests.support.archive.archived_batches import (
+    ROWS,
+    KnownRows,
+    archived,
+    data_of,
+    fetches,
+    header_of,
+    records_in,
+    split,
+)
+from tests.support.archive.lake import Lake
+from tests.support.kafka.record_batches import Record, build, marker
+
+BATCHES = [
+    build([Record(value=b"x" * (10 * size))] * 3, base_offset=at, producer_id=at, leader_epoch=2)
+    for at, size in ((0, 1), (3, 50), (6, 2), (20, 3), (23, 1))
+]
+SIZES = [len(each) for each in BATCHES]
+ENDS = [3, 6, 9, 23, 30]
+END = 30
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Five batches of different sizes in five files, with gaps; nobody changes it."""
+    return archived(tmp_path_factory.mktemp("lake"), b"".join(BATCHES), end=END, files=5)
+
+
+@pytest.fixture
+def fresh_log(tmp_path: Path) -> Lake:
+    """The same for one test alone."""
+    return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=5)
+
+
+def at(offset: int) -> BatchCursor:
+    return BatchCursor(partition=0, offset=offset)
+
+
+@pytest.mark.parametrize(
+    "max_bytes", sorted({edge + by for edge in accumulate(SIZES) for by in (-1, 0, 1)} | {0, 1, 10**9})
+)
+@pytest.mark.parametrize("must_give", [True, False])
+@pytest.mark.parametrize("open_streams", [0, 4])
+def test_as_many_batches_as_fit(log: Lake, max_bytes: int, *, must_give: bool, open_streams: int):
+    fitting = sum(total <= max_bytes for total in accumulate(SIZES))
+    wanted = max(fitting, int(must_give))
+    with ArchivedBatches(log.archive(), BatchOptions(open_streams=open_streams)) as source:
+        found = source.fetch(at(0), max_bytes, must_give=must_give)
+        assert data_of(found) == b"".join(BATCHES[:wanted])
+        assert found.cursor == at(0 if wanted == 0 else ENDS[wanted - 1] if wanted < 5 else found.cursor.offset)
+        assert found.end == END
+        rest = b"".join(data_of(each) for each in fetches(source, 10**9, start=found.cursor.offset))
+        assert data_of(found) + rest == b"".join(BATCHES)
+
+
+def test_what_did_not_fit_is_given_next(log: Lake):
+    with ArchivedBatches(log.archive()) as source:
+        assert source.fetch(at(0), 70, must_give=False).parts == ()
+        assert data_of(source.fetch(at(0), SIZES[0], must_give=False)) == BATCHES[0]
+        assert source.fetch(at(3), SIZES[1] - 1, must_give=False).cursor == at(3)
+        assert data_of(source.fetch(at(3), SIZES[1], must_give=False)) == BATCHES[1]
+
+
+def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on(log: Lake):
+    with ArchivedBatches(log.archive()) as source:
+        for start in (4, 5):
+            found = source.fetch(at(start), 1)
+            (batch,) = split(data_of(found))
+            whole, ours = header_of(BATCHES[1]), header_of(batch)
+            changed = {"length", "crc", "count"}
+            assert {name for name in whole if whole[name] != ours[name]} == changed
+            assert records_in(batch)["offset"].to_pylist() == list(range(start, 6))
+            assert found.cursor == at(6)
+
+
+class CountingFormat:
+    """Notes the files that are opened and those that are open."""
+
+    extension = "parquet"
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.readers: list[Any] = []
+
+    def open(self, objects: Any, path: str) -> Any:
+        self.opened.append(path)
+        self.readers.append(ParquetFormat().open(objects, path))
+        return self.readers[-1]
+
+    def describe(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    start = describe
+
+    @property
+    def still_open(self) -> int:
+        return sum(not reader._stream.closed for reader in self.readers)
+
+
+def test_a_reader_that_comes_back_finds_its_files_open(log: Lake):
+    counting = CountingFormat()
+    with ArchivedBatches(log.archive(formats={"parquet": counting})) as source:
+        assert b"".join(data_of(each) for each in fetches(source, 1)) == b"".join(BATCHES)
+        assert len(counting.opened) == len(set(counting.opened)) == len(log.files())
+    assert counting.still_open == 0
+
+
+def test_files_before_the_cursor_are_not_opened(log: Lake):
+    counting = CountingFormat()
+    with ArchivedBatches(log.archive(formats={"parquet": counting}), BatchOptions(open_streams=0)) as source:
+        assert data_of(source.fetch(at(23), 1)) == BATCHES[4]
+    assert len(counting.opened) == 1
+
+
+class NotedBlocks:
+    """A reader that notes which blocks are read."""
+
+    def __init__(self, reader: Any, read: list[int]) -> None:
+        self._reader = reader
+        self._read = read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def read(self, block: Any, field_ids: Any = None) -> Any:
+        self._read.append(block.index)
+        return self._reader.read(block, field_ids)
+
+
+class NotingFormat(CountingFormat):
+    """Notes the blocks that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+
+    def open(self, objects: Any, path: str) -> Any:
+        return NotedBlocks(super().open(objects, path), self.read)
+
+
+def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):
+    fresh_log.rewrite(row_group_size=3)
+    noting = NotingFormat()
+    archive = fresh_log.archive(formats={"parquet": noting}, registry=lambda _: KnownRows())
+    with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
+        assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
+    assert len(noting.read) == 2, "of five: the batch itself, and the next one, which says where it ends"
+
+
+def test_only_so_many_readers_are_kept(log: Lake):
+    counting = CountingFormat()
+    with ArchivedBatches(log.archive(formats={"parquet": counting}), BatchOptions(open_streams=2)) as source:
+        for offset in (0, 1, 2, 3, 4):
+            source.fetch(at(offset), 1, compression=Codec.NONE)
+            assert len(source._idle) <= 2
+        assert counting.still_open <= 2 * 2
+    assert counting.still_open == 0
+
+
+def test_after_closing_nothing_is_given(log: Lake):
+    source = ArchivedBatches(log.archive())
+    source.fetch(at(0), 1)
+    source.close()
+    source.close()
+    with pytest.raises(ReplayError, match=r"closed.*topic='orders', partition=0, offset=3"):
+        source.fetch(at(3), 1)
+
+
+def test_a_call_that_is_under_way_while_others_close_leaves_nothing_open(log: Lake):
+    counting = CountingFormat()
+    source = ArchivedBatches(log.archive(formats={"parquet": counting}))
+
+    def closing() -> bool:
+        source.close()
+        return False
+
+    assert data_of(source.fetch(at(0), 1, is_cancelled=closing)) == BATCHES[0]
+    assert counting.still_open == 0
+
+
+@pytest.mark.parametrize("patience", range(5))
+def test_a_cancelled_call_gives_what_it_has(log: Lake, patience: int):
+    with ArchivedBatches(log.archive()) as source:
+        passed = count()
+        found = source.fetch(at(0), 10**9, is_cancelled=lambda: next(passed) >= patience)
+        rest = [data_of(each) for each in fetches(source, 10**9, start=found.cursor.offset)]
+        assert data_of(found) + b"".join(rest) == b"".join(BATCHES)
+        assert patience or not found.parts
+
+
+def test_a_lost_file_is_told_with_its_place_after_the_batches_before_it(fresh_log: Lake):
+    lost = sorted(file.file_path for file in fresh_log.files())[1]
+    Path(lost.removeprefix("file://")).unlink()
+    with ArchivedBatches(fresh_log.archive()) as source:
+        found = source.fetch(at(0), 10**9)
+        assert data_of(found) == BATCHES[0]
+        for _ in range(2):
+            with pytest.raises(ObjectMissing, match=r"topic='orders', partition=0, offset=3"):
+                source.fetch(found.cursor, 10**9)
+        assert data_of(source.fetch(at(23), 10**9)) == BATCHES[4]
+
+
+@pytest.mark.parametrize("start", [30, 31, 1000])
+def test_nothing_at_the_end(log: Lake, start: int):
+    with ArchivedBatches(log.archive(), BatchOptions(spans_gaps=True)) as source:
+        found = source.fetch(at(start), 10**9)
+        assert (found.parts, found.cursor, found.end) == ((), at(start), END)
+
+
+@pytest.mark.parametrize("start", range(26, 30))
+def test_offsets_without_records_are_stepped_over(log: Lake, start: int):
+    with ArchivedBatches(log.archive()) as source:
+        found = source.fetch(at(start), 1)
+        assert (found.parts, found.cursor) == ((), at(END))
+    with ArchivedBatches(log.archive(), BatchOptions(spans_gaps=True)) as source:
+        assert source.fetch(at(start), 60, must_give=False).cursor == at(start)
+        found = source.fetch(at(start), 60)
+        assert records_in(data_of(found)).num_rows == 0
+        assert header_of(data_of(found))["base_offset"] == start
+        assert found.cursor == at(END)
+
+
+def test_what_is_archived_later_is_given_after_a_refresh(fresh_log: Lake):
+    archive = fresh_log.archive()
+    with ArchivedBatches(archive, BatchOptions(spans_gaps=True)) as source:
+        *_, last = fetches(source, 10**9)
+        assert last.cursor == at(END)
+        fresh_log.add(ROWS, None, END, END + 5)
+        assert source.fetch(last.cursor, 10**9).cursor == at(END)
+        archive.refresh()
+        found = source.fetch(last.cursor, 10**9)
+        assert (header_of(data_of(found))["last_delta"], found.cursor) == (4, at(END + 5))
+
+
+def test_a_partition_that_is_not_archived_has_no_batches(log: Lake):
+    with ArchivedBatches(log.archive()) as source:
+        found = source.fetch(BatchCursor(partition=7, offset=0), 10**9)
+        assert (found.parts, found.cursor.offset, found.end) == ((), 0, 0)
+
+
+def test_codecs_by_call(log: Lake):
+    with ArchivedBatches(log.archive()) as source:
+        for codec in Codec:
+            data = b"".join(data_of(each) for each in fetches(source, 400, compression=codec))
+            assert {header_of(each)["attributes"] for each in split(data)} == {codec}
+            assert records_in(data)["value"] == records_in(b"".join(BATCHES))["value"]
+
+
+@pytest.mark.parametrize("cursor", [at(0), BatchCursor(partition=12, offset=2**63 - 1)])
+def test_a_cursor_is_text(cursor: BatchCursor):
+    assert BatchCursor.parse(cursor.text) == cursor
+
+
+@pytest.mark.parametrize("text", ["", "1", "1@", "@1", "-1@0", "0@-1", f"0@{2**63}", "a@b"])
+def test_other_text_is_no_cursor(text: str):
+    with pytest.raises(ValueError):
+        BatchCursor.parse(text)
+
+
+def test_transactions_end_in_a_batch_that_reaches_over_their_marker(tmp_path: Path):
+    batch = build([Record()], base_offset=0, producer_id=3, transactional=True)
+    lake = archived(tmp_path, batch + marker(base_offset=1, producer_id=3, commit=True), end=2)
+    with ArchivedBatches(lake.archive(), BatchOptions(spans_gaps=True)) as source:
+        found = source.fetch(at(0), 1)
+        header = header_of(data_of(found))
+        assert (header["last_delta"], header["attributes"], found.cursor) == (1, 0b10000, at(2))

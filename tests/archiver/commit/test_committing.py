@@ -1,0 +1,54 @@
+"""Staged ranges on their way into the table, where one partition is ahead of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.catalog.memory import MemoryCatalog
+from tests.support.catalog.staging import StagedRanges, commit_staged, set_offset
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> MemoryCatalog:
+    return MemoryCatalog(tmp_path / "table")
+
+
+@pytest.fixture
+def staged() -> StagedRanges:
+    return StagedRanges()
+
+
+def names(memory: MemoryCatalog) -> set[str]:
+    return {Path(path).stem for path in memory.paths()}
+
+
+def test_a_partition_ahead_keeps_no_other_back(tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges):
+    first = [staged.stage(tmp_path, partition, 5) for partition in (0, 1)]
+    assert commit_staged(memory, staged).is_new
+    set_offset(memory, 0, 2)
+    ahead, later = staged.stage(tmp_path, 0, 5), [staged.stage(tmp_path, partition, 5) for partition in (1, 2)]
+
+    done = commit_staged(memory, staged)
+
+    assert done.is_new
+    assert {partition: error.context["staged_from"] for partition, error in done.ahead.items()} == {0: 5}
+    assert done.ahead[0].context["table_has_until"] == 2
+    assert names(memory) == {one.id for one in (*first, *later)}
+    assert {partition: each.next_offset for partition, each in memory.load().offsets.items()} == {0: 2, 1: 10, 2: 5}
+    assert staged.pending(None) == (ahead,)
+
+
+def test_it_is_committed_once_it_fits(tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges):
+    staged.stage(tmp_path, 0, 5)
+    commit_staged(memory, staged)
+    set_offset(memory, 0, 0)
+    ahead = [staged.stage(tmp_path, 0, 5), staged.stage(tmp_path, 0, 5)]
+    done = commit_staged(memory, staged)
+    assert (done.is_new, sorted(done.ahead)) == (False, [0])
+    set_offset(memory, 0, 5)
+    done = commit_staged(memory, staged)
+    assert (done.is_new, done.ahead) == (True, {})
+    assert {one.id for one in ahead} < names(memory)
+    assert staged.pending(None) == ()

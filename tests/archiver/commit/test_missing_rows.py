@@ -1,0 +1,127 @@
+"""Which rows a table lacks, whatever others made of its files: after a compaction none, else what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from archiver.commit import missing_rows
+from archiver.commit.missing_rows import named, search
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.registry.holes import ExpectedRange
+from tests.support.archive.lake import TOPIC, Lake
+
+RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, archive: Any) -> Lake:
+    return Lake(tmp_path / "lake", archive.rows)
+
+
+@pytest.fixture
+def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
+    """Five files, those of partition 1 with every third offset only, and what the registry says of them."""
+    found = []
+    for partition, start, end in RANGES:
+        rows = [archive.row(offset=offset, partition=partition) for offset in range(start, end, 3 if partition else 1)]
+        path = lake.add(archive.rows, archive.batch(rows), start, end, partition=partition)
+        assert path is not None
+        found.append(
+            ExpectedRange(
+                id=f"{partition}-{start}",
+                partition=partition,
+                start_offset=start,
+                end_offset=end,
+                path=path,
+                rows=len(rows),
+                file_rows=len(rows),
+                digest=None,
+            )
+        )
+    return sorted(found, key=lambda each: (each.partition, each.start_offset))
+
+
+def missing(lake: Lake, expected: Iterable[ExpectedRange], **options: Any) -> list[tuple[int, int, int, int]]:
+    table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+    holes = search(table, tuple(expected), **options)
+    return [(each.partition, each.start_offset, each.end_offset, each.rows) for each in holes]
+
+
+def offsets(table: pa.Table) -> Any:
+    return pc.struct_field(table["kafka"], "offset")
+
+
+def partitions(table: pa.Table) -> Any:
+    return pc.struct_field(table["kafka"], "partition")
+
+
+def test_a_table_that_only_we_wrote_is_whole_by_its_numbers(
+    lake: Lake, expected: list[ExpectedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missing_rows, "TableRows", None)
+    assert missing(lake, expected) == []
+
+
+@pytest.mark.parametrize("with_metrics", [True, False])
+def test_a_compaction_leaves_nothing_missing(lake: Lake, expected: list[ExpectedRange], *, with_metrics: bool) -> None:
+    lake.rewrite(lambda table: table.take(pa.array(range(table.num_rows - 1, -1, -1))), with_metrics=with_metrics)
+    assert missing(lake, expected) == missing(lake, expected, counts_tell=True) == []
+
+
+def test_deleted_rows_are_told_by_range_and_offsets(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.rewrite(lambda table: table.filter(pc.or_(pc.less(offsets(table), 140), pc.greater(offsets(table), 230))))
+    assert missing(lake, expected) == [(0, 140, 200, 60), (0, 205, 231, 26)]
+
+
+def test_rows_that_others_add_do_not_stand_for_those_that_are_gone(lake: Lake, expected: list[ExpectedRange]) -> None:
+    def swapped(table: pa.Table) -> pa.Table:
+        gone = pc.and_(pc.equal(partitions(table), 1), pc.less(offsets(table), 10))
+        kept = table.filter(pc.invert(gone))
+        return pa.concat_tables([kept, kept.slice(0, table.num_rows - kept.num_rows)])
+
+    lake.rewrite(swapped)
+    assert sum(one.record_count for one in lake.files()) == sum(each.rows for each in expected)
+    assert missing(lake, expected) == [(1, 0, 50, 4)]
+
+
+def test_a_table_that_was_emptied_lacks_everything(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.replace([])
+    assert [rows for *_, rows in missing(lake, expected)] == [each.rows for each in expected]
+
+
+def test_merge_on_read_deletes_count(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.delete_positions({expected[1].path: [0, 1, 5]})
+    assert missing(lake, expected) == [(0, 100, 106, 3)]
+
+
+def test_what_was_accepted_is_not_missing(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), 12)))
+    assert missing(lake, expected) == [(0, 12, 13, 1), (1, 1, 50, 1)]
+    accepted = [
+        ExpectedRange(**{name: getattr(each, name) for name in each.__slots__} | {"rows": each.rows - 1})
+        if each.start_offset <= 12 < each.end_offset
+        else each
+        for each in expected
+    ]
+    assert missing(lake, accepted) == []
+
+
+def test_ranges_are_counted_in_parts(
+    lake: Lake, expected: list[ExpectedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.rewrite(lambda table: table.filter(pc.greater(offsets(table), 130)))
+    whole = missing(lake, expected)
+    monkeypatch.setattr(missing_rows, "WINDOW_ROWS", 1)
+    assert missing(lake, expected) == whole != []
+
+
+def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.replace([])
+    holes = search(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), expected)
+    assert named(holes) == "partition 0 [0, 200), [205, 300) 295 rows; partition 1 [0, 60) 21 rows"

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archiver.files.rotation import PartitionBy, Rotation, partition_folder, partition_values
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+def rotation(partition_by: PartitionBy = "day") -> Rotation:
+    return Rotation(partition_by=partition_by, target_bytes=1_000)
+
+
+def test_a_new_partition_ends_the_file_and_a_fall_back_does_not():
+    times = np.array([DAY, DAY + 5, 2 * DAY, DAY, 3 * DAY])
+    runs = list(rotation().runs(times))
+    assert [(run.first, run.end, run.partition_value, run.new_partition) for run in runs] == [
+        (0, 2, 1, False),
+        (2, 4, 2, True),
+        (4, 5, 3, True),
+    ]
+    assert runs[1].times.tolist() == [2 * DAY, 2 * DAY]
+
+
+def test_the_maximum_goes_on_over_groups_and_begins_anew_with_a_file():
+    decision = rotation()
+    assert [run.partition_value for run in decision.runs(np.array([3 * DAY]))] == [3]
+    late = list(decision.runs(np.array([DAY])))
+    assert [(run.partition_value, run.new_partition, run.times.tolist()) for run in late] == [(3, False, [3 * DAY])]
+    assert decision.end_if_full(1_000)
+    early = list(decision.runs(np.array([DAY])))
+    assert [(run.partition_value, run.new_partition) for run in early] == [(1, False)]
+
+
+def test_a_file_may_end_between_two_runs_of_a_group():
+    decision = rotation()
+    seen = []
+    for run in decision.runs(np.array([DAY, 2 * DAY, DAY])):
+        seen.append((run.first, run.end, run.new_partition))
+        assert decision.end_if_full(1_000)
+    assert seen == [(0, 1, False), (1, 3, False)]
+
+
+def test_the_target_size_counts_from_itself():
+    decision = rotation()
+    assert not decision.end_if_full(999)
+    assert decision.end_if_full(1_000)
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "values", "folder"),
+    [
+        ("hour", [0, 491_040], "ingest_hour=2026-01-07-00"),
+        ("day", [0, 20_460], "ingest_day=2026-01-07"),
+        ("month", [0, 672], "ingest_month=2026-01"),
+    ],
+)
+def test_partitions_count_as_iceberg_counts(partition_by: PartitionBy, values: list[int], folder: str) -> None:
+    times = np.array([HOUR - 1, 20_460 * DAY + 5])
+    assert partition_values(times, partition_by).tolist() == values
+    assert partition_folder(f"ingest_{partition_by}", values[1], partition_by) == folder

@@ -1,0 +1,90 @@
+"""Which ranges make a wave: everybody's turn comes, heavy backlogs are cut only where slots would be idle."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
+
+MIB = 1 << 20
+
+
+def backlog(partition: int, offsets: int, *, density: float = 1_000.0) -> Backlog:
+    return Backlog(partition=partition, spans=((0, offsets),), leader_epoch=-1, bytes_per_offset=density)
+
+
+def limits(
+    *, slots: int = 2, most_tasks: int = 600, task_bytes: int = MIB, tasks_per_partition: int = 16
+) -> WaveLimits:
+    return WaveLimits(
+        slots=slots, most_tasks=most_tasks, task_bytes=task_bytes, tasks_per_partition=tasks_per_partition
+    )
+
+
+def test_one_heavy_partition_fills_the_slots() -> None:
+    planned = WavePlanner[str]().plan({"a": [backlog(0, 100_000)]}, limits(slots=4))
+    assert len(planned) == 16
+    assert [each.start_offset for _, each in planned] == sorted(each.start_offset for _, each in planned)
+    assert {each.end_offset - each.start_offset for _, each in planned} == {1_049}
+
+
+def test_configuration_bounds_the_pieces() -> None:
+    assert len(WavePlanner[str]().plan({"a": [backlog(0, 100_000)]}, limits(slots=8, tasks_per_partition=3))) == 3
+
+
+def test_enough_heavy_partitions_stay_whole() -> None:
+    planned = WavePlanner[str]().plan({"a": [backlog(0, 100_000)], "b": [backlog(7, 100_000)]}, limits(slots=2))
+    assert [(topic, each.partition, each.end_offset) for topic, each in planned] == [
+        ("a", 0, 100_000),
+        ("b", 7, 100_000),
+    ]
+
+
+def test_small_partitions_stay_whole_beside_a_cut_one() -> None:
+    planned = WavePlanner[str]().plan({"a": [backlog(0, 10), backlog(1, 100_000)]}, limits(slots=2))
+    assert Counter(each.partition for _, each in planned) == {0: 1, 1: 8}
+    assert [each.partition for _, each in planned[:2]] == [0, 1], "heads first"
+
+
+def test_a_small_backlog_is_one_task() -> None:
+    assert len(WavePlanner[str]().plan({"a": [backlog(0, 1_000)]}, limits(slots=16))) == 1
+
+
+def test_thousands_of_partitions_get_their_turn_and_topics_are_served_alike() -> None:
+    planner = WavePlanner[str]()
+    backlogs = {
+        "wide": [backlog(each, 100) for each in range(3_000)],
+        "small": [backlog(each, 100) for each in range(4)],
+    }
+    waves = [planner.plan(backlogs, limits(most_tasks=600)) for _ in range(6)]
+    assert all(len(wave) == 600 for wave in waves)
+    assert [sum(topic == "small" for topic, _ in wave) for wave in waves[:5]] == [4, 0, 0, 0, 0]
+    served = Counter((topic, each.partition) for wave in waves[:5] for topic, each in wave)
+    assert max(served.values()) == 1, "nobody twice before all were served once"
+    assert len(served | Counter((topic, each.partition) for topic, each in waves[5])) == 3_004
+
+
+def test_topics_are_interleaved() -> None:
+    backlogs = {"a": [backlog(each, 100) for each in range(50)], "b": [backlog(each, 100) for each in range(50)]}
+    planned = WavePlanner[str]().plan(backlogs, limits(most_tasks=10))
+    assert Counter(topic for topic, _ in planned) == {"a": 5, "b": 5}
+
+
+def test_time_is_shared_alike_among_the_like() -> None:
+    backlogs = {"a": [backlog(each, 100) for each in range(8)]}
+    planned = WavePlanner[str]().plan(backlogs, limits())
+    assert time_shares(planned, backlogs, slots=2) == (0.25,) * 8
+    alone = {"a": [backlog(0, 100)]}
+    assert time_shares(WavePlanner[str]().plan(alone, limits()), alone, slots=2) == (1.0,)
+
+
+def test_a_heavy_task_gets_the_time_that_small_ones_leave() -> None:
+    backlogs = {"small": [backlog(each, 1) for each in range(500)], "heavy": [backlog(0, 10_000_000)]}
+    planned = WavePlanner[str]().plan(backlogs, limits(slots=4, tasks_per_partition=1))
+    shares = dict(
+        zip(((topic, each.partition) for topic, each in planned), time_shares(planned, backlogs, slots=4), strict=True)
+    )
+    assert shares["heavy", 0] == 1.0
+    assert 0.0 < shares["small", 0] < 0.01
+    assert sum(shares.values()) <= 4.0

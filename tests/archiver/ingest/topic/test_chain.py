@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.ingest.topic.chain import Chain
+from archiver.ingest.topic.continuity import goes_on
+from catalog.model import PartitionOffset, TranslatedRange
+from tests.support.catalog.memory import span
+from tests.support.kafka.histories import History
+
+
+def bounds(ranges: tuple[object, ...]) -> list[tuple[int, int]]:
+    return [(one.start_offset, one.end_offset) for one in ranges]  # type: ignore[attr-defined]
+
+
+def always(place: PartitionOffset, later: int) -> bool:
+    del place, later
+    return True
+
+
+def in_epoch(start: int, end: int, epoch: int) -> TranslatedRange:
+    return replace(span(0, start, end), leader_epoch=epoch)
+
+
+def test_what_is_ahead_waits_for_the_gap() -> None:
+    chain = Chain(0, always)
+    assert chain.push([span(0, 20, 30)]) == ()
+    assert chain.spans(50) == ((0, 20), (30, 50))
+    assert bounds(chain.push([span(0, 0, 10)])) == [(0, 10)]
+    assert bounds(chain.push([span(0, 10, 20)])) == [(10, 20), (20, 30)]
+    assert chain.next == 30
+    assert chain.spans(50) == ((30, 50),)
+    assert chain.spans(30) == ()
+
+
+def test_what_comes_too_late_is_handed_on_to_be_refused() -> None:
+    chain = Chain(0, always)
+    chain.push([span(0, 10, 20), span(0, 40, 50)])
+    assert bounds(chain.restart(15)) == [(10, 20)]
+    assert chain.next == 15
+    assert bounds(chain.restart(40)) == [(40, 50)]
+    assert chain.next == 50
+
+
+def test_what_never_found_its_place_is_left_over() -> None:
+    chain = Chain(0, always)
+    chain.push([span(0, 10, 20)])
+    assert bounds(chain.leftover()) == [(10, 20)]
+    assert chain.leftover() == ()
+    assert chain.spans(20) == ((0, 20),)
+
+
+def test_an_epoch_may_rise_where_the_leader_has_both() -> None:
+    chain = Chain(0, always)
+    out = chain.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)]) + chain.push([in_epoch(0, 10, 5)])
+    assert [each.leader_epoch for each in out] == [5, 5, 7]
+    assert not chain.torn
+
+
+def test_what_was_read_before_an_election_does_not_follow_what_was_read_after_it() -> None:
+    chain = Chain(0, always)
+    chain.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)])
+    assert bounds(chain.push([in_epoch(0, 10, 6)])) == [(0, 10)]
+    assert chain.torn
+    assert chain.spans(30) == ((10, 30),)
+    assert chain.leftover() == ()
+    assert chain.restart(10, epoch=6) == ()
+    assert bounds(chain.push([in_epoch(10, 30, 6)])) == [(10, 30)]
+
+
+def test_what_was_read_after_a_log_was_cut_back_does_not_follow_what_was_read_before() -> None:
+    log = History()
+    log.append(records=10)
+    log.append(records=10)
+    first = in_epoch(0, 10, log.epoch)
+    before = log.epoch
+    log.cut(0)
+    log.append(records=20)
+    second = in_epoch(10, 20, log.epoch)
+    chain = Chain(0, partial(goes_on, log, "orders", 0))
+    assert before < log.epoch
+    assert bounds(chain.push([second]) + chain.push([first])) == [(0, 10)]
+    assert chain.torn
+
+
+def test_a_log_that_elected_in_order_goes_on() -> None:
+    log = History()
+    log.append(records=10)
+    first = in_epoch(0, 10, log.epoch)
+    log.elect()
+    log.append(records=10)
+    chain = Chain(0, partial(goes_on, log, "orders", 0))
+    assert bounds(chain.push([first]) + chain.push([in_epoch(10, 20, log.epoch)])) == [(0, 10), (10, 20)]
+    assert not chain.torn
+
+
+def test_what_waited_is_held_against_the_epoch_that_others_archived_in() -> None:
+    chain = Chain(0, always)
+    chain.push([in_epoch(10, 20, 5)])
+    assert chain.restart(10, epoch=6) == ()
+    assert chain.spans(20) == ((10, 20),)
+
+
+def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
+    chain = Chain(0, lambda place, later: False)
+    chain.restart(10, epoch=5)
+    assert bounds(chain.push([in_epoch(10, 20, 7)])) == [(10, 20)]
+
+
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers())
+def test_any_order_of_tasks_gives_one_order_of_ranges(lengths: list[int], seed: int) -> None:
+    edges = [sum(lengths[:place]) for place in range(len(lengths) + 1)]
+    ranges = [span(0, start, end) for start, end in pairwise(edges)]
+    shuffled = Random(seed).sample(ranges, len(ranges))
+    chain = Chain(0, always)
+    out = [one for each in shuffled for one in chain.push([each])]
+    assert out == ranges
+    assert chain.next == edges[-1]

@@ -1,0 +1,145 @@
+"""What is put into a table for a hole: a file's own entry only where the table has none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from pyiceberg.table.update import update_table_metadata
+
+from archiver.archive.mappings import NoMappings
+from archiver.commit.missing_rows import TableRows
+from archiver.ingest.task.work import translate_range
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
+from archiver.upkeep.refill.copying import CopiedRows, RowCopier
+from archiver.upkeep.refill.mending import Mender, Mending
+from catalog.iceberg.append import prepare
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TranslatedRange, new_id
+from catalog.registry.holes import ExpectedRange, Hole
+from tests.support.archive.lake import TOPIC, Lake
+from tests.support.catalog.memory import file
+from tests.support.kafka.logs import RAW, Bench, LogInMemory, batch
+from tests.support.kafka.record_batches import Record
+
+OBJECTS = ObjectStore.of({}, attempts=1)
+PATH = "file:///data/lost.parquet"
+
+
+class Rows:
+    """A table without a row of the range."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+
+    def offsets(self, wanted: Any) -> Any:
+        return np.empty(0, np.int64)
+
+    def has_file(self, path: str) -> bool:
+        return path in self.paths
+
+
+class Copier:
+    def copy(self, source: Any, wanted: Any, *, without: Any, is_part: bool = False) -> CopiedRows:
+        return CopiedRows(rows=source.rows, digest="0" * 32, file=file("file:///data/copy.parquet", rows=source.rows))
+
+
+@pytest.mark.parametrize(("there", "added"), [((), PATH), ((PATH,), "file:///data/copy.parquet")])
+def test_a_file_whose_rows_were_all_deleted_does_not_come_twice(there: tuple[str, ...], added: str) -> None:
+    one = ExpectedRange(id="A", partition=0, start_offset=0, end_offset=5, path=PATH, rows=5, file_rows=5, digest=None)
+    hole = Hole(range_id="A", partition=0, start_offset=0, end_offset=5, rows=5)
+    mender = Mender(live=cast("TableRows", Rows(*there)), expected={"A": one}, copier=cast("RowCopier", Copier()))
+    mending = mender.from_file(hole, file(PATH, rows=5))
+    assert (mending.rows, [each.path for each in mending.files]) == (5, [added])
+
+
+PARTITION = 4
+NONE: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A range of five rows that a table lost some of, and a log that has some of them, or others."""
+
+    folder: Path
+    digest: str | None
+
+    def mend(self, *, there: Collection[int], log: Collection[int], value: bytes = b"v", part: bool = False) -> Mending:
+        lake = Lake(self.folder / "table", RAW)
+        if there:
+            commit(lake, archived(self.folder, there))
+        one = ExpectedRange(
+            id="A",
+            partition=PARTITION,
+            start_offset=0,
+            end_offset=5,
+            path="file:///lost",
+            rows=5,
+            file_rows=5,
+            digest=self.digest,
+        )
+        copier = RowCopier(
+            topic=TOPIC.topic,
+            objects=OBJECTS,
+            formats=FORMATS,
+            spool=self.folder / "spool",
+            mappings=NoMappings(),
+            table_properties={},
+        )
+        table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+        mender = Mender(live=TableRows(table, FORMATS), expected={"A": one}, copier=copier)
+        hole = Hole(range_id="A", partition=PARTITION, start_offset=0, end_offset=5, rows=5 - len(there))
+        return mender.from_log(hole, archived(self.folder, log, value=value), takes_part=part)
+
+
+def archived(folder: Path, offsets: Collection[int], *, value: bytes = b"v") -> tuple[TranslatedRange, ...]:
+    log = [batch(offset, Record(timestamp=0, value=value + b"%d" % offset)) for offset in sorted(offsets)]
+    return translate_range(Bench(folder=folder, source=LogInMemory(log=log)).task(0, 5)).ranges
+
+
+def commit(lake: Lake, ranges: Sequence[TranslatedRange]) -> None:
+    table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+    attempt = prepare(table, ranges, change=None, commit_id=new_id())
+    lake.metadata = update_table_metadata(lake.metadata, attempt.updates, enforce_validation=True)
+
+
+@pytest.fixture
+def proven(tmp_path: Path) -> Mended:
+    (whole,) = archived(tmp_path / "first", range(5))
+    assert whole.file is not None
+    assert whole.file.digest is not None
+    return Mended(tmp_path, whole.file.digest)
+
+
+def test_a_part_of_the_log_is_told_as_unproven_and_names_no_range(proven: Mended) -> None:
+    assert proven.mend(there=NONE, log={2, 3}).rows == 0
+    mending = proven.mend(there=NONE, log={2, 3}, part=True)
+    (copy,) = mending.files
+    assert (mending.rows, mending.doubt[:10], mending.replaced_by) == (2, "not proven", ())
+    with ParquetFormat().open(OBJECTS, copy.path) as reader:
+        assert reader.metadata.origin is None, "a registry made again would take it for the whole range"
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_what_table_and_log_have_together_is_proven_by_the_digest(proven: Mended, *, part: bool) -> None:
+    mending = proven.mend(there={0, 1}, log={2, 3, 4}, part=part)
+    assert (mending.rows, mending.doubt, mending.reason) == (3, "", "")
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_other_records_never_pass_for_those_of_before(proven: Mended, *, part: bool) -> None:
+    for log in (range(5), {2, 3, 4}):
+        mending = proven.mend(there={0, 1}, log=log, value=b"other", part=part)
+        assert (mending.rows, mending.files) == (0, ())
+        assert "other records" in mending.reason
+
+
+def test_rows_without_a_digest_are_told_as_unproven(tmp_path: Path) -> None:
+    mending = Mended(tmp_path, None).mend(there=NONE, log=range(5))
+    assert (mending.rows, mending.doubt[:10]) == (5, "not proven")

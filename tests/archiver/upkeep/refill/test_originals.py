@@ -1,0 +1,50 @@
+"""What is said of a file that a table lost, once the file was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archiver.ingest.task.work import translate_range
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.refill.originals import originals
+from catalog.model import NO_DETAILS, DataFileInfo, TranslatedRange
+from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch
+from tests.support.kafka.record_batches import Record
+
+OBJECTS = ObjectStore.of({}, attempts=1)
+
+
+@pytest.fixture
+def lost(tmp_path: Path) -> TranslatedRange:
+    """A range as a task describes it."""
+    bench = Bench(folder=tmp_path, source=LogInMemory(log=[batch(0, *[Record(timestamp=DAY, value=b"v")] * 3)]))
+    task = bench.task(0, 3)
+    (made,) = translate_range(replace(task, target=replace(task.target, partitioned_by="day(13)"))).ranges
+    return made
+
+
+def found(one: TranslatedRange) -> DataFileInfo | None:
+    return originals([one], OBJECTS, FORMATS, {}).get(one.id)
+
+
+def test_a_file_that_is_as_described_comes_back_as_described(lost: TranslatedRange):
+    assert lost.file is not None
+    assert lost.file.partitioned_by == "day(13)"
+    assert found(lost) == lost.file
+
+
+def test_what_a_registry_forgot_of_the_columns_is_read_from_the_file(lost: TranslatedRange):
+    """Nothing else of the description changes, least of all what the file is partitioned by."""
+    assert lost.file is not None
+    forgotten = DataFileInfo.from_json({**lost.file.to_json(), **NO_DETAILS})
+    assert found(replace(lost, file=forgotten)) == lost.file
+
+
+@pytest.mark.parametrize("change", [{"size_bytes": 1}, {"rows": 2}, {"digest": "0" * 32}])
+def test_a_file_that_is_not_as_described_counts_as_gone(lost: TranslatedRange, change: dict[str, object]):
+    assert lost.file is not None
+    assert found(replace(lost, file=replace(lost.file, **change))) is None

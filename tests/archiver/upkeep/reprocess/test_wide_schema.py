@@ -1,0 +1,56 @@
+"""Columns of two schema versions in one file, and what becomes of names that meet."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from archiver.storage.columns import field_id
+from archiver.upkeep.reprocess.wide_schema import wide_schema
+from schema_mapping.columns.arrow import arrow_field
+
+
+def val(*fields: pa.Field) -> pa.Schema:
+    return pa.schema([arrow_field("val", pa.struct(list(fields)), 2)])
+
+
+def columns(schema: pa.Schema) -> dict[int | None, tuple[str, str]]:
+    return {field_id(field): (field.name, str(field.type)) for field in schema.field("val").type}
+
+
+def test_every_column_of_both_is_there_by_id() -> None:
+    mapping = val(arrow_field("b", pa.string(), 11), arrow_field("c", pa.bool_(), 12))
+    file = val(arrow_field("a", pa.int32(), 10), arrow_field("b", pa.string(), 11))
+    assert columns(wide_schema(mapping, file, {})) == {
+        11: ("b", "string"),
+        12: ("c", "bool"),
+        10: ("a", "int32"),
+    }
+
+
+def test_the_wider_type_holds_both() -> None:
+    narrow, wide = val(arrow_field("a", pa.int32(), 10)), val(arrow_field("a", pa.int64(), 10))
+    assert columns(wide_schema(narrow, wide, {})) == columns(wide_schema(wide, narrow, {})) == {10: ("a", "int64")}
+
+
+def test_a_column_of_before_gives_way_to_the_live_one_of_its_name() -> None:
+    mapping, file = val(arrow_field("a", pa.string(), 20)), val(arrow_field("A", pa.int32(), 10))
+    assert columns(wide_schema(mapping, file, {})) == {20: ("a", "string"), 10: ("A_10", "int32")}
+    assert columns(wide_schema(mapping, file, {10: "a_deleted_10"}))[10] == ("a_deleted_10", "int32")
+
+
+def test_lists_and_maps_grow_inside() -> None:
+    def around(*fields: pa.Field) -> pa.Schema:
+        inner = pa.struct(list(fields))
+        return val(
+            arrow_field("many", pa.list_(arrow_field("element", inner, 31, nullable=False)), 30),
+            arrow_field(
+                "named",
+                pa.map_(arrow_field("key", pa.string(), 41, nullable=False), arrow_field("value", inner, 42)),
+                40,
+            ),
+        )
+
+    merged = wide_schema(around(arrow_field("b", pa.string(), 50)), around(arrow_field("a", pa.int32(), 51)), {})
+    many, named = merged.field("val").type.field("many").type, merged.field("val").type.field("named").type
+    assert [field.name for field in many.value_type] == [field.name for field in named.item_type] == ["b", "a"]
+    assert (field_id(many.value_field), field_id(named.item_field)) == (31, 42)

@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyiceberg.exceptions import ForbiddenError
+from pyiceberg.table.update import SetPropertiesUpdate
+from pyiceberg.types import LongType, NestedField
+
+from catalog.digests import DIGEST_ALGORITHM
+from catalog.errors import CatalogUnreachable, SchemaConflict
+from catalog.iceberg.append import Attempt, prepare
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, MovedPartition, Unresolved, commit
+from catalog.iceberg.offsets import encode_offsets
+from catalog.model import PartitionOffset, TranslatedRange, new_id
+from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> MemoryCatalog:
+    return MemoryCatalog(tmp_path)
+
+
+def run(
+    catalog: MemoryCatalog,
+    *ranges: TranslatedRange,
+    commit_id: str | None = None,
+    attempts: int = 4,
+    schema_change: SchemaChange | None = None,
+) -> CommitOutcome:
+    return commit(
+        load=catalog.load,
+        send=catalog.send,
+        ranges=ranges,
+        change=schema_change,
+        commit_id=commit_id or new_id(),
+        backoff=Backoff(attempts=attempts, pause=lambda _: None),
+    )
+
+
+def manifests_on_disk(tmp_path: Path) -> int:
+    return len([path for path in (tmp_path / "metadata").iterdir() if path.suffix == ".avro"])
+
+
+def test_files_and_offsets_arrive_in_one_snapshot(catalog: MemoryCatalog):
+    first, second, other = span(0, 5, 10), span(0, 10, 12), span(3, 0, 4)
+    outcome = run(catalog, second, other, first, commit_id="ID")
+    expected = {
+        0: PartitionOffset(next_offset=12, leader_epoch=3),
+        3: PartitionOffset(next_offset=4, leader_epoch=3),
+    }
+    assert isinstance(outcome, Committed)
+    assert outcome.offsets == expected
+    assert catalog.load().offsets == expected
+    assert catalog.paths() == sorted(one.file.path for one in (first, second, other) if one.file)
+    (snapshot,) = catalog.metadata.snapshots
+    assert snapshot.snapshot_id == outcome.snapshot_id
+    assert snapshot.summary is not None
+    assert snapshot.summary["archiver.commit-id"] == "ID"
+    assert snapshot.summary["archiver.ranges"] == '{"0":[5,12],"3":[0,4]}'
+    assert snapshot.summary["added-records"] == "11"
+
+
+def test_a_snapshot_says_the_sum_of_its_files_digests(catalog: MemoryCatalog):
+    digests = ("f" * 32, "0" * 31 + "3")
+    ranges = [with_digest(span(partition, 0, 5), digest) for partition, digest in enumerate(digests)]
+    assert isinstance(run(catalog, *ranges, span(2, 0, 5, with_file=False)), Committed)
+    assert isinstance(run(catalog, with_digest(span(3, 0, 5), digests[0]), span(4, 0, 5)), Committed)
+    known, unknown = (snapshot.summary for snapshot in catalog.metadata.snapshots)
+    assert known is not None
+    assert (known["archiver.digest"], known["archiver.digest-algorithm"]) == ("0" * 31 + "2", DIGEST_ALGORITHM)
+    assert unknown is not None
+    assert "archiver.digest" not in unknown.additional_properties
+
+
+def with_digest(one: TranslatedRange, digest: str) -> TranslatedRange:
+    assert one.file is not None
+    return replace(one, file=replace(one.file, digest=digest))
+
+
+def test_ranges_without_files_make_an_empty_snapshot(catalog: MemoryCatalog):
+    assert isinstance(run(catalog, span(0, 0, 9, with_file=False)), Committed)
+    assert catalog.load().offsets[0].next_offset == 9
+    assert len(catalog.metadata.snapshots) == 1
+    assert catalog.paths() == []
+
+
+def test_a_partition_that_stands_elsewhere_moves_nothing(catalog: MemoryCatalog):
+    run(catalog, span(0, 0, 10), span(1, 0, 10))
+    outcome = run(catalog, span(0, 10, 20), span(1, 5, 20))
+    assert outcome == Moved(partitions=(MovedPartition(partition=1, expected=5, found=10),))
+    assert len(catalog.metadata.snapshots) == 1
+
+
+def test_ranges_must_be_a_chain(catalog: MemoryCatalog):
+    with pytest.raises(ValueError, match=r"\[0, 5\) then \[6, 9\)"):
+        run(catalog, span(0, 0, 5), span(0, 6, 9))
+    with pytest.raises(ValueError, match="at least one"):
+        run(catalog)
+
+
+@pytest.mark.parametrize("fate", ["lose_answer", "deliver_twice", "delay"])
+def test_a_commit_that_landed_is_found_by_its_id(catalog: MemoryCatalog, tmp_path: Path, fate: str):
+    catalog.script.append(getattr(catalog, fate))
+    outcome = run(catalog, span(0, 0, 10))
+    assert isinstance(outcome, Committed)
+    assert catalog.metadata.current_snapshot_id == outcome.snapshot_id
+    assert len(catalog.metadata.snapshots) == 1
+    assert len(catalog.paths()) == 1
+    assert manifests_on_disk(tmp_path) == 2
+
+
+@pytest.mark.parametrize("fate", ["lose_request", "fail", "conflict"])
+def test_a_commit_that_did_not_land_is_sent_again_with_the_same_files(
+    catalog: MemoryCatalog, tmp_path: Path, fate: str
+):
+    catalog.script += [getattr(catalog, fate)] * 2
+    wanted = span(0, 0, 10)
+    assert isinstance(run(catalog, wanted), Committed)
+    assert len(catalog.attempts) == 3
+    assert [wanted.file.path] == catalog.paths() if wanted.file else False
+    assert manifests_on_disk(tmp_path) == 2
+
+
+def test_the_same_commit_may_be_asked_for_again(catalog: MemoryCatalog):
+    wanted = span(0, 0, 10)
+    first = run(catalog, wanted, commit_id="ID")
+    run(catalog, span(0, 10, 20))
+    again = run(catalog, wanted, commit_id="ID")
+    assert isinstance(first, Committed)
+    assert isinstance(again, Committed)
+    assert again.snapshot_id == first.snapshot_id
+    assert len(catalog.metadata.snapshots) == 2
+
+
+def test_a_rival_with_the_same_offsets_wins_once(catalog: MemoryCatalog):
+    rival = span(0, 0, 10)
+
+    def lose(attempt: Attempt) -> None:
+        catalog.apply(prepare(catalog.load(), [rival], change=None, commit_id=new_id()))
+        catalog.apply(attempt)
+
+    catalog.script.append(lose)
+    outcome = run(catalog, span(0, 0, 10))
+    assert outcome == Moved(partitions=(MovedPartition(partition=0, expected=0, found=10),))
+    assert rival.file is not None
+    assert catalog.paths() == [rival.file.path]
+
+
+def test_a_rival_on_another_partition_is_stepped_around(catalog: MemoryCatalog, tmp_path: Path):
+    def lose(attempt: Attempt) -> None:
+        catalog.apply(prepare(catalog.load(), [span(1, 0, 10)], change=None, commit_id=new_id()))
+        catalog.apply(attempt)
+
+    catalog.script.append(lose)
+    assert isinstance(run(catalog, span(0, 0, 10)), Committed)
+    assert {number: one.next_offset for number, one in catalog.load().offsets.items()} == {0: 10, 1: 10}
+    assert len(catalog.paths()) == 2
+    assert manifests_on_disk(tmp_path) == 4  # two snapshots' worth: the lost attempt's are gone
+
+
+def test_an_answer_that_never_comes_leaves_the_files_alone(catalog: MemoryCatalog, tmp_path: Path):
+    catalog.script += [catalog.lose_request] * 4
+    outcome = run(catalog, span(0, 0, 10), commit_id="ID")
+    assert isinstance(outcome, Unresolved)
+    assert (outcome.commit_id, outcome.attempts) == ("ID", 4)
+    assert "never arrived" in outcome.reason
+    assert manifests_on_disk(tmp_path) == 8  # any of the four may still arrive
+
+
+def test_a_catalog_that_goes_away_after_the_request_is_unresolved(catalog: MemoryCatalog):
+    def lose(attempt: Attempt) -> None:
+        catalog.unreachable_loads = 9
+        catalog.lose_answer(attempt)
+
+    catalog.script.append(lose)
+    wanted = span(0, 0, 10)
+    assert isinstance(run(catalog, wanted, commit_id="ID"), Unresolved)
+    catalog.unreachable_loads = 0
+    assert isinstance(run(catalog, wanted, commit_id="ID"), Committed)
+    assert len(catalog.metadata.snapshots) == 1
+
+
+def test_a_catalog_that_is_away_from_the_start_is_an_error(catalog: MemoryCatalog):
+    catalog.unreachable_loads = 1
+    with pytest.raises(CatalogUnreachable):
+        run(catalog, span(0, 0, 10))
+    assert catalog.attempts == []
+
+
+def test_a_refusal_is_not_tried_again(catalog: MemoryCatalog):
+    def refuse(_: Attempt) -> None:
+        raise ForbiddenError("not yours")
+
+    catalog.script.append(refuse)
+    with pytest.raises(ForbiddenError):
+        run(catalog, span(0, 0, 10))
+    assert len(catalog.attempts) == 1
+
+
+def test_columns_change_with_the_rows_that_need_them(catalog: MemoryCatalog):
+    wider = change(ID, NOTE, version=2)
+    assert isinstance(run(catalog, span(0, 0, 10), schema_change=wider), Committed)
+    table = catalog.load()
+    assert table.schema.find_field("val.note").field_id == 102
+    assert table.iceberg.metadata.current_snapshot().schema_id == table.schema.schema_id  # type: ignore[union-attr]
+    assert (table.ledger_version, table.last_field_id) == (2, 102)
+    assert table.properties["write.metadata.metrics.column.val.note"] == "truncate(16)"
+
+
+def test_an_older_ledger_changes_no_columns(catalog: MemoryCatalog):
+    renamed = NestedField(101, "number", LongType())
+    run(catalog, span(0, 0, 10), schema_change=change(renamed, NOTE, version=2))
+    run(catalog, span(0, 10, 20), schema_change=change(ID, version=1))
+    table = catalog.load()
+    assert table.schema.find_field(101).name == "number"
+    assert (table.ledger_version, len(catalog.metadata.schemas)) == (2, 2)
+
+
+def test_columns_that_come_back_reuse_their_schema(catalog: MemoryCatalog):
+    run(catalog, span(0, 0, 10), schema_change=change(ID, NOTE, version=2))
+    run(catalog, span(0, 10, 20), schema_change=change(ID, version=3, dropped=frozenset({102})))
+    assert catalog.load().schema.column_names.count("val.note") == 0
+    assert "write.metadata.metrics.column.val.note" not in catalog.load().properties
+    run(catalog, span(0, 20, 30), schema_change=change(ID, NOTE, version=4))
+    assert [each.schema_id for each in catalog.metadata.schemas] == [0, 1]
+    assert catalog.metadata.current_schema_id == 1
+
+
+def test_a_new_column_never_takes_an_id_that_others_gave(catalog: MemoryCatalog):
+    with catalog.load().iceberg.transaction() as transaction:
+        transaction._autocommit = False
+        transaction.update_schema().add_column(("val", "theirs"), NOTE.field_type).commit()
+        catalog.change(*transaction._updates)
+        transaction._updates = ()
+    assert catalog.load().last_column_id == 102
+    with pytest.raises(SchemaConflict, match="102"):
+        run(catalog, span(0, 0, 10), schema_change=change(ID, NOTE, version=2))
+    assert catalog.attempts == []
+
+
+def test_offsets_set_by_hand_are_respected(catalog: MemoryCatalog):
+    by_hand = encode_offsets({0: PartitionOffset(next_offset=77, leader_epoch=1)})
+    catalog.change(SetPropertiesUpdate(updates={"archiver.offsets": by_hand}))
+    assert isinstance(run(catalog, span(0, 0, 10)), Moved)
+    assert isinstance(run(catalog, span(0, 77, 80, epoch=-1)), Committed)
+    assert catalog.load().offsets[0] == PartitionOffset(next_offset=80, leader_epoch=1)
+
+
+def test_pauses_double_and_scatter():
+    pauses: list[float] = []
+    backoff = Backoff(attempts=5, first_seconds=1, longest_seconds=3, pause=pauses.append, jitter=lambda: 0.5)
+    assert list(backoff) == [0, 1, 2, 3, 4]
+    assert pauses == [0.75, 1.5, 2.25, 2.25]

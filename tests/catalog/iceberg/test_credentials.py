@@ -1,0 +1,96 @@
+"""Names of storage credentials, as catalogs vend them and as clients read them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from catalog.iceberg.credentials import expires_ms, for_clients, is_vended
+from catalog.iceberg.rest import connect
+from tests.support.servers.serving import serving
+
+HOST = "account.dfs.core.windows.net"
+LOCATION = f"abfss://lake@{HOST}/kafka/orders"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "s3.access-key-id",
+        "s3.session-token",
+        "s3.session-token-expires-at-ms",
+        "s3.remote-signing-enabled",
+        "client.access-key-id",
+        "client.refresh-credentials-endpoint",
+        "adls.sas-token",
+        f"adls.sas-token.{HOST}",
+        f"adls.sas-token-expires-at-ms.{HOST}",
+        "adls.account-key",
+        "adls.auth.shared-key.account.key",
+        f"adls.connection-string.{HOST}",
+        "adls.client-secret",
+        "adls.token",
+        "gcs.oauth2.token",
+        "gcs.oauth2.token-expires-at",
+        "oss.access-key-secret",
+        "hf.token",
+        "expiration-time",
+    ],
+)
+def test_vended_credentials_are_recognised(name: str) -> None:
+    assert is_vended({name: "theirs"}, {})
+    assert is_vended({name: "theirs"}, {name: "ours"})
+    assert not is_vended({name: "ours"}, {name: "ours"})
+
+
+@pytest.mark.parametrize("name", ["s3.endpoint", "client.region", "adls.account-name", "gcs.project-id", "warehouse"])
+def test_an_address_is_no_credential(name: str) -> None:
+    assert not is_vended({name: "theirs"}, {})
+
+
+def test_the_first_end_counts() -> None:
+    assert expires_ms({"s3.session-token-expires-at-ms": "5", f"adls.sas-token-expires-at-ms.{HOST}": "3"}) == 3
+    assert expires_ms({"gcs.oauth2.token-expires-at": "7", "gcs.oauth2.token": "9"}) == 7
+    assert expires_ms({"s3.session-token": "x", "s3.session-token-expires-at-ms": "soon"}) is None
+
+
+@pytest.mark.parametrize("key", [f"adls.sas-token.{HOST}", "adls.sas-token.account"])
+def test_a_sas_token_of_the_locations_account_is_the_clients(key: str) -> None:
+    vended = {"adls.sas-token.other.dfs.core.windows.net": "no", key: "sas"}
+    found = for_clients(vended, LOCATION)
+    assert (found["adls.account-name"], found["adls.sas-token"]) == ("account", "sas")
+    assert found.items() >= vended.items()
+
+
+def test_a_sas_token_of_another_account_is_not() -> None:
+    assert for_clients({"adls.sas-token.other": "no"}, LOCATION) == {"adls.sas-token.other": "no"}
+    assert for_clients({"adls.sas-token.one": "sas"}, None)["adls.account-name"] == "one"
+
+
+@pytest.fixture
+def catalog() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b'{"defaults": {}, "overrides": {}}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(HTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
+    sas = f"sv=2026&se={int(time.time()) + 900}&sig=x"
+    with connect({"uri": catalog, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}, timeout_seconds=5) as rest:
+        io = rest._load_file_io({f"adls.sas-token.{HOST}": sas}, LOCATION)
+    assert isinstance(io, PyArrowFileIO)
+    assert (io.properties["adls.account-name"], io.properties["adls.sas-token"]) == ("account", sas)

@@ -1,0 +1,161 @@
+"""Which snapshots go: ours, old or too many; never those that somebody named."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate, SetSnapshotRefUpdate
+from pyiceberg.typedef import Record
+
+from catalog.iceberg.append import prepare
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.expiry import Retention, expirable, removal
+from catalog.iceberg.housekeeping import housekeep
+from catalog.model import TranslatedRange, new_id
+from tests.support.catalog.memory import MemoryCatalog, span
+
+FEW = Retention(seconds=0.0, keep=5, least=2, batch=1)
+HOUR = 3_600_000
+
+
+def commit(catalog: MemoryCatalog, first: int, end: int) -> None:
+    for number in range(first, end):
+        catalog.send(prepare(catalog.load(), [measured(number)], change=None, commit_id=new_id()))
+
+
+def measured(number: int) -> TranslatedRange:
+    """A range of one offset whose file has bounds of nested columns."""
+    one = span(0, number, number + 1)
+    assert one.file is not None
+    bounds = {10: (0).to_bytes(4, "little"), 11: number.to_bytes(8, "little")}
+    counts = {10: 1, 11: 1}
+    return replace(one, file=replace(one.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts))
+
+
+def tidy(catalog: MemoryCatalog, retention: Retention = FEW) -> int:
+    def send(table: ArchiveTable, requirements: Any, updates: Any) -> TableMetadata:
+        for requirement in requirements:
+            requirement.validate(catalog.metadata)
+        catalog.change(*updates)
+        return catalog.metadata
+
+    return housekeep(catalog.load(), retention, load=catalog.load, send=send)
+
+
+def ids_of(catalog: MemoryCatalog, retention: Retention, *, now_ms: int) -> tuple[int, ...]:
+    return tuple(one.snapshot_id for one in expirable(catalog.metadata, retention, now_ms=now_ms))
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> MemoryCatalog:
+    return MemoryCatalog(tmp_path)
+
+
+def test_the_newest_stay_and_so_does_what_is_young(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 8)
+    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    assert ids_of(catalog, FEW, now_ms=now() + HOUR) == tuple(ids[:3])
+    assert ids_of(catalog, replace(FEW, seconds=7_200.0), now_ms=now() + HOUR) == ()
+    assert ids_of(catalog, replace(FEW, keep=1_000), now_ms=now() + HOUR) == ()
+
+
+def test_metadata_stays_small_whatever_is_young(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 8)
+    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    crowded = Retention(seconds=86_400.0, most_bytes=1, least=3)
+    assert ids_of(catalog, crowded, now_ms=now()) == tuple(ids[:5])
+
+
+def test_what_is_named_or_belongs_to_others_stays(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 4)
+    tagged, branched = catalog.metadata.snapshots[0].snapshot_id, catalog.metadata.snapshots[2].snapshot_id
+    catalog.change(
+        SetSnapshotRefUpdate(ref_name="audit", type="tag", snapshot_id=tagged),
+        SetSnapshotRefUpdate(ref_name="what-if", type="branch", snapshot_id=branched),
+    )
+    foreign = catalog.metadata.snapshots[3]
+    assert foreign.summary is not None
+    del foreign.summary._additional_properties["archiver.commit-id"]
+    commit(catalog, 4, 12)
+    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    assert ids_of(catalog, FEW, now_ms=now() + HOUR) == tuple(ids[4:7])
+
+
+def test_a_commit_in_between_keeps_the_removal_out(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 8)
+    requirements, _ = removal(catalog.metadata, catalog.metadata.snapshots[:1])
+    assert [one.snapshot_id for one in requirements if isinstance(one, AssertRefSnapshotId)] == [
+        catalog.metadata.current_snapshot_id
+    ]
+
+
+def test_lists_of_expired_snapshots_go_and_the_table_is_whole(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 30)
+    paths = catalog.paths()
+    lists = [Path(one.manifest_list.removeprefix("file://")) for one in catalog.metadata.snapshots]
+    assert tidy(catalog) == 25
+    assert len(catalog.metadata.snapshots) == 5
+    assert [path.exists() for path in lists] == [False] * 25 + [True] * 5
+    assert catalog.paths() == paths
+    commit(catalog, 30, 32)
+    assert len(catalog.paths()) == 32
+
+
+def test_what_was_set_back_goes_without_what_it_stood_on(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 6)
+    third = catalog.metadata.snapshots[2].snapshot_id
+    catalog.change(
+        SetSnapshotRefUpdate.model_validate({"ref-name": "kept", "type": "tag", "snapshot-id": third}),
+        SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": third}),
+    )
+    commit(catalog, 6, 10)
+    paths = catalog.paths()
+    assert tidy(catalog, replace(FEW, keep=4)) == 3
+    assert len(catalog.metadata.snapshots) == 3 + 4
+    assert catalog.paths() == paths
+
+
+def test_it_waits_until_it_is_worth_a_commit(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 8)
+    assert tidy(catalog, replace(FEW, batch=4)) == 0
+    assert len(catalog.metadata.snapshots) == 8
+
+
+def test_merged_manifests_keep_every_file_as_it_was(catalog: MemoryCatalog, tmp_path: Path) -> None:
+    catalog.change(SetPropertiesUpdate(updates={"commit.manifest.min-count-to-merge": "6"}))
+    commit(catalog, 0, 5)
+    before = {entry.data_file.file_path: entry for entry in entries(catalog)}
+    commit(catalog, 5, 9)
+    after = {entry.data_file.file_path: entry for entry in entries(catalog)}
+    assert len(after) == 9
+    for path, entry in before.items():
+        now_there = after[path]
+        assert (now_there.snapshot_id, now_there.sequence_number) == (entry.snapshot_id, entry.sequence_number)
+        assert plain(now_there.data_file) == plain(entry.data_file)
+    snapshot = catalog.metadata.current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(catalog.io)) < 6
+    tidy(catalog, replace(FEW, keep=1, least=1))
+    kept = {Path(each.manifest_path.removeprefix("file://")) for each in snapshot.manifests(catalog.io)}
+    left = set((tmp_path / "metadata").glob("*-m*.avro"))
+    assert kept <= left
+    assert len(left - kept) <= 1, "the manifest that was merged while it was written"
+
+
+def entries(catalog: MemoryCatalog) -> list[Any]:
+    snapshot = catalog.metadata.current_snapshot()
+    assert snapshot is not None
+    return [entry for each in snapshot.manifests(catalog.io) for entry in each.fetch_manifest_entry(catalog.io)]
+
+
+def plain(record: Record) -> list[Any]:
+    return [record[place] for place in range(len(record))]

@@ -1,0 +1,67 @@
+"""A table as the registry keeps it: enough to write its files, nothing of its history, and honest about credentials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.known_tables import KnownTable
+from catalog.model import new_id
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
+
+OWN = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key-id": "own", "s3.secret-access-key": "secret"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ArchiveTable:
+    catalog = MemoryCatalog(tmp_path)
+    done = commit(
+        load=catalog.load,
+        send=catalog.send,
+        ranges=[span(0, 0, 5)],
+        change=None,
+        commit_id=new_id(),
+        backoff=Backoff(pause=lambda _: None),
+    )
+    assert isinstance(done, Committed)
+    return catalog.load()
+
+
+def test_what_tasks_and_plans_need_is_kept(table: ArchiveTable) -> None:
+    again = KnownTable.of(table, {}).table(TOPIC, {})
+    for name in ("uuid", "location", "data_location", "properties", "offsets", "schema", "last_column_id"):
+        assert getattr(again, name) == getattr(table, name)
+    assert again.partition_field == table.partition_field
+    assert again.iceberg.metadata.snapshots == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "vended"),
+    [
+        (OWN, False),
+        ({**OWN, "s3.region": "elsewhere"}, False),
+        ({**OWN, "s3.access-key-id": "theirs", "s3.secret-access-key": "theirs"}, True),
+        ({**OWN, "s3.session-token": "theirs"}, True),
+        ({"gcs.oauth2.token": "theirs"}, True),
+        ({"adls.sas-token.account": "theirs"}, True),
+    ],
+)
+def test_credentials_of_the_catalogs_are_not_kept(
+    table: ArchiveTable, storage: dict[str, str], *, vended: bool
+) -> None:
+    iceberg = table.iceberg
+    io = type(iceberg.io)(storage)
+    reached = ArchiveTable(topic=TOPIC, iceberg=Table(("kafka", "orders"), iceberg.metadata, "", io, catalog=None))  # type: ignore[arg-type]
+    known = KnownTable.of(reached, OWN)
+    assert known.vended is vended
+    assert "theirs" not in known.metadata
+    if vended:
+        with pytest.raises(CatalogUnreachable, match="credentials"):
+            known.table(TOPIC, OWN)
+    else:
+        assert known.table(TOPIC, OWN).io_properties == OWN

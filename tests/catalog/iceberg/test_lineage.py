@@ -1,0 +1,233 @@
+"""What a table's history says of its head: still there, set back, or unknown where the history has expired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Transaction
+from pyiceberg.table.update import (
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+)
+
+from catalog.errors import RolledBack, TableError
+from catalog.iceberg.append import prepare
+from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.expiry import Retention, expirable
+from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, set_back, uncovered
+from catalog.iceberg.refill import PlannedAnew, Refill, Refilled, commit_refill
+from catalog.iceberg.settle import Landed, settle
+from catalog.model import TranslatedRange, new_id
+from tests.support.catalog.memory import MemoryCatalog, file, span
+
+AT_ONCE = Backoff(pause=lambda _: None)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> MemoryCatalog:
+    """Three commits of ten offsets."""
+    made = MemoryCatalog(tmp_path)
+    for start in (0, 10, 20):
+        append(made, span(0, start, start + 10))
+    return made
+
+
+def append(catalog: MemoryCatalog, *ranges: TranslatedRange) -> None:
+    catalog.apply(prepare(catalog.load(), ranges, change=None, commit_id=new_id()))
+
+
+def foreign_append(catalog: MemoryCatalog) -> None:
+    """What another writer puts on top: a snapshot that says nothing of us, and no head."""
+    transaction = Transaction(catalog.load().iceberg, autocommit=False)
+    transaction.update_snapshot().fast_append().commit()
+    catalog.change(*transaction._updates)
+
+
+def set_main(catalog: MemoryCatalog, place: int) -> None:
+    snapshot_id = catalog.metadata.snapshots[place].snapshot_id
+    catalog.change(SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id))
+
+
+def expire(catalog: MemoryCatalog, *places: int) -> None:
+    """As Java does, which leaves the children of what expired with a parent that isn't there."""
+    gone = [catalog.metadata.snapshots[place].snapshot_id for place in places]
+    parents = {each.snapshot_id: each.parent_snapshot_id for each in catalog.metadata.snapshots}
+    catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone}))
+    left = [
+        each.model_copy(update={"parent_snapshot_id": parents[each.snapshot_id]}) for each in catalog.metadata.snapshots
+    ]
+    catalog.metadata = catalog.metadata.model_copy(update={"snapshots": left})
+
+
+def without_property(catalog: MemoryCatalog) -> None:
+    """A table from before there was the property."""
+    catalog.change(RemovePropertiesUpdate(removals=["archiver.head"]))
+
+
+def seen(catalog: MemoryCatalog) -> Descent:
+    head = head_of(catalog.metadata)
+    assert head is not None
+    return descent(catalog.metadata, head)
+
+
+def test_each_commit_is_the_head(catalog: MemoryCatalog) -> None:
+    newest = catalog.metadata.snapshots[-1]
+    assert head_of(catalog.metadata) == Head(snapshot_id=newest.snapshot_id, sequence=newest.sequence_number or 0)
+    without_property(catalog)
+    assert head_of(catalog.metadata) == Head(snapshot_id=newest.snapshot_id, sequence=newest.sequence_number or 0)
+
+
+def test_a_head_that_cannot_be_read_is_named(catalog: MemoryCatalog) -> None:
+    catalog.change(SetPropertiesUpdate(updates={"archiver.head": "the second one"}))
+    with pytest.raises(TableError, match=r"archiver\.head"):
+        check_lineage(catalog.load())
+
+
+@pytest.mark.parametrize("has_property", [True, False])
+def test_a_table_set_back_is_told(catalog: MemoryCatalog, *, has_property: bool) -> None:
+    if not has_property:
+        without_property(catalog)
+    set_main(catalog, 0)
+    with pytest.raises(RolledBack) as raised:
+        check_lineage(catalog.load())
+    assert raised.value.context["missing"] == "partition 0 [10, 30)"
+    set_main(catalog, 2)
+    check_lineage(catalog.load())
+
+
+def test_a_table_set_back_is_told_though_others_commit_on_top(catalog: MemoryCatalog) -> None:
+    set_main(catalog, 1)
+    foreign_append(catalog)
+    assert seen(catalog) is Descent.ROLLED_BACK
+
+
+def test_a_table_set_back_is_told_though_the_head_has_expired(catalog: MemoryCatalog) -> None:
+    set_main(catalog, 0)
+    expire(catalog, 1, 2)
+    assert seen(catalog) is Descent.ROLLED_BACK
+    foreign_append(catalog)
+    assert seen(catalog) is Descent.ROLLED_BACK
+
+
+def test_a_table_without_a_current_snapshot_is_set_back(catalog: MemoryCatalog) -> None:
+    catalog.change(RemoveSnapshotRefUpdate(ref_name="main"))
+    catalog.metadata = catalog.metadata.model_copy(update={"current_snapshot_id": None})
+    assert seen(catalog) is Descent.ROLLED_BACK
+
+
+def test_what_others_put_on_top_keeps_the_head(catalog: MemoryCatalog) -> None:
+    foreign_append(catalog)
+    assert seen(catalog) is Descent.KEPT
+
+
+def test_where_the_history_has_expired_nothing_is_said(catalog: MemoryCatalog) -> None:
+    foreign_append(catalog)
+    foreign_append(catalog)
+    expire(catalog, 0, 1, 2, 3)
+    assert seen(catalog) is Descent.UNKNOWN
+    check_lineage(catalog.load())
+
+
+def test_nothing_is_committed_to_a_table_that_was_set_back(catalog: MemoryCatalog) -> None:
+    set_main(catalog, 0)
+    before = catalog.metadata.current_snapshot_id
+    with pytest.raises(RolledBack):
+        commit(
+            load=catalog.load,
+            send=catalog.send,
+            ranges=[span(0, 30, 40)],
+            change=None,
+            commit_id=new_id(),
+            backoff=AT_ONCE,
+        )
+    assert catalog.metadata.current_snapshot_id == before
+
+
+def test_nothing_is_settled_by_a_table_that_was_set_back(catalog: MemoryCatalog) -> None:
+    last = span(0, 30, 40)
+    append(catalog, last)
+    set_main(catalog, 0)
+    with pytest.raises(RolledBack):
+        settle(catalog.load(), (last,))
+    settled = settle(catalog.load(), (last,), after_rollback=True)
+    assert [type(each) for each in settled.landed] == [Landed]
+
+
+def test_our_own_expiry_keeps_the_head_and_what_is_on_top(catalog: MemoryCatalog) -> None:
+    head = catalog.metadata.snapshots[-1].snapshot_id
+    for _ in range(4):
+        foreign_append(catalog)
+    few = Retention(seconds=0.0, keep=1, least=1, batch=1)
+    going = {each.snapshot_id for each in expirable(catalog.metadata, few, now_ms=1 << 60)}
+    assert going == {each.snapshot_id for each in catalog.metadata.snapshots[:2]}
+    assert head not in going
+
+
+def refill_of(catalog: MemoryCatalog) -> Refill:
+    return Refill(
+        commit_id=new_id(), parent=catalog.metadata.current_snapshot_id, files=(file("file:///back.parquet"),)
+    )
+
+
+def sent(catalog: MemoryCatalog, refill: Refill) -> object:
+    return commit_refill(load=catalog.load, send=catalog.send, refill=refill, change=None, backoff=AT_ONCE)
+
+
+@pytest.mark.parametrize("fate", ["apply", "lose_answer", "lose_request", "delay", "conflict", "fail"])
+def test_a_refill_is_there_once_and_mends_the_history(catalog: MemoryCatalog, fate: str) -> None:
+    set_main(catalog, 0)
+    offsets = catalog.load().offsets
+    catalog.script = [getattr(catalog, fate)]
+    assert isinstance(sent(catalog, refill_of(catalog)), Refilled)
+    assert catalog.paths().count("file:///back.parquet") == 1
+    check_lineage(catalog.load())
+    assert catalog.load().offsets == offsets
+    done = commit(
+        load=catalog.load,
+        send=catalog.send,
+        ranges=[span(0, 30, 40)],
+        change=None,
+        commit_id=new_id(),
+        backoff=AT_ONCE,
+    )
+    assert isinstance(done, Committed)
+
+
+def test_a_refill_of_a_table_that_moved_is_planned_anew(catalog: MemoryCatalog) -> None:
+    set_main(catalog, 0)
+    planned = refill_of(catalog)
+    foreign_append(catalog)
+    assert isinstance(sent(catalog, planned), PlannedAnew)
+    assert "file:///back.parquet" not in catalog.paths()
+
+
+def test_a_refill_that_leaves_something_missing_leaves_the_table_set_back(catalog: MemoryCatalog) -> None:
+    set_main(catalog, 0)
+    part = Refill(commit_id=new_id(), parent=catalog.metadata.current_snapshot_id, heals=False)
+    assert isinstance(sent(catalog, part), Refilled)
+    assert seen(catalog) is Descent.ROLLED_BACK
+
+
+def test_what_a_table_lost_is_what_follows_its_ancestors(catalog: MemoryCatalog) -> None:
+    assert set_back(catalog.load()) == {}
+    set_main(catalog, 0)
+    assert set_back(catalog.load()) == {0: [(10, 30)]}
+    expire(catalog, 1, 2)
+    assert set_back(catalog.load()) == {0: [(10, 30)]}
+
+
+@pytest.mark.parametrize(
+    ("cover", "left"),
+    [
+        ((), [(0, 10), (20, 30)]),
+        (((0, 30),), []),
+        (((2, 4), (4, 6), (25, 40)), [(0, 2), (6, 10), (20, 25)]),
+        (((0, 10), (12, 18)), [(20, 30)]),
+    ],
+)
+def test_what_no_span_covers_is_left(cover: tuple[tuple[int, int], ...], left: list[tuple[int, int]]) -> None:
+    assert uncovered(((0, 10), (20, 30)), cover) == left

@@ -1,0 +1,209 @@
+"""A table whose partitioning others changed: told before anything is written, and no file under a value not its own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table.update import AddPartitionSpecUpdate, SetDefaultSpecUpdate
+from pyiceberg.table.update.spec import UpdateSpec
+from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform
+
+from catalog.errors import NotOurTable, PartitioningChanged
+from catalog.iceberg.append import prepare
+from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.partitions import placed
+from catalog.iceberg.rewrite import Replacement, Rewrite, Rewritten, commit_rewrite
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+from tests.support.catalog.memory import MemoryCatalog, file, span
+
+DAY = 20_000
+INGEST = "kafka.ingest_timestamp"
+EVENT = "kafka.event_timestamp"
+AT_ONCE = Backoff(pause=lambda _: None)
+
+Change = Callable[[UpdateSpec], object]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> MemoryCatalog:
+    return MemoryCatalog(tmp_path)
+
+
+def repartition(lake: MemoryCatalog, change: Change) -> None:
+    """What `ALTER TABLE … PARTITION FIELD` by others does."""
+    with lake.load().iceberg.transaction() as transaction:
+        transaction._autocommit = False
+        update = UpdateSpec(transaction)
+        change(update)
+        update.commit()
+        lake.change(*transaction._updates)
+        transaction._updates = ()
+
+
+def by(column: str, transform: Any, name: str, *, instead_of: str = "ingest_day") -> Change:
+    return lambda update: update.remove_field(instead_of).add_field(column, transform, name)
+
+
+def staged(start: int, end: int, *, hours: tuple[int, int] | None = (3, 20), **more: Any) -> TranslatedRange:
+    """A range with a file of the day, its first and last record in these hours of it."""
+    one = span(0, start, end)
+    assert one.file is not None
+    if hours is not None:
+        low, high = (struct.pack("<q", (DAY * 24 + hour) * 3_600_000_000 + 17) for hour in hours)
+        more = {"lower_bounds": {13: low}, "upper_bounds": {13: high}, **more}
+    return replace(one, file=replace(one.file, **more))
+
+
+def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
+    done = commit(load=lake.load, send=lake.send, ranges=ranges, change=None, commit_id=new_id(), backoff=AT_ONCE)
+    assert isinstance(done, Committed)
+
+
+def partitions(lake: MemoryCatalog) -> list[tuple[str, int]]:
+    """What each file of the table is partitioned by as its manifest says, and the value."""
+    table = lake.load().iceberg
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    found = []
+    for manifest in snapshot.manifests(lake.io):
+        spec = table.specs()[manifest.partition_spec_id]
+        for entry in manifest.fetch_manifest_entry(lake.io):
+            assert entry.data_file.spec_id == spec.spec_id
+            found.append((", ".join(str(field) for field in spec.fields), entry.data_file.partition[0]))
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (by(EVENT, DayTransform(), "event_day"), "event_day: day(12)"),
+        (by(EVENT, DayTransform(), "ingest_day2"), "ingest_day2: day(12)"),
+        (by(INGEST, MonthTransform(), "some_month"), "some_month: month(13)"),
+        (by("kafka.partition", IdentityTransform(), "p"), "p: identity(10)"),
+        (lambda update: update.add_field("kafka.partition", IdentityTransform(), "p"), "p: identity(10)"),
+        (lambda update: update.remove_field("ingest_day"), None),
+    ],
+)
+def test_a_partitioning_that_is_not_ours_is_named_with_what_to_do(
+    lake: MemoryCatalog, change: Change, found: str | None
+) -> None:
+    assert lake.load().partition_by == "day"
+    repartition(lake, change)
+    for ask in (lambda: lake.load().partition_field, lambda: lake.load().partition_by):
+        with pytest.raises(PartitioningChanged, match=r"ALTER TABLE kafka\.orders .* AS ingest_day") as error:
+            ask()
+        assert isinstance(error.value, NotOurTable)
+        assert error.value.context["expected"] == "1000: ingest_day: day(13)" or found is not None
+        if found is not None:
+            assert error.value.context["found"][-1].endswith(found)
+
+
+def test_another_unit_of_the_ingest_timestamp_is_followed(lake: MemoryCatalog) -> None:
+    repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
+    assert (lake.load().partition_by, lake.load().partition_source) == ("hour", "nested")
+
+
+@pytest.mark.parametrize("partitioned_by", ["day(13)", None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        by(EVENT, DayTransform(), "event_day"),
+        by(INGEST, HourTransform(), "ingest_hour"),
+        by("kafka.partition", IdentityTransform(), "p"),
+        lambda update: update.remove_field("ingest_day"),
+    ],
+)
+def test_a_file_goes_to_the_partition_it_was_staged_for(
+    lake: MemoryCatalog, change: Change, partitioned_by: str | None
+) -> None:
+    append(lake, staged(0, 5))
+    repartition(lake, change)
+    append(lake, staged(5, 10, partitioned_by=partitioned_by))
+    assert partitions(lake) == [("1000: ingest_day: day(13)", DAY)] * 2
+    summary = lake.metadata.snapshots[-1].summary
+    assert summary is not None
+    assert (summary["added-records"], summary["total-records"]) == ("5", "10")
+
+
+def test_files_of_two_partitionings_land_in_one_commit(lake: MemoryCatalog) -> None:
+    repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
+    hour = DAY * 24 + 3
+    append(
+        lake,
+        staged(0, 5, partitioned_by="day(13)"),
+        staged(5, 10, hours=(3, 3), partitioned_by="hour(13)", partition_value=hour),
+        staged(10, 15, hours=(3, 3), partition_value=hour),
+        staged(15, 20),
+    )
+    day, hours = ("1000: ingest_day: day(13)", DAY), ("1001: ingest_hour: hour(13)", hour)
+    assert partitions(lake) == [day, day, hours, hours]
+    assert len(lake.metadata.snapshots) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "hours"),
+    [
+        ({"partitioned_by": "day(99)"}, (3, 20)),
+        ({"partitioned_by": "day(12)"}, (3, 20)),
+        ({"partition_value": DAY + 1}, (3, 20)),
+        ({"partition_value": DAY + 1, "partitioned_by": "day(13)"}, (3, 20)),
+        ({}, None),  # from before it was kept, without bounds: days or hours?
+    ],
+)
+def test_what_fits_no_partitioning_is_refused(lake: MemoryCatalog, more: Any, hours: tuple[int, int] | None) -> None:
+    repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
+    one = staged(0, 5, hours=hours, **more)
+    assert one.file is not None
+    with pytest.raises(PartitioningChanged) as error:
+        prepare(lake.load(), [one], change=None, commit_id=new_id())
+    assert error.value.context["file"] == one.file.path
+    assert lake.metadata.snapshots == []
+
+
+def test_a_partitioning_that_the_table_forgot_is_refused(lake: MemoryCatalog) -> None:
+    repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
+    kept = [spec for spec in lake.metadata.partition_specs if spec.spec_id == lake.metadata.default_spec_id]
+    lake.metadata = lake.metadata.model_copy(update={"partition_specs": kept})
+    with pytest.raises(PartitioningChanged, match="stays staged"):
+        prepare(lake.load(), [staged(0, 5, partitioned_by="day(13)")], change=None, commit_id=new_id())
+
+
+def test_a_rewritten_file_stays_in_its_partition(lake: MemoryCatalog) -> None:
+    append(lake, staged(0, 5), staged(5, 10))
+    old, other = lake.paths()
+    repartition(lake, by(EVENT, DayTransform(), "event_day"))
+    new = Replacement(path=old, file=file("file:///nowhere/new.parquet"))
+    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=1, replacements=(new,))
+    done = commit_rewrite(
+        load=lake.load, send=lake.send, rewrite=rewrite, change=None, changed=lambda _: (), backoff=AT_ONCE
+    )
+    assert isinstance(done, Rewritten)
+    assert lake.paths() == sorted([other, new.file.path])
+    assert partitions(lake) == [("1000: ingest_day: day(13)", DAY)] * 2
+
+
+def test_a_partitioning_that_is_changed_back_is_the_old_one(lake: MemoryCatalog) -> None:
+    repartition(lake, by(EVENT, DayTransform(), "event_day"))
+    specs = {spec.spec_id: spec for spec in lake.metadata.partition_specs}
+    again = specs[0].model_copy(update={"spec_id": 7})
+    lake.change(AddPartitionSpecUpdate(spec=again), SetDefaultSpecUpdate())
+    assert lake.load().partition_by == "day"
+    append(lake, staged(0, 5, partitioned_by="day(13)"))
+    assert partitions(lake) == [("1000: ingest_day: day(13)", DAY)]
+
+
+def test_a_found_file_is_placed_where_all_its_rows_fit(lake: MemoryCatalog) -> None:
+    wide, narrow = (staged(0, 5, hours=hours).file for hours in ((3, 20), (3, 3)))
+    assert wide is not None
+    assert narrow is not None
+    repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
+    metadata = lake.load().iceberg.metadata
+    assert placed(metadata, wide) == ("day(13)", DAY)
+    assert placed(metadata, narrow) == ("hour(13)", DAY * 24 + 3)
+    assert placed(metadata, replace(wide, upper_bounds={13: struct.pack("<q", 0)})) is None
+    assert placed(metadata, DataFileInfo(path="p", size_bytes=1, rows=1, partition_value=0)) is None

@@ -1,0 +1,125 @@
+"""Files replaced in one commit, whatever becomes of the answers: once, and never over what others did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.rewrite import (
+    Displaced,
+    Replacement,
+    Rewrite,
+    RewriteOutcome,
+    Rewritten,
+    commit_rewrite,
+    data_files,
+)
+from catalog.model import new_id
+from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, file, span
+
+AT_ONCE = Backoff(pause=lambda _: None)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> MemoryCatalog:
+    catalog = MemoryCatalog(tmp_path)
+    for start in (0, 5):
+        append(catalog, start)
+    return catalog
+
+
+def append(catalog: MemoryCatalog, start: int) -> None:
+    done = commit(
+        load=catalog.load,
+        send=catalog.send,
+        ranges=[span(0, start, start + 5)],
+        change=None,
+        commit_id=new_id(),
+        backoff=AT_ONCE,
+    )
+    assert isinstance(done, Committed)
+
+
+def rewrite_of(catalog: MemoryCatalog, *paths: str) -> Rewrite:
+    commit_id = new_id()
+    replacements = tuple(
+        Replacement(path=path, file=file(f"{path}-{commit_id}")) for path in paths or catalog.paths()[:1]
+    )
+    return Rewrite(commit_id=commit_id, reason="reprocess", schema_version=2, replacements=replacements)
+
+
+def run(catalog: MemoryCatalog, rewrite: Rewrite, *, with_column: bool = False) -> RewriteOutcome:
+    return commit_rewrite(
+        load=catalog.load,
+        send=catalog.send,
+        rewrite=rewrite,
+        change=change(ID, NOTE, version=2) if with_column else None,
+        changed=lambda table: tuple(
+            one.path for one in rewrite.replacements if one.path not in data_files(table, {one.path})
+        ),
+        backoff=AT_ONCE,
+    )
+
+
+def test_a_file_takes_the_place_of_another(lake: MemoryCatalog) -> None:
+    before, offsets = lake.paths(), lake.load().offsets
+    rewrite = rewrite_of(lake)
+    done = run(lake, rewrite, with_column=True)
+    assert isinstance(done, Rewritten)
+    assert lake.paths() == sorted([rewrite.replacements[0].file.path, before[1]])
+    assert lake.load().offsets == offsets
+    assert lake.load().schema.find_field("val.note").field_id == NOTE.field_id
+    snapshot = lake.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary["archiver.commit-id"] == rewrite.commit_id
+    assert snapshot.summary["archiver.rewrite"] == "reprocess"
+    assert "archiver.ranges" not in snapshot.summary.additional_properties
+    assert snapshot.summary["total-records"] == "10"
+
+
+@pytest.mark.parametrize("fate", ["lose_answer", "lose_request", "fail", "delay", "conflict", "deliver_twice"])
+def test_whatever_becomes_of_the_answer_it_is_done_once(lake: MemoryCatalog, fate: str) -> None:
+    snapshots = len(lake.metadata.snapshots)
+    lake.script = [getattr(lake, fate)]
+    rewrite = rewrite_of(lake)
+    assert isinstance(run(lake, rewrite), Rewritten)
+    assert len(lake.metadata.snapshots) == snapshots + 1
+    assert rewrite.replacements[0].file.path in lake.paths()
+    assert run(lake, rewrite) == Rewritten(
+        commit_id=rewrite.commit_id, snapshot_id=lake.metadata.current_snapshot_id or 0
+    )
+
+
+def test_an_append_meanwhile_stays(lake: MemoryCatalog) -> None:
+    rewrite = rewrite_of(lake, *lake.paths())
+    lake.script = [raced(lake, lambda: append(lake, 10))]
+    assert isinstance(run(lake, rewrite), Rewritten)
+    assert lake.load().offsets[0].next_offset == 15
+    assert len(lake.paths()) == 3
+
+
+def test_a_file_that_others_rewrote_meanwhile_is_left_to_them(lake: MemoryCatalog) -> None:
+    mine, theirs = rewrite_of(lake), rewrite_of(lake)
+    lake.script = [raced(lake, lambda: run(lake, theirs))]
+    assert run(lake, mine) == Displaced(paths=(mine.replacements[0].path,))
+    assert theirs.replacements[0].file.path in lake.paths()
+
+
+def test_a_rewrite_is_json() -> None:
+    replacement = Replacement(path="s3://b/old", file=file("s3://b/new"), is_sorted=False)
+    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=3, replacements=(replacement,))
+    assert Rewrite.from_json(rewrite.to_json()) == rewrite
+
+
+def raced(lake: MemoryCatalog, meanwhile: Callable[[], object]) -> Callable[..., None]:
+    """The request arrives after something else has happened."""
+
+    def late(attempt: object) -> None:
+        meanwhile()
+        lake.apply(attempt)  # type: ignore[arg-type]
+
+    return late

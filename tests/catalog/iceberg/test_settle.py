@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.table.update import RemoveSnapshotsUpdate
+
+from catalog.iceberg.append import prepare
+from catalog.iceberg.settle import Landed, Settled, settle
+from catalog.model import TranslatedRange
+from tests.support.catalog.memory import MemoryCatalog, span
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> MemoryCatalog:
+    return MemoryCatalog(tmp_path)
+
+
+def append(catalog: MemoryCatalog, commit_id: str, *ranges: TranslatedRange) -> None:
+    catalog.apply(prepare(catalog.load(), ranges, change=None, commit_id=commit_id))
+
+
+def expire_all_but_the_last(catalog: MemoryCatalog) -> None:
+    old = [each.snapshot_id for each in catalog.metadata.snapshots[:-1]]
+    catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": old}))
+
+
+def reasons(settled: Settled) -> list[str]:
+    return [one.reason for one in settled.refused]
+
+
+def test_ranges_that_continue_the_table_wait(catalog: MemoryCatalog):
+    append(catalog, "A", span(0, 0, 10))
+    following = (span(0, 10, 20), span(0, 20, 30), span(1, 5, 9))
+    assert settle(catalog.load(), following).waiting == following
+
+
+def test_what_a_commit_brought_has_landed(catalog: MemoryCatalog):
+    first, empty, second = span(0, 0, 10), span(0, 10, 15, with_file=False), span(0, 15, 20)
+    append(catalog, "A", first, empty)
+    append(catalog, "B", second)
+    landed = settle(catalog.load(), (second, empty, first)).landed
+    assert landed == (
+        Landed(range=first, commit_id="A"),
+        Landed(range=empty, commit_id="A"),
+        Landed(range=second, commit_id="B"),
+    )
+
+
+def test_the_same_offsets_from_elsewhere_refuse_ours(catalog: MemoryCatalog):
+    ours, theirs = span(0, 0, 10), span(0, 0, 10)
+    append(catalog, "THEIRS", theirs)
+    settled = settle(catalog.load(), (ours,))
+    assert settled.landed == settled.waiting == ()
+    assert reasons(settled) == ["commit THEIRS brought its offsets from elsewhere"]
+
+
+def test_other_borders_refuse_ours_and_what_follows(catalog: MemoryCatalog):
+    append(catalog, "THEIRS", span(0, 0, 15))
+    settled = settle(catalog.load(), (span(0, 0, 10), span(0, 10, 20), span(0, 20, 30)))
+    assert settled.landed == settled.waiting == ()
+    assert reasons(settled) == [
+        "commit THEIRS brought its offsets from elsewhere",
+        "the table holds its offsets up to 15 from elsewhere",
+        "starts at 20, its partition ends at 15",
+    ]
+
+
+def test_offsets_decide_where_history_has_expired(catalog: MemoryCatalog):
+    ours = span(0, 0, 10)
+    append(catalog, "A", ours)
+    append(catalog, "B", span(0, 10, 20))
+    expire_all_but_the_last(catalog)
+    assert settle(catalog.load(), (ours,)).landed == (Landed(range=ours, commit_id=None),)
+
+
+def test_nothing_to_settle_reads_nothing(catalog: MemoryCatalog):
+    assert settle(catalog.load(), ()) == Settled(landed=(), refused=(), waiting=())
+
+
+def test_a_range_ahead_of_a_stale_read_waits(catalog: MemoryCatalog):
+    append(catalog, "A", span(0, 0, 10))
+    stale = catalog.load()
+    append(catalog, "B", span(0, 10, 20))
+    following = (span(0, 20, 30), span(0, 30, 40))
+    assert settle(stale, following).waiting == following
+    assert settle(catalog.load(), following).waiting == following

@@ -1,0 +1,72 @@
+"""Ledgers stored before formats had names: they read as they did, and are stored unchanged where nothing changes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schema_mapping import LedgerEntry, LedgerState, assign
+from schema_mapping.columns.ledger import ColumnState, SchemaVersion
+from schema_mapping.columns.paths import read_path, stored_path
+from schema_mapping.columns.types import read_type
+from schema_mapping.relearning import relearned
+from schema_mapping.row import row_mapping_from_text
+
+KEPT: dict[str, Any] = json.loads((Path(__file__).parents[1] / "vectors/ledgers/of_protobuf.json").read_text())
+
+
+def state_of(kept: dict[str, Any]) -> LedgerState:
+    return LedgerState(
+        entries=tuple(
+            LedgerEntry(
+                **{
+                    **each,
+                    "path": read_path(each["path"]),
+                    "type": read_type(each["type"]),
+                    "state": ColumnState(each["state"]),
+                }
+            )
+            for each in kept["entries"]
+        ),
+        versions=tuple(SchemaVersion(**each) for each in kept["versions"]),
+        last_id=kept["last_id"],
+    )
+
+
+def test_there_are_ledgers_of_one_message_and_of_several() -> None:
+    assert {name: (len(each["entries"]), len(each["versions"])) for name, each in KEPT.items()} == {
+        "one_message": (34, 3),
+        "several_messages": (13, 3),
+    }
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_entries_are_kept_as_they_were(name: str) -> None:
+    for kept, entry in zip(KEPT[name]["entries"], state_of(KEPT[name]).entries, strict=True):
+        assert (stored_path(entry.path), str(entry.type)) == (kept["path"], kept["type"])
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_mappings_say_the_same_words(name: str) -> None:
+    for version in KEPT[name]["versions"]:
+        assert row_mapping_from_text(version["mapping"]).text == version["mapping"]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_newest_schema_changes_nothing(name: str) -> None:
+    state = state_of(KEPT[name])
+    row = row_mapping_from_text(state.versions[-1].mapping)
+    again = assign(state, key=row.key_schema, value=row.value_schema, options=row.options)
+    assert again.state == state
+    assert again.fingerprint == state.versions[-1].fingerprint
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_ledger_follows_from_its_mappings(name: str) -> None:
+    state = state_of(KEPT[name])
+    found = relearned(row_mapping_from_text(each.mapping) for each in state.versions)
+    assert replace(found, entries=tuple(replace(each, doc=None) for each in found.entries)) == state

@@ -1,0 +1,105 @@
+"""A log's bytes archived in a folder, and the batches that come out of the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.batches import ArchivedBatches, BatchCursor, FetchedBatches
+from archiver.files.grouping import BatchGroup
+from archiver.files.translate import Translator
+from archiver.wire import AbortedTransaction, DecodeLimits, decode_batches
+from schema_mapping import RawMapping, RowMapping
+from tests.support.archive.lake import DAY, Lake
+from tests.support.kafka.record_batches import HEADER
+
+ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=1)
+INGESTED = DAY * 86_400_000
+HEADER_FIELDS = (
+    "base_offset",
+    "length",
+    "leader_epoch",
+    "magic",
+    "crc",
+    "attributes",
+    "last_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "count",
+)
+
+
+class KnownRows:
+    """A source of mappings that knows those of ROWS."""
+
+    def row_mapping(self, version: int) -> RowMapping:
+        assert version == ROWS.schema_version
+        return ROWS
+
+
+def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1) -> Lake:
+    """The log's records from offset 0 to `end`, in about so many files."""
+    lake = Lake(folder, ROWS)
+    limits = DecodeLimits(chunk=(1 << 30) - 1)
+    decoded = decode_batches(log, start_offset=0, end_offset=end, aborted=aborted, limits=limits)
+    assert decoded.consumed == len(log)
+    translator = Translator(ROWS, topic="orders", partition=0, on_parse_error="halt")
+    index, start = decoded.batches, 0
+    step = max(1, len(index) // files)
+    for first in range(0, len(index), step):
+        part = slice(first, first + step)
+        group = BatchGroup(
+            records=decoded.records.slice(int(index.first_row[first]), int(index.rows[part].sum())),
+            times=np.full(len(index.rows[part]), INGESTED, np.int64),
+            rows=index.rows[part],
+            last_offset=index.last_offset[part],
+        )
+        until = int(index.last_offset[part][-1]) + 1
+        (rows,) = translator.translate(group, group.times)
+        lake.add(ROWS, rows, start, until)
+        start = until
+    if start < end:
+        lake.add(ROWS, None, start, end)
+    return lake
+
+
+def fetches(source: ArchivedBatches, max_bytes: int, *, start: int = 0, **options: Any) -> Iterator[FetchedBatches]:
+    """What a client gets that goes on until the end."""
+    cursor = BatchCursor(partition=0, offset=start)
+    while True:
+        found = source.fetch(cursor, max_bytes, **options)
+        if found.cursor.offset < found.end:
+            assert found.cursor.offset > cursor.offset, "no client may be stuck"
+        yield found
+        cursor = found.cursor
+        if cursor.offset >= found.end:
+            return
+
+
+def data_of(found: FetchedBatches) -> bytes:
+    return b"".join(map(bytes, found.parts))
+
+
+def split(data: bytes) -> list[bytes]:
+    """Batches one after the other, each with its length."""
+    found = []
+    while data:
+        size = HEADER.unpack_from(data)[1] + 12
+        found.append(data[:size])
+        data = data[size:]
+    return found
+
+
+def header_of(batch: bytes) -> dict[str, int]:
+    return dict(zip(HEADER_FIELDS, HEADER.unpack_from(batch), strict=True))
+
+
+def records_in(data: bytes) -> pa.RecordBatch:
+    return decode_batches(data, start_offset=0, end_offset=1 << 62).records

@@ -1,0 +1,75 @@
+"""A short run of a job, as its observers are told it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from archiver.errors import BrokerUnavailable, DataLoss, SchemaRegistryUnavailable
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    JobObserver,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    WavePlanned,
+)
+from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.report import JobReport, PartitionReport, TopicReport
+from archiver.ingest.task.values import TaskMetrics, TaskResult
+from catalog.model import PartitionOffset
+from tests.support.catalog.memory import file, span
+
+METRICS = TaskMetrics(
+    records=90,
+    batches=9,
+    source_bytes=9_000,
+    files=1,
+    file_bytes=5_000,
+    fetch_seconds=0.5,
+    translate_seconds=1.0,
+    write_seconds=2.0,
+    upload_seconds=0.25,
+)
+LOSS = DataLoss("Records were deleted", topic="orders", partition=1)
+
+
+def play(observer: JobObserver) -> None:
+    """Tell an observer the run."""
+    for event in run():
+        observer(event)
+
+
+def run() -> Iterator[JobEvent]:
+    """Two partitions: one archived in two tasks, of which one fails; one lost."""
+    yield TopicsOpened(tables={"orders": "kafka.orders"})
+    yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))
+    known = PartitionOffset(next_offset=10)
+    seen = (
+        SeenPartition(partition=0, log_start=0, last_stable=200, known=known),
+        SeenPartition(partition=1, log_start=50, last_stable=60, known=known),
+    )
+    yield PartitionsSeen(topic="orders", partitions=seen)
+    yield Failed(topic="orders", partition=1, error=LOSS)
+    head = PlannedRange(partition=0, start_offset=10, end_offset=100, leader_epoch=-1, owns_head=True)
+    tail = replace(head, start_offset=100, end_offset=200, owns_head=False)
+    yield WavePlanned(wave=1, ranges={"orders": (head, tail)})
+    done = replace(span(0, 10, 100), file=replace(file(rows=90), raw_values=4, size_bytes=5_000))
+    now = time.time_ns()
+    result = TaskResult(ranges=(done,), metrics=METRICS, started_ns=now - 3_000_000_000, finished_ns=now)
+    yield TaskFinished(topic="orders", planned=head, result=result)
+    yield StepFinished(topic="orders", step="stage", seconds=0.01)
+    failed = TaskResult(ranges=(), error=BrokerUnavailable("no broker answers"))
+    yield TaskFinished(topic="orders", planned=tail, result=failed)
+    lost = replace(span(1, 10, 50, with_file=False), lost=True)
+    yield RangesCommitted(topic="orders", ranges=(done, lost))
+    yield StepFinished(topic="orders", step="commit", seconds=0.4)
+    partition = PartitionReport(partition=1, error=LOSS)
+    topic = TopicReport(topic="orders", table="kafka.orders", partitions=(partition,))
+    yield RunFinished(report=JobReport(topics=(topic,), waves=1, seconds=4.0))

@@ -1,0 +1,252 @@
+"""A table in a folder, written by us, then changed by pyiceberg as others would change it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriterV2,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate, update_table_metadata
+from pyiceberg.typedef import Record
+
+from archiver.archive.topic_archive import TopicArchive
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.leaves import leaves_of
+from archiver.storage.parquet.metrics import column_metrics, metrics_modes
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
+from catalog.iceberg.append import prepare
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.creation import first_updates
+from catalog.iceberg.properties import first_properties
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+from schema_mapping.columns.arrow import arrow_field
+from schema_mapping.row import RowMapping, table_schema
+
+TOPIC = TopicRow(id=1, cluster_id="cluster", topic="orders", topic_id=None, table="kafka.orders")
+DAY = 19_675
+
+
+class Lake:
+    """One topic's table, and a TableSource for it."""
+
+    def __init__(self, folder: Path, rows: RowMapping) -> None:
+        self.folder = folder
+        self.io = PyArrowFileIO()
+        self._numbers = itertools.count()
+        schema = schema_of(rows)
+        staged = new_table_metadata(
+            schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
+        )
+        properties = first_properties(TOPIC, schema, ledger_version=1)
+        updates = first_updates(staged, schema, partition_by="day", partition_source="nested", properties=properties)
+        self.metadata = update_table_metadata(
+            MetastoreCatalog._empty_table_metadata(), updates, enforce_validation=True
+        )
+
+    def load(self, topic: str) -> Table:
+        assert topic == TOPIC.topic
+        return Table(("kafka", "orders"), self.metadata.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
+
+    def topics(self) -> tuple[str, ...]:
+        return (TOPIC.topic,)
+
+    def archive(self, **options: Any) -> TopicArchive:
+        return TopicArchive(TOPIC.topic, self, **options)
+
+    def add(
+        self, rows: RowMapping, batch: pa.RecordBatch | None, start: int, end: int, *, partition: int = 0
+    ) -> str | None:
+        """Archive a range as ingest does: our writer, our commit. No batch: nothing in the range survived."""
+        file = None if batch is None else self._written(rows, batch, start, end, partition)
+        one = TranslatedRange(
+            id=new_id(),
+            topic=TOPIC.topic,
+            partition=partition,
+            start_offset=start,
+            end_offset=end,
+            schema_version=rows.schema_version,
+            leader_epoch=0,
+            file=file,
+            created_ms=0,
+        )
+        attempt = prepare(
+            ArchiveTable(topic=TOPIC, iceberg=self.load(TOPIC.topic)), [one], change=None, commit_id=one.id
+        )
+        self.metadata = update_table_metadata(self.metadata, attempt.updates, enforce_validation=True)
+        return None if file is None else file.path
+
+    def _written(self, rows: RowMapping, batch: pa.RecordBatch, start: int, end: int, partition: int) -> DataFileInfo:
+        local = self.path("ours")
+        writer = ParquetFormat().start(SpoolFile.create(local), SegmentLayout.of(rows, self.metadata.properties))
+        writer.write(batch)
+        origin = SegmentOrigin(
+            cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
+        )
+        return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY)
+
+    def path(self, name: str) -> Path:
+        (self.folder / "data").mkdir(parents=True, exist_ok=True)
+        return self.folder / "data" / f"{name}-{next(self._numbers)}.parquet"
+
+    def evolve(self, schema: Schema) -> None:
+        fresh = schema.model_copy(update={"schema_id": 1 + max(one.schema_id for one in self.metadata.schemas)})
+        updates = (AddSchemaUpdate(schema=fresh), SetCurrentSchemaUpdate(schema_id=-1))
+        self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
+
+    def set(self, **properties: str) -> None:
+        updates = (SetPropertiesUpdate(updates=properties),)
+        self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
+
+    def files(self) -> list[DataFile]:
+        snapshot = self.load(TOPIC.topic).current_snapshot()
+        manifests = snapshot.manifests(self.io) if snapshot else []
+        entries = [entry for each in manifests for entry in each.fetch_manifest_entry(self.io)]
+        return [entry.data_file for entry in entries if entry.data_file.content == DataFileContent.DATA]
+
+    def rewrite(
+        self,
+        change: Callable[[pa.Table], pa.Table | Iterable[pa.Table]] = lambda table: table,
+        *,
+        with_metrics: bool = True,
+        drop: bool = False,
+        **options: Any,
+    ) -> list[str]:
+        """Replace every data file by what `change` makes of all rows, without our footer, as a foreign engine would."""
+        everything = pa.concat_tables([pq.read_table(one.file_path.removeprefix("file://")) for one in self.files()])
+        changed = change(everything.replace_schema_metadata(None))
+        tables = [changed] if isinstance(changed, pa.Table) else list(changed)
+        return self.replace(tables, with_metrics=with_metrics, drop=drop, **options)
+
+    def replace(
+        self, tables: Iterable[pa.Table], *, with_metrics: bool = True, drop: bool = False, **options: Any
+    ) -> list[str]:
+        """Replace every data file by files of these rows."""
+        old = self.files()
+        fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
+
+        def swap(producer: Any) -> None:
+            for one in old:
+                producer.delete_data_file(one)
+            for one in fresh:
+                producer.append_data_file(one)
+
+        self._commit(lambda snapshot: snapshot.overwrite(), swap)
+        if drop:
+            for one in old:
+                Path(one.file_path.removeprefix("file://")).unlink()
+        return [one.file_path for one in fresh]
+
+    def insert(self, table: pa.Table) -> None:
+        """Append rows that the archiver didn't write."""
+        file = self._foreign(table, with_metrics=True)
+        self._commit(lambda snapshot: snapshot.fast_append(), lambda producer: producer.append_data_file(file))
+
+    def delete_positions(self, positions: Mapping[str, Iterable[int]], *, partition: int = DAY) -> None:
+        rows = sorted((path, position) for path, many in positions.items() for position in many)
+        table = pa.table(
+            {
+                "file_path": pa.array([path for path, _ in rows], pa.string()),
+                "pos": pa.array([position for _, position in rows], pa.int64()),
+            }
+        )
+        self._delete(table, DataFileContent.POSITION_DELETES, None, partition)
+
+    def delete_equal(self, table: pa.Table, field_ids: list[int], *, partition: int = DAY) -> None:
+        self._delete(table, DataFileContent.EQUALITY_DELETES, field_ids, partition)
+
+    def _delete(self, table: pa.Table, content: DataFileContent, field_ids: list[int] | None, partition: int) -> None:
+        path = self.path("deletes")
+        pq.write_table(table, path)
+        file = data_file(path, content, table.num_rows, partition, equality_ids=field_ids)
+
+        def add(producer: Any) -> None:
+            snapshot_id = producer._snapshot_id
+            spec = self.metadata.spec()
+            output = self.io.new_output((self.folder / "metadata" / f"deletes-{uuid4()}.avro").as_uri())
+            with _DeleteManifest(spec, self.metadata.schema(), output, snapshot_id, "deflate") as writer:
+                writer.add_entry(
+                    ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
+                )
+            manifest: ManifestFile = writer.to_manifest_file()
+            before = producer._manifests
+            producer._manifests = lambda: [*before(), manifest]
+
+        self._commit(lambda snapshot: snapshot.fast_append(), add)
+
+    def _foreign(self, table: pa.Table, *, with_metrics: bool, **options: Any) -> DataFile:
+        path = self.path("foreign")
+        pq.write_table(table, path, **options)
+        footer = pq.read_metadata(path)
+        leaves = leaves_of(table.schema)
+        modes = metrics_modes(
+            leaves, self.metadata.properties if with_metrics else {"write.metadata.metrics.default": "none"}
+        )
+        metrics = column_metrics(footer, leaves, modes)
+        return data_file(
+            path,
+            DataFileContent.DATA,
+            table.num_rows,
+            DAY,
+            value_counts=dict(metrics.value_counts),
+            null_value_counts=dict(metrics.null_value_counts),
+            lower_bounds=dict(metrics.lower_bounds),
+            upper_bounds=dict(metrics.upper_bounds),
+        )
+
+    def _commit(self, make: Callable[[Any], Any], fill: Callable[[Any], None]) -> None:
+        transaction = Transaction(self.load(TOPIC.topic), autocommit=False)
+        producer = make(transaction.update_snapshot())
+        fill(producer)
+        producer.commit()
+        self.metadata = update_table_metadata(self.metadata, transaction._updates, enforce_validation=True)
+
+
+class _DeleteManifest(ManifestWriterV2):
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+def data_file(path: Path, content: DataFileContent, rows: int, partition: int, **more: Any) -> DataFile:
+    file = DataFile.from_args(
+        content=content,
+        file_path=path.as_uri(),
+        file_format=FileFormat.PARQUET,
+        partition=Record(partition),
+        record_count=rows,
+        file_size_in_bytes=path.stat().st_size,
+        **more,
+    )
+    file.spec_id = 0
+    return file
+
+
+def schema_of(rows: RowMapping) -> Schema:
+    return table_schema(
+        arrow_field("key", rows.key.arrow_type, 1), arrow_field("val", rows.value.arrow_type, 2), rows.partition_source
+    )

@@ -1,0 +1,87 @@
+"""Two readings of one topic in one shape: the broker's by confluent_kafka, the table's by ReplayConsumer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+
+from archiver.config import load_config
+from archiver.replay import ReplayConsumer
+from tests.support.kafka.record_digest import SeenRecord, digest
+from tests.support.servers.stack import Stack
+
+TIMEOUT_S = 60.0
+_LOOK_S = 0.02
+
+
+class Seen(NamedTuple):
+    """A record as a consumer sees it."""
+
+    partition: int
+    offset: int
+    timestamp_type: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
+    """Every committed record that the broker serves, by partition and offset."""
+    consumer = stack.consumer(enable_partition_eof=True, receive_message_max_bytes=200_000_000)
+    try:
+        consumer.list_topics(topic, TIMEOUT_S)  # who knows no leader when offsets are asked for waits half a second
+        return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
+    finally:
+        consumer.close()
+
+
+def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
+    """Every record that the table gives back, by partition and offset."""
+    with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
+        return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
+
+
+def digest_of(records: Iterable[Seen]) -> str:
+    """The digest of these records by docs/digest.md; Kafka counts timestamp types from -1, its client from 0."""
+    return digest(
+        SeenRecord(
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_type=record.timestamp_type - 1,
+            timestamp=record.timestamp,
+            key=record.key,
+            value=record.value,
+            headers=tuple((name.encode(), value) for name, value in record.headers),
+        )
+        for record in records
+    )
+
+
+def _read(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        for message in consumer.consume(1_000, _LOOK_S):
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                return
+            assert error is None, error
+            yield _seen(message)
+            deadline = time.monotonic() + TIMEOUT_S
+    raise TimeoutError(f"neither a record nor the end of {topic}-{partition} in {TIMEOUT_S} s")
+
+
+def _seen(message: Any) -> Seen:
+    return Seen(
+        message.partition(),
+        message.offset(),
+        *message.timestamp(),
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )

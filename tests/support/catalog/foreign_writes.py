@@ -1,0 +1,102 @@
+"""What other writers do to a table: set it back, delete rows, put files together; without our footers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+
+from archiver.config import load_config
+from archiver.storage.parquet.leaves import leaves_of
+from archiver.storage.parquet.metrics import column_metrics, metrics_modes
+from tests.support.servers.stack import Stack
+
+
+def table_of(stack: Stack, config: Path, topic: str) -> Any:
+    return stack.catalog().load_table(load_config(config).topic(topic).table)
+
+
+def set_main(stack: Stack, config: Path, topic: str, snapshot_id: int) -> None:
+    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
+    table = table_of(stack, config, topic)
+    update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
+    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+
+
+def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets: Iterable[int]) -> None:
+    """A copy-on-write DELETE: files that hold such rows are written anew without them."""
+    gone = pa.array(list(offsets), pa.int64())
+
+    def kept(rows: pa.Table) -> pa.Table:
+        here = pc.and_(
+            pc.equal(pc.struct_field(rows["kafka"], "partition"), partition),
+            pc.is_in(pc.struct_field(rows["kafka"], "offset"), value_set=gone),
+        )
+        return rows.filter(pc.invert(here))
+
+    table = table_of(stack, config, topic)
+    pairs = [(file, rows, kept(rows)) for file, rows in _read(table)]
+    touched = [(file, left) for file, rows, left in pairs if left.num_rows < rows.num_rows]
+    _swap(table, [file for file, _ in touched], [left for _, left in touched if left.num_rows])
+
+
+def compact(stack: Stack, config: Path, topic: str) -> None:
+    """All rows in one file."""
+    table = table_of(stack, config, topic)
+    pairs = _read(table)
+    _swap(table, [file for file, _ in pairs], [pa.concat_tables(rows for _, rows in pairs)])
+
+
+def _read(table: Any) -> list[tuple[DataFile, pa.Table]]:
+    entries = [
+        entry
+        for manifest in table.current_snapshot().manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    ]
+    found = []
+    for entry in entries:
+        with table.io.new_input(entry.data_file.file_path).open() as stream:
+            found.append((entry.data_file, pq.read_table(stream).replace_schema_metadata(None)))
+    return found
+
+
+def _swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
+    made = [_written(table, rows, old[0]) for rows in fresh]
+    with table.transaction() as transaction:
+        producer = transaction.update_snapshot().overwrite()
+        for one in old:
+            producer.delete_data_file(one)
+        for one in made:
+            producer.append_data_file(one)
+        producer.commit()
+
+
+def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
+    path = f"{like.file_path.rpartition('/')[0]}/foreign-{uuid4()}.parquet"
+    with table.io.new_output(path).create() as stream, pq.ParquetWriter(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    with table.io.new_input(path).open() as stream:
+        footer = pq.read_metadata(stream)
+    leaves = leaves_of(rows.schema)
+    metrics = column_metrics(footer, leaves, metrics_modes(leaves, table.properties))
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=like.partition,
+        record_count=rows.num_rows,
+        file_size_in_bytes=len(table.io.new_input(path)),
+        value_counts=dict(metrics.value_counts),
+        null_value_counts=dict(metrics.null_value_counts),
+        lower_bounds=dict(metrics.lower_bounds),
+        upper_bounds=dict(metrics.upper_bounds),
+    )
+    file.spec_id = like.spec_id
+    return file

@@ -1,0 +1,206 @@
+"""An HTTP proxy in front of a REST catalog that loses, delays, repeats, keeps or changes the answers to commits."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Empty, SimpleQueue
+
+import requests
+
+from tests.support.servers.serving import serving
+
+_TABLE = re.compile(r"/namespaces/[^/]+/tables/[^/]+$")
+_HOPS = {"connection", "content-length", "host", "transfer-encoding", "content-encoding"}
+
+
+class Fault(Enum):
+    """What becomes of a commit's request or answer."""
+
+    LOSE_REQUEST = "the connection ends before the catalog hears of it"
+    LOSE_ANSWER = "the catalog does it, the connection ends"
+    SILENCE = "the catalog does it, nobody says so in time"
+    ANSWER_504 = "the catalog does it, a gateway says it timed out"
+    ANSWER_409 = "the catalog does it, a repeated delivery is told of a conflict"
+    DELIVER_TWICE = "the catalog hears it twice, its second answer counts"
+    REFUSE_503 = "a gateway says the service is away, the catalog never hears of it"
+    HOLD = "the connection ends, the catalog hears of it later: see `Delivery`"
+
+
+class Delivery(Enum):
+    """When the catalog gets a request that was held, its client long gone."""
+
+    BEFORE_NEXT_LOAD = "before the table is loaded the next time"
+    BEFORE_NEXT_COMMIT = "before the next commit, after the table was loaded for that"
+    AFTER_NEXT_COMMIT = "after the next commit"
+    BY_HAND = "when `deliver_held` is called"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class LossyProxy(ThreadingHTTPServer):
+    """`faults` befall the next commits in order, then everything passes; `gathering` holds commits back for rivals.
+
+    While `away`, connections end at once. `delivered` are the catalog's answers to requests that were held.
+    """
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, target: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.uri = f"http://127.0.0.1:{self.server_port}"
+        self.target = target
+        self.faults: SimpleQueue[Fault] = SimpleQueue()
+        self.gathering: threading.Barrier | None = None
+        self.commits = 0
+        self.struck = 0
+        self.silence_seconds = 4.0
+        self.away = False
+        self.delivery = Delivery.BY_HAND
+        self.delivered: list[int] = []
+        self._held: list[_Request] = []
+        self._lock = threading.Lock()
+
+    def next_fault(self) -> Fault | None:
+        self.commits += 1
+        if self.gathering is not None:
+            with suppress(threading.BrokenBarrierError):
+                self.gathering.wait(2.0)
+        try:
+            fault = self.faults.get_nowait()
+        except Empty:
+            return None
+        self.struck += 1
+        return fault
+
+    @property
+    def holds(self) -> int:
+        """How many requests are held."""
+        return len(self._held)
+
+    def hold(self, request: _Request) -> None:
+        with self._lock:
+            self._held.append(request)
+
+    def deliver_held(self, when: Delivery = Delivery.BY_HAND) -> None:
+        """Let the catalog hear now of what was held for this moment; by hand, of everything."""
+        with self._lock:
+            if when not in {Delivery.BY_HAND, self.delivery}:
+                return
+            late, self._held = self._held, []
+            self.delivered += [self.forward(request).status_code for request in late]
+
+    def calm(self) -> None:
+        """Nothing befalls anything any more; what is held stays held."""
+        self.away = False
+        with suppress(Empty):
+            while True:
+                self.faults.get_nowait()
+
+    def forward(self, request: _Request) -> requests.Response:
+        url = self.target + request.path
+        return requests.request(
+            request.method, url, data=request.body, headers=dict(request.headers), timeout=30, allow_redirects=False
+        )
+
+    def handle_error(self, *_: object) -> None:
+        pass  # clients that are killed hang up in the middle
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: LossyProxy
+
+    def handle_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOPS}
+        request = _Request(method=self.command, path=self.path, headers=headers, body=body)
+        if self.server.away:
+            self.server.struck += 1
+            self.close_connection = True
+            return
+        is_table = _TABLE.search(self.path)
+        if is_table and self.command == "POST":
+            self.commit(request)
+            return
+        if is_table and self.command == "GET":
+            self.server.deliver_held(Delivery.BEFORE_NEXT_LOAD)
+        self.pass_on(request)
+
+    do_GET = do_POST = do_HEAD = do_DELETE = handle_any  # noqa: N815 - http.server's names
+
+    def commit(self, request: _Request) -> None:
+        self.server.deliver_held(Delivery.BEFORE_NEXT_COMMIT)
+        match self.server.next_fault():
+            case None:
+                self.pass_on(request)
+                self.server.deliver_held(Delivery.AFTER_NEXT_COMMIT)
+            case Fault.DELIVER_TWICE:
+                self.server.forward(request)
+                self.pass_on(request)
+            case Fault.LOSE_REQUEST:
+                self.close_connection = True
+            case Fault.REFUSE_503:
+                self.fail(503, "ServiceUnavailable")
+            case Fault.HOLD:
+                self.server.hold(request)
+                self.close_connection = True
+            case Fault.ANSWER_504:
+                self.server.forward(request)
+                self.fail(504, "GatewayTimeout")
+            case Fault.ANSWER_409:
+                self.server.forward(request)
+                self.fail(409, "CommitFailedException")
+            case Fault.SILENCE:
+                self.server.forward(request)
+                time.sleep(self.server.silence_seconds)
+                self.close_connection = True
+            case Fault.LOSE_ANSWER:
+                self.server.forward(request)
+                self.close_connection = True
+
+    def pass_on(self, request: _Request) -> None:
+        try:
+            answer = self.server.forward(request)
+        except requests.RequestException:
+            self.close_connection = True  # as the catalog's own end would look
+            return
+        self.answer(answer.status_code, answer.content, dict(answer.headers))
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            if name.lower() not in _HOPS:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def fail(self, status: int, kind: str) -> None:
+        error = {"message": "by the proxy", "type": kind, "code": status}
+        self.answer(status, json.dumps({"error": error}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def lossy_proxy(target: str) -> Iterator[LossyProxy]:
+    """A proxy on a free port of this machine."""
+    with serving(LossyProxy(target)) as proxy:
+        yield proxy

@@ -1,0 +1,158 @@
+"""A catalog in memory whose answers can be lost: pyiceberg's own metadata code decides what a request does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import requests
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException, ServerError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import TableUpdate, update_table_metadata
+from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
+
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.append import Attempt
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.columns import SchemaChange
+from catalog.iceberg.creation import first_updates
+from catalog.iceberg.properties import first_properties
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+
+TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
+
+KAFKA = StructType(
+    NestedField(10, "partition", IntegerType()),
+    NestedField(11, "offset", LongType()),
+    NestedField(12, "event_timestamp", TimestamptzType()),
+    NestedField(13, "ingest_timestamp", TimestamptzType()),
+    NestedField(14, "batch_start", LongType()),
+)
+
+
+def schema(*value_fields: NestedField) -> Schema:
+    """A table's schema with these columns in `val`."""
+    return Schema(
+        NestedField(1, "key", StructType(NestedField(100, "__raw__", BinaryType()))),
+        NestedField(2, "val", StructType(*value_fields)),
+        NestedField(4, "kafka", KAFKA),
+    )
+
+
+ID = NestedField(101, "id", LongType())
+NOTE = NestedField(102, "note", StringType())
+
+
+def change(*value_fields: NestedField, version: int = 1, dropped: frozenset[int] = frozenset()) -> SchemaChange:
+    wanted = schema(*value_fields)
+    return SchemaChange(schema=wanted, version=version, owned_ids=frozenset(wanted.field_ids) | dropped)
+
+
+def file(path: str = "file:///nowhere.parquet", *, rows: int = 5) -> DataFileInfo:
+    return DataFileInfo(path=path, size_bytes=1000, rows=rows, partition_value=20_000)
+
+
+def span(
+    partition: int, start: int, end: int, *, with_file: bool = True, epoch: int = 3, version: int = 1
+) -> TranslatedRange:
+    range_id = new_id()
+    return TranslatedRange(
+        id=range_id,
+        topic="orders",
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        schema_version=version,
+        leader_epoch=epoch,
+        file=file(f"file:///nowhere/{range_id}.parquet", rows=end - start) if with_file else None,
+        created_ms=1_700_000_000_000,
+    )
+
+
+class MemoryCatalog:
+    """One table. `script` gives the fate of the next requests; after it every request is answered."""
+
+    def __init__(self, folder: Path, *value_fields: NestedField) -> None:
+        first = schema(*(value_fields or (ID,)))
+        staged = new_table_metadata(
+            first, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
+        )
+        updates = first_updates(
+            staged,
+            first,
+            partition_by="day",
+            partition_source="nested",
+            properties=first_properties(TOPIC, first, ledger_version=1),
+        )
+        empty = MetastoreCatalog._empty_table_metadata()
+        self.metadata = update_table_metadata(empty, updates, enforce_validation=True)
+        self.io = PyArrowFileIO()
+        self.script: list[Callable[[Attempt], None]] = []
+        self.attempts: list[Attempt] = []
+        self.unreachable_loads = 0
+
+    def load(self) -> ArchiveTable:
+        if self.unreachable_loads:
+            self.unreachable_loads -= 1
+            raise CatalogUnreachable("gone for a while")
+        table = Table(("kafka", "orders"), self.metadata.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
+        return ArchiveTable(topic=TOPIC, iceberg=table)
+
+    def send(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        (self.script.pop(0) if self.script else self.apply)(attempt)
+
+    def apply(self, attempt: Attempt) -> None:
+        for requirement in attempt.requirements:
+            requirement.validate(self.metadata)
+        self.change(*attempt.updates)
+
+    def change(self, *updates: TableUpdate) -> None:
+        """What anybody may do to the table."""
+        self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
+
+    def lose_answer(self, attempt: Attempt) -> None:
+        self.apply(attempt)
+        raise requests.ReadTimeout("no answer")
+
+    def lose_request(self, attempt: Attempt) -> None:
+        raise requests.ConnectionError("never arrived")
+
+    def deliver_twice(self, attempt: Attempt) -> None:
+        """A proxy that repeats the request: it lands, and the repetition is answered."""
+        self.apply(attempt)
+        self.apply(attempt)
+
+    def fail(self, attempt: Attempt) -> None:
+        raise ServerError("internal")
+
+    def delay(self, attempt: Attempt) -> None:
+        """No answer now; the request arrives just before the next one."""
+
+        def late(following: Attempt) -> None:
+            self.apply(attempt)
+            self.apply(following)
+
+        self.script.insert(0, late)
+        raise requests.ReadTimeout("no answer")
+
+    def conflict(self, attempt: Attempt) -> None:
+        raise CommitFailedException("lost the race")
+
+    def paths(self) -> list[str]:
+        """The data files of the current snapshot."""
+        snapshot = self.metadata.current_snapshot()
+        manifests = snapshot.manifests(self.io) if snapshot else []
+        return sorted(entry.data_file.file_path for each in manifests for entry in each.fetch_manifest_entry(self.io))
+
+    def spans(self) -> Sequence[str]:
+        return [
+            str(snapshot.summary.additional_properties.get("archiver.ranges")) for snapshot in self.metadata.snapshots
+        ]

@@ -1,0 +1,97 @@
+"""A registry's word on staged ranges, and a catalog in memory as the archiver calls it: without servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from pyiceberg.table.update import SetPropertiesUpdate
+
+from archiver.commit.committing import CommitReport, StagedTopic, commit_pending
+from archiver.storage.journal import TableJournal
+from catalog.iceberg import properties as keys
+from catalog.iceberg.append import Attempt
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import Backoff, CommitOutcome, commit
+from catalog.iceberg.offsets import decode_offsets, encode_offsets
+from catalog.iceberg.settle import Settled, settle
+from catalog.model import PartitionOffset, TranslatedRange
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, change, span
+
+Send = Callable[[Attempt], None]
+
+
+@dataclass
+class StagedRanges:
+    """What a registry knows of one topic's ranges: those that wait, and those that are known to be in the table."""
+
+    waiting: dict[str, TranslatedRange] = field(default_factory=dict)
+    landed: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def stage(self, folder: Path, partition: int, offsets: int) -> TranslatedRange:
+        """Accept the next range of a partition, its file in this folder."""
+        start = self.ends.get(partition, 0)
+        one = span(partition, start, start + offsets)
+        path = folder / f"{one.id}.parquet"
+        path.write_bytes(b"x" * 10)
+        assert one.file is not None
+        one = replace(one, file=replace(one.file, path=path.as_uri(), size_bytes=10))
+        self.waiting[one.id] = one
+        self.ends[partition] = one.end_offset
+        return one
+
+    def pending(self, _: Any) -> tuple[TranslatedRange, ...]:
+        return tuple(sorted(self.waiting.values(), key=lambda one: (one.partition, one.start_offset)))
+
+    def missing(self, _: Any, **__: Any) -> tuple[TranslatedRange, ...]:
+        return ()
+
+    def record(self, _: Any, settled: Settled) -> None:
+        self._done({each.range.id for each in settled.landed}, self.landed)
+        self._done({each.range.id for each in settled.refused}, self.refused)
+
+    def confirm(self, _: Any, range_ids: Sequence[str], *, commit_id: str) -> None:
+        self._done(set(range_ids), self.landed)
+
+    def _done(self, range_ids: set[str], fate: set[str]) -> None:
+        fate |= range_ids
+        for each in range_ids:
+            self.waiting.pop(each, None)
+
+
+@dataclass
+class CatalogOfOne:
+    """A TableCatalog over a table in memory; `send` may lose requests, answers and time."""
+
+    memory: MemoryCatalog
+    send: Send
+
+    def load(self, _: Any) -> ArchiveTable:
+        return self.memory.load()
+
+    require = load
+
+    def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
+        return settle(table, ranges)
+
+    def commit(self, _: ArchiveTable, ranges: Sequence[TranslatedRange], **options: Any) -> CommitOutcome:
+        backoff = Backoff(attempts=2, pause=lambda _: None)
+        return commit(load=self.memory.load, send=self.send, ranges=ranges, backoff=backoff, **options)
+
+
+def commit_staged(memory: MemoryCatalog, ranges: StagedRanges, send: Send | None = None) -> CommitReport:
+    """Commit as a job does after each wave."""
+    opened = StagedTopic(topic=TOPIC, table=memory.load(), change=change(), journal=TableJournal())
+    catalog = CatalogOfOne(memory, send or memory.apply)
+    return commit_pending(opened, cast("Any", ranges), cast("Any", catalog), lambda _: None)
+
+
+def set_offset(memory: MemoryCatalog, partition: int, offset: int) -> None:
+    """Change one partition's offset in the table's property, as somebody might by hand."""
+    offsets = decode_offsets(memory.metadata.properties[keys.OFFSETS])
+    text = encode_offsets(offsets | {partition: PartitionOffset(next_offset=offset)})
+    memory.change(SetPropertiesUpdate(updates={keys.OFFSETS: text}))

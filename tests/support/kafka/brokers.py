@@ -1,0 +1,166 @@
+"""The brokers of a cluster of three: who leads what, leaders moved, partitions moved, nodes ended and suspended."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from kafka import TopicPartition as KafkaPartition
+from kafka.admin import KafkaAdminClient
+
+from tests.support.servers.embedded_servers import Servers
+from tests.support.servers.stack import Stack, unique
+
+NODES = (1, 2, 3)
+_TIMEOUT = 30.0
+_POLL = 0.1
+
+
+def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> None:
+    """Wait until something holds; a client that finds no broker for a moment is asked again."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(KafkaException):
+            if holds():
+                return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"in {seconds:.0f} s it never came that {what}")
+        time.sleep(_POLL)
+
+
+class Brokers:
+    """A running cluster in a folder, and `stack` for what tests do with any."""
+
+    def __init__(self, folder: Path, stack: Stack) -> None:
+        self.stack = stack
+        self.servers = Servers(folder)
+        self._folder = folder
+
+    def topic(self, *replicas: tuple[int, ...], **config: str) -> str:
+        """A topic with these replicas for each partition, the leader first; option names with `_` for `.`."""
+        name = unique("spread")
+        options = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(
+            name, num_partitions=len(replicas), replica_assignment=[list(each) for each in replicas], config=options
+        )
+        admin = self.admin()  # its futures end with it
+        admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
+        return name
+
+    def admin(self) -> AdminClient:
+        """A client that remembers nothing of brokers that went."""
+        return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers, "log_level": 0})
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The node that leads a partition, -1 where none does."""
+        return int(self._described(topic, partition).leader)
+
+    def in_sync(self, topic: str, partition: int = 0) -> set[int]:
+        """The replicas that have all of it."""
+        return set(self._described(topic, partition).isrs)
+
+    def move_leader(self, topic: str, node: int, partition: int = 0) -> None:
+        """Have another replica lead, in good order: its epoch goes up by one or two."""
+        eventually(lambda: node in self.in_sync(topic, partition), f"{node} is in sync with {topic}")
+        others = [each for each in self._described(topic, partition).replicas if each != node]
+        self.reassign(topic, (node, *others), partition)
+        place, admin = TopicPartition(topic, partition), self.admin()
+
+        def elected() -> bool:
+            if self.leader(topic, partition) == node:
+                return True
+            admin.elect_leaders(ElectionType.PREFERRED, [place]).result(_TIMEOUT)
+            return False
+
+        eventually(elected, f"{node} leads {topic}")
+
+    def turn_leaders(self, topics: Iterable[str], by: int = 1) -> None:
+        """Have the next replica but so many lead, of every partition of these topics, all at once."""
+        wanted = {
+            (topic, number): (*each.replicas[by % len(each.replicas) :], *each.replicas[: by % len(each.replicas)])
+            for topic in topics
+            for number, each in self.admin().list_topics(topic, timeout=10).topics[topic].partitions.items()
+        }
+        self._reassign(wanted)
+        admin, places = self.admin(), [TopicPartition(*place) for place in wanted]
+
+        def elected() -> bool:
+            found = self.admin().list_topics(timeout=10).topics
+            if all(found[topic].partitions[number].leader == nodes[0] for (topic, number), nodes in wanted.items()):
+                return True
+            admin.elect_leaders(ElectionType.PREFERRED, places).result(_TIMEOUT)
+            return False
+
+        eventually(elected, "leaders have changed")
+
+    def allow_unclean(self, topic: str, *, allowed: bool) -> None:
+        """Whether a replica that isn't in sync may lead where no other is left."""
+        entry = ConfigEntry(
+            "unclean.leader.election.enable", str(allowed).lower(), incremental_operation=AlterConfigOpType.SET
+        )
+        resource, admin = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]), self.admin()
+        admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT)
+
+    def reassign(self, topic: str, replicas: tuple[int, ...], partition: int = 0) -> None:
+        """Move a partition to these nodes; it is there on return."""
+        self._reassign({(topic, partition): replicas})
+        eventually(lambda: self._replicas_are(topic, partition, replicas), f"{topic} is on {replicas}")
+
+    def _reassign(self, wanted: Mapping[tuple[str, int], tuple[int, ...]]) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.stack.bootstrap_servers.split(","))
+        try:
+            admin.alter_partition_reassignments(
+                {KafkaPartition(*place): list(replicas) for place, replicas in wanted.items()}
+            )
+        finally:
+            admin.close()
+
+    def _replicas_are(self, topic: str, partition: int, replicas: tuple[int, ...]) -> bool:
+        described = self._described(topic, partition)
+        return tuple(described.replicas) == replicas and set(described.isrs) == set(replicas)
+
+    def controller(self) -> int:
+        """The node whose controller is active, as the quorum's voters last wrote down."""
+        states = [
+            json.loads((self._folder / f"kafka-{node}" / "data" / "__cluster_metadata-0" / "quorum-state").read_text())
+            for node in NODES
+        ]
+        return int(max(states, key=lambda one: one["leaderEpoch"])["leaderId"])
+
+    def end(self, node: int, *, killed: bool) -> None:
+        """End a node."""
+        self.servers.end(f"kafka-{node}", killed=killed)
+
+    def suspend(self, node: int) -> None:
+        """Let a node fall silent; its connections stay."""
+        self.servers.suspend(f"kafka-{node}")
+
+    def resume(self, node: int) -> None:
+        """Let it go on, believing what it believed."""
+        self.servers.resume(f"kafka-{node}")
+
+    def up(self) -> None:
+        """Start what was ended."""
+        self.servers.up()
+
+    def whole(self, *topics: str) -> None:
+        """Wait until every replica of every partition is in sync again."""
+
+        def complete() -> bool:
+            found = self.admin().list_topics(timeout=10).topics
+            return all(
+                set(each.isrs) == set(each.replicas)
+                for name in topics or found
+                for each in found[name].partitions.values()
+            )
+
+        eventually(complete, "all replicas are in sync")
+
+    def _described(self, topic: str, partition: int) -> Any:
+        return self.admin().list_topics(topic, timeout=10).topics[topic].partitions[partition]

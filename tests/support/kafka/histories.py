@@ -1,0 +1,152 @@
+"""A partition's log through elections, as Kafka's own rules have it: epochs, truncation, markers, compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from archiver.archive.records import ASSEMBLED
+from archiver.kafka.broker import EpochEnd
+from archiver.wire import DecodedBatches, decode_batches
+from tests.support.kafka.record_batches import Record, build
+
+TIME = 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of records with their numbers, or one that no consumer sees: of a marker or an aborted transaction."""
+
+    base: int
+    epoch: int
+    numbers: tuple[int, ...] = ()
+    hidden: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.base + (len(self.numbers) or self.hidden)
+
+    @property
+    def bytes(self) -> bytes:
+        if self.numbers:
+            records = [Record(timestamp=TIME, value=b"%d" % number) for number in self.numbers]
+            return build(records, base_offset=self.base, leader_epoch=self.epoch)
+        changes = {"last_delta": self.hidden - 1, "attributes": 0b110000}
+        return build([Record()], base_offset=self.base, leader_epoch=self.epoch, **changes)
+
+
+@dataclass
+class History:
+    """The leader's log now. `began` has, by epoch, where it began; `compacted` the numbers that compaction removed."""
+
+    batches: list[Batch] = field(default_factory=list)
+    began: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    end: int = 0
+    epoch: int = 0
+    numbers: int = 0
+    compacted: set[int] = field(default_factory=set)
+    written: dict[int, int] = field(default_factory=dict)
+
+    def append(self, *, records: int = 0, hidden: int = 0, epoch: int | None = None) -> None:
+        of = self.epoch if epoch is None else epoch
+        self.numbers += records
+        numbers = tuple(range(self.numbers - records, self.numbers))
+        self.batches.append(Batch(self.end, of, numbers, hidden))
+        self.end = self.batches[-1].end
+        self.written[of] = max(self.written.get(of, 0), self.end)
+
+    def elect(self) -> None:
+        self.epoch += 1
+        self.began = [each for each in self.began if each[1] < self.end] + [(self.epoch, self.end)]
+
+    def cut(self, offset: int) -> None:
+        """Lose what isn't whole before an offset, and elect the replica that never had it."""
+        self.batches = [each for each in self.batches if each.end <= offset]
+        self.end = self.batches[-1].end if self.batches else 0
+        self.began = [each for each in self.began if each[1] < self.end] or [(0, 0)]
+        self.elect()
+
+    def wake(self, epoch: int, records: int) -> None:
+        """Elect a leader of the past that went on by itself in its own epoch when the others no longer followed it."""
+        after = [start for other, start in self.began if other > epoch]
+        if after and self.written.get(epoch) == after[0]:  # it has all that was written in its epoch
+            self.batches = [each for each in self.batches if each.end <= after[0]]
+            self.end = after[0]
+            self.began = [each for each in self.began if each[0] <= epoch]
+            self.append(records=records, epoch=epoch)
+        self.elect()
+
+    def compact(self, place: int) -> None:
+        """Remove a batch, but never the last one."""
+        if place < len(self.batches) - 1:
+            self.compacted |= set(self.batches.pop(place).numbers)
+
+    def forget(self) -> None:
+        """Elect a replica made anew: it knows of the epochs that batches still show."""
+        seen: dict[int, int] = {}
+        for each in self.batches:
+            seen.setdefault(each.epoch, each.base)
+        self.began = sorted(seen.items()) or [(0, 0)]
+        self.elect()
+
+    def records(self) -> dict[int, tuple[int, int]]:
+        """What a consumer sees: number and epoch by offset."""
+        return {
+            each.base + place: (number, each.epoch)
+            for each in self.batches
+            for place, number in enumerate(each.numbers)
+        }
+
+    def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
+        """Kafka's `LeaderEpochFileCache.endOffsetFor`."""
+        del topic
+        return {partition: found for partition, epoch in epochs.items() if (found := self.end_of(epoch)) is not None}
+
+    def end_of(self, epoch: int) -> EpochEnd | None:
+        if epoch == self.began[-1][0]:
+            return EpochEnd(leader_epoch=epoch, end_offset=self.end)
+        later = [start for other, start in self.began if other > epoch]
+        if not later:
+            return None
+        floor = max((other for other, _ in self.began if other <= epoch), default=epoch)
+        return EpochEnd(leader_epoch=floor, end_offset=later[0])
+
+    def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
+        del topic, partition
+        answers = (self.end_of(epoch) for epoch in range(since, self.epoch + 1))
+        return next((each for each in answers if each is not None and each.end_offset >= offset), None)
+
+    def read(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
+        del partition
+        if start_offset < end_offset:
+            data = b"".join(each.bytes for each in self.batches if each.end > start_offset)
+            found = decode_batches(data, start_offset=start_offset, end_offset=end_offset, cut_head=True)
+            yield replace(found, next_offset=max(found.next_offset, end_offset))
+
+
+@dataclass
+class ArchivedLog:
+    """What was archived: number and epoch by offset. `reads` counts."""
+
+    records: dict[int, tuple[int, int]]
+    reads: int = 0
+
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        self.reads += 1
+        rows = [
+            {
+                "partition": partition,
+                "offset": offset,
+                "timestamp_type": 0,
+                "timestamp": TIME,
+                "key": b"key",
+                "value": b"%d" % number,
+                "headers": [],
+                "leader_epoch": epoch,
+            }
+            for offset, (number, epoch) in sorted(self.records.items())
+            if start_offset <= offset < end_offset
+        ]
+        return pa.RecordBatch.from_pylist(rows, ASSEMBLED)

@@ -1,0 +1,96 @@
+"""What Kafka's Java client and its DumpLogSegments read in files of batches."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from archiver.local.java import find_java
+from archiver.local.kafka import ARTIFACTS, VERSION
+from archiver.local.maven import jars
+from tests.support.kafka.record_batches import headers_of_rows
+
+SOURCE = Path(__file__).parents[2] / "java" / "RecordJudge.java"
+_DUMPED = re.compile(
+    r"^\| offset: (?P<offset>\d+) (CreateTime|LogAppendTime): (?P<timestamp>-?\d+) keySize: -?\d+ valueSize: -?\d+ "
+    r"sequence: (?P<sequence>-?\d+) headerKeys: \[(?P<names>.*?)\](?: key: (?P<key>.*?))?(?: payload: (?P<value>.*))?$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaView:
+    """Batches and records of one file, as the JSON objects of `RecordJudge`."""
+
+    batches: tuple[dict[str, Any], ...]
+    records: tuple[dict[str, Any], ...]
+
+
+def java(*arguments: str) -> str:
+    """What a Java program with Kafka's jars on its class path prints."""
+    found = find_java()
+    folder = jars(f"kafka-{VERSION}", ARTIFACTS, found, lambda _: None)
+    done = subprocess.run(
+        [found.executable, "-cp", f"{folder}/*", *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def read_by_java(*files: Path) -> dict[str, JavaView]:
+    """Each file by its name, read by the client; checksums are compared."""
+    seen: dict[str, list[dict[str, Any]]] = {file.name: [] for file in files}
+    for line in java(str(SOURCE), "read", *map(str, files)).splitlines():
+        entry = json.loads(line)
+        seen[entry.pop("file")].append(entry)
+    return {
+        name: JavaView(
+            batches=tuple(each for each in entries if "magic" in each),
+            records=tuple(each for each in entries if "magic" not in each),
+        )
+        for name, entries in seen.items()
+    }
+
+
+def dumped(segment: Path) -> list[tuple[int, int, int, list[str], str, str]]:
+    """Records of a log segment as DumpLogSegments prints them: offset, time, sequence, header names, key, value."""
+    tool = ("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log", "--files", str(segment))
+    lines = java(*tool).splitlines()
+    batches = [line for line in lines if line.startswith("baseOffset:")]
+    assert batches
+    assert all(line.endswith("isvalid: true") for line in batches), batches
+    found = []
+    for line in lines:
+        if match := _DUMPED.match(line):
+            names = match["names"].split(",") if match["names"] else []
+            numbers = int(match["offset"]), int(match["timestamp"]), int(match["sequence"])
+            found.append((*numbers, names, match["key"], match["value"]))
+    assert len(found) == sum(int(re.findall(r" count: (\d+)", line)[0]) for line in batches)
+    return found
+
+
+def seen_by_us(records: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Records in the columns of the wire as the judge's JSON objects have them."""
+    names = ("offset", "timestamp_type", "timestamp", "append_timestamp", "key", "value")
+    columns = [records.column(name).to_pylist() for name in names]
+    return [
+        {
+            "offset": offset,
+            "timestamp": append if kind == 1 else timestamp,
+            "timestamp_type": kind,
+            "key": _base64(key),
+            "value": _base64(value),
+            "headers": [[_base64(name.decode("utf-8", "replace").encode()), _base64(text)] for name, text in headers],
+        }
+        for offset, kind, timestamp, append, key, value, headers in zip(*columns, headers_of_rows(records), strict=True)
+    ]
+
+
+def _base64(octets: bytes | None) -> str | None:
+    return None if octets is None else base64.b64encode(octets).decode()

@@ -1,0 +1,65 @@
+"""A broker of a test's own beside the shared stack, to be restarted, and its logs cut, undisturbed by others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from archiver.local import kafka, ports, process
+from archiver.local.part import Seat
+from archiver.local.process import ProcessMark
+from archiver.local.state import draw
+from tests.support.servers.stack import Stack
+
+_READY_WITHIN = 90.0
+_ENDS_WITHIN = 30.0
+
+
+class OwnBroker:
+    """Apache Kafka in a folder; `stack` is the shared one with this broker in the place of its own."""
+
+    def __init__(self, shared: Stack, folder: Path) -> None:
+        chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT))
+        self._seat = Seat(folder=folder / "kafka", log=folder / "kafka.log", state=draw().with_ports(chosen))
+        self._mark: ProcessMark | None = None
+        address = kafka.bootstrap_servers(self._seat.state)
+        self.stack = Stack(replace(shared.endpoints, bootstrap_servers=address), folder)
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        part = kafka.Kafka()
+        part.prepare(self._seat, lambda _: None)
+        self._mark = process.spawn(part.launch(self._seat))
+        deadline = time.monotonic() + _READY_WITHIN
+        while not part.is_ready(self._seat):
+            assert process.is_running(self._mark), process.tail(self._seat.log)
+            assert time.monotonic() < deadline, process.tail(self._seat.log)
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it in good order."""
+        process.stop(self._mark, with_signal=kafka.Kafka.stop_signal, timeout=_ENDS_WITHIN)
+
+    def restart(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """End it and start it again, `meanwhile` in between: every partition is then in a new leader epoch."""
+        self.stop()
+        meanwhile()
+        self.start()
+
+    def log_folder(self, topic: str, partition: int = 0) -> Path:
+        """Where it keeps a partition."""
+        return self._seat.folder / "data" / f"{topic}-{partition}"
+
+
+@contextmanager
+def own_broker(shared: Stack, folder: Path) -> Iterator[OwnBroker]:
+    """Run one in `folder`."""
+    broker = OwnBroker(shared, folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()

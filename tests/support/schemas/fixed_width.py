@@ -1,0 +1,312 @@
+"""A value format of the tests' own: records of fixed width, fields known by name, registered as anybody would.
+
+Numbers are big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8.
+A value of another length, or with a date, time or decimal that no column takes, is undecodable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import StructType
+
+from archiver.schemas.envelope import HEAD, UNKNOWN_SCHEMA_ID, Verdict
+from archiver.schemas.value_heads import Numbers, ValueHeads
+from schema_mapping import LedgerEntry, MappingOptions, names, register
+from schema_mapping.columns.cuts import Cut
+from schema_mapping.columns.docs import Comments
+from schema_mapping.columns.graph import ColumnGraph, GraphField
+from schema_mapping.columns.graph_types import graph_type
+from schema_mapping.columns.iceberg import iceberg_struct
+from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.ledger import Root
+from schema_mapping.columns.paths import Path
+from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn, FixedColumn, read_type
+from schema_mapping.errors import KernelError
+from schema_mapping.value_format import DeclaredField, DeclaredSchema, ExcludedField, Lengths, Places
+
+FORMAT: Final = "fixed_width"
+RECORD: Final = "record"
+DAY_US: Final = 86_400_000_000
+YEAR_1, YEAR_9999 = -719_162, 2_932_896
+_NUMBERS: Final[dict[AnyColumnType, str]] = {ColumnType.INT: ">i4", ColumnType.DATE: ">i4"}
+_ARROW: Final = {ColumnType.INT: pa.int32(), ColumnType.DATE: pa.date32(), ColumnType.TIME: pa.time64("us")}
+
+Matrix = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedField:
+    """A field: its name, its type as column types are written, and what people should know of it."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSchema:
+    """The fields of a record, in the order of their bytes."""
+
+    fields: tuple[FixedField, ...]
+    envelope: bytes | None = None
+
+    @property
+    def format(self) -> str:
+        return FORMAT
+
+    @classmethod
+    def of(cls, **types: str) -> Self:
+        return cls(fields=tuple(FixedField(name=name, type=kind) for name, kind in types.items()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadFixedSchema:
+    """A ValueSchema."""
+
+    schema: FixedSchema
+
+    def fingerprint(self) -> str:
+        facts = [FORMAT, [[each.name, each.type] for each in self.schema.fields]]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def columns(self, options: MappingOptions) -> ColumnGraph:
+        fields = (GraphField(step=each.name, name=each.name, held=read_type(each.type)) for each in self.schema.fields)
+        return ColumnGraph(root=RECORD, structs={RECORD: tuple(fields)})
+
+    def comments(self) -> Comments:
+        return {(RECORD, each.name): each.comment for each in self.schema.fields if each.comment}
+
+    def compile(self, ids: IdAssignment, options: MappingOptions, *, keep_raw: bool) -> FixedMapping:
+        return FixedMapping(source=self.schema, ids=ids, options=options, keep_raw=keep_raw)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedMapping:
+    """A ValueMapping."""
+
+    source: FixedSchema
+    ids: IdAssignment
+    options: MappingOptions = field(default_factory=MappingOptions)
+    keep_raw: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        return ReadFixedSchema(schema=self.source).fingerprint()
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return (RECORD,)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        return ()
+
+    @property
+    def column_ids(self) -> frozenset[int]:
+        return frozenset(column.field_id for column in self.ids.columns)
+
+    @cached_property
+    def arrow_type(self) -> pa.StructType:
+        return graph_type(ReadFixedSchema(schema=self.source).columns(self.options), self.ids)
+
+    @property
+    def iceberg_type(self) -> StructType:
+        return iceberg_struct(self.arrow_type)
+
+    def decode(
+        self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
+    ) -> pa.StructArray:
+        heads = ValueHeads.of(values)
+        before = np.zeros(len(values), np.int32) if prefix_lengths is None else prefix_lengths
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        whole = valid & (heads.sizes - before == self._width)
+        errors = np.full(len(values), None, dtype=object)
+        errors[valid & ~whole] = "wrong_length@0"
+        good = whole.copy()
+        places = np.flatnonzero(whole)
+        at = (heads.starts[places] + before[places])[:, None] + np.arange(self._width)
+        bodies = np.zeros((len(values), self._width), np.uint8)
+        bodies[places] = heads.data[at]
+        for start, kind, part in self._parts(bodies):
+            bad = whole & ~_fits(kind, part)
+            errors[bad], good[bad] = f"bad_value@{start}", False
+        bodies[~good] = 0
+        columns = [_column(kind, part, good) for _, kind, part in self._parts(bodies)]
+        kept = pa.array(valid & ~good if not self.keep_raw else valid)
+        plain = values.cast(pa.binary())
+        specials: dict[str, pa.Array] = {
+            names.PREFIX: pc.if_else(pa.array(good & (before > 0)), _prefixes(plain, before), None),
+            names.RAW: pc.if_else(kept, plain, pa.scalar(None, pa.binary())),
+            names.ERR: pa.array(errors, pa.string()),
+        }
+        rest = list(self.arrow_type)[len(columns) :]
+        columns += [specials.get(each.name, pa.nulls(len(values), each.type)) for each in rest]
+        return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=pa.array(~valid))
+
+    def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
+        if [each.name for each in rows.type] != [each.name for each in self.arrow_type]:
+            raise KernelError("rows to encode don't have the mapping's type", found=str(rows.type))
+        bodies = np.zeros((len(rows), self._width), np.uint8)
+        for place, (_, kind, part) in enumerate(self._parts(bodies)):
+            part[:] = _bytes(kind, rows.field(place), part.shape[1])
+        offsets = pa.py_buffer((np.arange(len(rows) + 1) * self._width).astype(np.int32))
+        body = pa.Array.from_buffers(pa.binary(), len(rows), [None, offsets, pa.py_buffer(bodies)])
+        prefix = rows.field(names.PREFIX).fill_null(b"")
+        whole = pc.coalesce(rows.field(names.RAW), pc.binary_join_element_wise(prefix, body, b""))
+        return pc.if_else(rows.is_valid(), whole, pa.scalar(None, pa.binary()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "fields": [asdict(each) for each in self.source.fields],
+            "keep_raw": self.keep_raw,
+            "options": self.options.to_json(),
+            "columns": self.ids.to_json(),
+        }
+
+    def schema(self, envelope: bytes | None) -> FixedSchema:
+        return FixedSchema(fields=self.source.fields, envelope=envelope)
+
+    def declared(self, path: Path) -> DeclaredField:
+        found = next(each for each in self.source.fields if each.name == path[0])
+        return DeclaredField(name=found.name, type=f"{found.type} ({_width(read_type(found.type))} bytes)")
+
+    def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
+        return ()
+
+    @property
+    def _width(self) -> int:
+        return sum(_width(read_type(each.type)) for each in self.source.fields)
+
+    def _parts(self, bodies: Matrix) -> Iterator[tuple[int, AnyColumnType, Matrix]]:
+        at = 0
+        for each in self.source.fields:
+            kind = read_type(each.type)
+            yield at, kind, bodies[:, at : at + _width(kind)]
+            at += _width(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedWidthFormat:
+    """A ValueFormat."""
+
+    name: str = FORMAT
+
+    def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ReadFixedSchema:
+        assert isinstance(schema, FixedSchema)
+        return ReadFixedSchema(schema=schema)
+
+    def mapping(self, data: Mapping[str, Any]) -> FixedMapping:
+        return FixedMapping(
+            source=FixedSchema(fields=tuple(FixedField(**each) for each in data["fields"])),
+            ids=IdAssignment.from_json(data["columns"]),
+            options=MappingOptions.from_json(data["options"]),
+            keep_raw=data["keep_raw"],
+        )
+
+
+register(FixedWidthFormat())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdAlone:
+    """A BodyChoice: after the schema id comes the record at once."""
+
+    known: tuple[int, ...]
+    messages: tuple[str, ...] = (RECORD,)
+    least: int = 0
+
+    def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+        yield rows, Verdict(HEAD, None, 0) if schema_id in self.known else Verdict(HEAD, UNKNOWN_SCHEMA_ID)
+
+    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+        return {}
+
+    def knowing(self, schemas: Mapping[int, bytes]) -> IdAlone:
+        return self
+
+
+def record(schema: FixedSchema, *values: Any) -> bytes:
+    """The bytes of a record; numbers for days, microseconds and unscaled decimals."""
+    parts = zip(map(read_type, (each.type for each in schema.fields)), values, strict=True)
+    return b"".join(
+        value if isinstance(value, bytes) else int(value).to_bytes(_width(kind), "big", signed=True)
+        for kind, value in parts
+    )
+
+
+def _width(kind: AnyColumnType) -> int:
+    match kind:
+        case DecimalColumn():
+            return 8
+        case FixedColumn():
+            return kind.size
+        case ColumnType.UUID:
+            return 16
+        case _:
+            return int(_NUMBERS.get(kind, ">i8")[-1])
+
+
+def _numbers(kind: AnyColumnType, part: Matrix) -> npt.NDArray[np.int64]:
+    return np.ascontiguousarray(part).view(_NUMBERS.get(kind, ">i8"))[:, 0].astype(np.int64)
+
+
+def _fits(kind: AnyColumnType, part: Matrix) -> Flags:
+    match kind:
+        case DecimalColumn():
+            number = _numbers(kind, part)
+            return (number > -(10**kind.precision)) & (number < 10**kind.precision)
+        case ColumnType.DATE:
+            number = _numbers(kind, part)
+            return (number >= YEAR_1) & (number <= YEAR_9999)
+        case ColumnType.TIME:
+            number = _numbers(kind, part)
+            return (number >= 0) & (number < DAY_US)
+        case _:
+            return np.ones(len(part), bool)
+
+
+def _column(kind: AnyColumnType, part: Matrix, good: Flags) -> pa.Array:
+    size, validity = len(part), pa.array(good).buffers()[1]
+    match kind:
+        case DecimalColumn():
+            number = _numbers(kind, part)
+            data = np.stack([number, number >> 63], axis=1)
+            return pa.Array.from_buffers(
+                pa.decimal128(kind.precision, kind.scale), size, [validity, pa.py_buffer(data.tobytes())]
+            )
+        case FixedColumn():
+            return pa.Array.from_buffers(pa.binary(kind.size), size, [validity, pa.py_buffer(part.tobytes())])
+        case ColumnType.UUID:
+            raw = pa.Array.from_buffers(pa.binary(16), size, [validity, pa.py_buffer(part.tobytes())])
+            return pa.ExtensionArray.from_storage(pa.uuid(), raw)
+        case _:
+            width = np.int32 if _width(kind) == 4 else np.int64
+            data = pa.py_buffer(_numbers(kind, part).astype(width).tobytes())
+            return pa.Array.from_buffers(_ARROW.get(kind, pa.int64()), size, [validity, data])
+
+
+def _bytes(kind: AnyColumnType, column: pa.Array, width: int) -> Matrix:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    column = pa.concat_arrays([column])  # from its first row on
+    stored = 16 if isinstance(kind, DecimalColumn) else width
+    data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * stored :][: len(column) * stored]
+    rows = data.reshape(len(column), stored)
+    return rows if isinstance(kind, FixedColumn) or kind is ColumnType.UUID else rows[:, :width][:, ::-1]
+
+
+def _prefixes(values: pa.BinaryArray, lengths: Lengths) -> pa.BinaryArray:
+    texts = zip(values.to_pylist(), lengths.tolist(), strict=True)
+    return pa.array([None if value is None else value[:length] for value, length in texts], pa.binary())

@@ -1,0 +1,84 @@
+"""Schemas nobody here wrote, as their packages on PyPI publish them (tests/vectors/real_schemas).
+
+Each package has a pool of its own, which also holds what it imports from the others and from protobuf.
+"""
+
+from __future__ import annotations
+
+import lzma
+import random
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from schema_mapping.protobuf.descriptors import message_names
+
+FOLDER = Path(__file__).parents[2] / "vectors" / "real_schemas"
+PACKAGES = tuple(sorted(path.name.removesuffix(".binpb.xz") for path in FOLDER.glob("*.binpb.xz")))
+
+
+@cache
+def protos(package: str) -> Mapping[str, FileDescriptorProto]:
+    """The files of a package by name."""
+    data = lzma.decompress((FOLDER / f"{package}.binpb.xz").read_bytes())
+    return {file.name: file for file in FileDescriptorSet.FromString(data).file}
+
+
+@cache
+def messages(package: str, *, shuffled: bool = False) -> Mapping[str, Descriptor]:
+    """Every message of a package by full name; map entries are no messages.
+
+    `shuffled` declares messages, their fields and their nested types in another order.
+    """
+    pool = DescriptorPool()
+    added: set[str] = set()
+    found: dict[str, Descriptor] = {}
+    for file in protos(package).values():
+        _add(pool, package, file, added, shuffled=shuffled)
+        found |= {name: pool.FindMessageTypeByName(name) for name in message_names(file)}
+    return dict(sorted(found.items()))
+
+
+def _add(pool: DescriptorPool, package: str, file: FileDescriptorProto, added: set[str], *, shuffled: bool) -> None:
+    if file.name in added:
+        return
+    added.add(file.name)
+    for name in file.dependency:
+        _add(pool, package, _imported(package, name), added, shuffled=shuffled)
+    pool.Add(_shuffled(file) if shuffled else file)
+
+
+def _shuffled(file: FileDescriptorProto) -> FileDescriptorProto:
+    result = FileDescriptorProto()
+    result.CopyFrom(file)
+    chosen = random.Random(file.name)
+    pending: list[Any] = [result.message_type]
+    while pending:
+        declared = pending.pop()
+        _reorder(declared, chosen)
+        for message in declared:
+            if not message.options.map_entry:
+                _reorder(message.field, chosen)
+            pending.append(message.nested_type)
+    return result
+
+
+def _reorder(declared: Any, chosen: random.Random) -> None:
+    items = list(declared)
+    chosen.shuffle(items)
+    del declared[:]
+    declared.extend(items)
+
+
+def _imported(package: str, name: str) -> FileDescriptorProto:
+    for each in (package, *PACKAGES):
+        if name in protos(each):
+            return protos(each)[name]
+    module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+    return FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)

@@ -1,0 +1,30 @@
+"""A shop's schemas that refer to each other, as a registry is given them, and a client that hardly waits."""
+
+from __future__ import annotations
+
+from archiver.schemas.registry import SchemaRegistry, SchemaRegistrySettings
+from tests.support.schemas.fake_registry import FakeRegistry
+
+MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
+UNIT = 'syntax = "proto3"; package shop; import "shop/money.proto"; message Unit { Money price = 1; }'
+ORDER = """syntax = "proto3"; package shop;
+import "shop/unit.proto";
+import "google/protobuf/timestamp.proto";
+message Order {
+  map<string, int32> before = 1;
+  Unit unit = 2;
+  google.protobuf.Timestamp at = 3;
+  message Line { message Part {} }
+}
+message Other {}
+"""
+
+
+def client(registry: FakeRegistry, **more: object) -> SchemaRegistry:
+    return SchemaRegistry(SchemaRegistrySettings(urls=(registry.url,), pause=0.001, **more))  # type: ignore[arg-type]
+
+
+def order(registry: FakeRegistry) -> int:
+    registry.register("money", MONEY)
+    registry.register("unit", UNIT, [("shop/money.proto", "money", 1)])
+    return registry.register("orders-value", ORDER, [("shop/unit.proto", "unit", 1)])

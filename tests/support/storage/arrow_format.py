@@ -1,0 +1,180 @@
+"""A second segment format, for tests alone: an Arrow file, a block for each batch that is written.
+
+Iceberg has no name for such files, and a manifest takes only one of Iceberg's: here it says `orc`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.storage.columns import field_id
+from archiver.storage.footer import footer_of, read_footer
+from archiver.storage.objects import ObjectStore
+from archiver.storage.rows import RowTotals
+from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
+from catalog.model import DataFileInfo
+from schema_mapping import names
+from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFormat:
+    """A SegmentFormat."""
+
+    name: ClassVar[str] = "orc"
+    extension: ClassVar[str] = "arrow"
+
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> ArrowWriter:
+        return ArrowWriter(spool_file, layout)
+
+    def open(self, objects: ObjectStore, path: str) -> ArrowReader:
+        return ArrowReader(objects, path)
+
+    def describe(
+        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
+    ) -> DataFileInfo:
+        with self.open(objects, path) as reader:
+            about, (low, high) = reader.metadata, reader.ingested()
+        return DataFileInfo(
+            path=path,
+            size_bytes=objects.size(path),
+            rows=about.rows,
+            partition_value=partition_value,
+            digest=about.digest,
+            lower_bounds={INGEST_TIMESTAMP_ID: struct.pack("<q", low)},
+            upper_bounds={INGEST_TIMESTAMP_ID: struct.pack("<q", high)},
+            format=self.name,
+        )
+
+
+class ArrowWriter:
+    """A SegmentWriter. What the file says of itself goes with an empty batch at its end."""
+
+    def __init__(self, file: SpoolFile, layout: SegmentLayout) -> None:
+        self._file = file
+        self._layout = layout
+        self._sink = file.sink()
+        self._ipc = pa.ipc.new_file(self._sink, layout.schema)
+        self._totals = RowTotals()
+        self._is_closed = False
+
+    @property
+    def rows(self) -> int:
+        return self._totals.rows
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._ipc.write_batch(rows)
+        self._totals.add(rows)
+
+    def close(
+        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
+    ) -> DataFileInfo:
+        nothing = pa.RecordBatch.from_pylist([], self._layout.schema)
+        self._ipc.write_batch(nothing, custom_metadata=footer_of(self._layout, origin, digest))
+        self._ipc.close()
+        self._sink.close()
+        self._is_closed = True
+        low, high = self._totals.timestamps or (None, None)
+        return DataFileInfo(
+            path=path,
+            size_bytes=self._file.size,
+            rows=self._totals.rows,
+            partition_value=partition_value,
+            raw_values=self._totals.raw_values,
+            min_timestamp=low,
+            max_timestamp=high,
+            digest=digest,
+            format=ArrowFormat.name,
+        )
+
+    def abort(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._sink.close()
+            self._file.remove()
+
+
+class ArrowReader:
+    """A SegmentReader."""
+
+    def __init__(self, objects: ObjectStore, path: str) -> None:
+        self._stream = objects.open(path)
+        self._ipc = pa.ipc.open_file(self._stream)
+        self._count = self._ipc.num_record_batches - 1
+        _, pairs = self._ipc.get_batch_with_custom_metadata(self._count)
+        rows = sum(self._ipc.get_batch(index).num_rows for index in range(self._count))
+        self.metadata: SegmentMetadata = read_footer(dict(pairs), rows=rows, path=path)
+        self.schema: pa.Schema = self._ipc.schema
+
+    def ingested(self) -> tuple[int, int]:
+        """The first and the last ingest timestamp (microseconds)."""
+        columns = [self._ipc.get_batch(index).column(names.KAFKA) for index in range(self._count)]
+        found = pc.min_max(pa.chunked_array([each.field(names.INGEST_TIMESTAMP).cast(pa.int64()) for each in columns]))
+        return found["min"].as_py(), found["max"].as_py()
+
+    def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
+        found = []
+        first_row = 0
+        for index in range(self._count):
+            batch = self._ipc.get_batch(index)
+            kafka = batch.column(names.KAFKA)
+            offsets, partitions = kafka.field(names.OFFSET), pc.unique(kafka.field(names.PARTITION)).to_pylist()
+            low, high = offsets[0].as_py(), offsets[-1].as_py()
+            if rows is None or (rows.partition in partitions and low < rows.end_offset and high >= rows.start_offset):
+                block = Block(
+                    index=index,
+                    first_row=first_row,
+                    rows=batch.num_rows,
+                    size_bytes=batch.nbytes,
+                    low_offset=low,
+                    high_offset=high,
+                    is_sorted=True,
+                )
+                found.append(block)
+            first_row += batch.num_rows
+        return tuple(found)
+
+    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+        batch = self._ipc.get_batch(block.index)
+        if field_ids is None:
+            yield batch
+            return
+        kept = [found for field in batch.schema if (found := _only(field, batch.column(field.name), field_ids))]
+        fields, arrays = zip(*kept, strict=True)
+        yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _only(field: pa.Field, array: pa.Array, field_ids: frozenset[int]) -> tuple[Any, Any] | None:
+    """What of a column has these ids."""
+    if field_id(field) in field_ids:
+        return field, array
+    if not pa.types.is_struct(field.type):
+        return None
+    below = [_only(each, array.field(each.name), field_ids) for each in field.type]
+    fields, arrays = [found[0] for found in below if found], [found[1] for found in below if found]
+    if not fields:
+        return None
+    return (
+        field.with_type(pa.struct(fields)),
+        pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null()),
+    )
