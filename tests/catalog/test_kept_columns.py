@@ -1,0 +1,40 @@
+"""A ledger whose fields go by names, as the journal and the registry keep it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from catalog.journal import JournaledSchema
+from catalog.ledger import _columns, _entry
+from catalog.versions import VersionRecord
+from schema_mapping import LedgerState, assign
+from tests.fixed_width import FixedSchema
+
+FIRST = assign(
+    LedgerState(), value=FixedSchema.of(id="int", day="date", price="decimal(9, 2)", tag="fixed[3]", u="uuid")
+)
+FOUND = assign(FIRST.state, value=FixedSchema.of(id="long", price="decimal(12, 2)", größe="time"))
+
+
+def test_the_journal_gives_it_back() -> None:
+    newest = FOUND.state.versions[-1]
+    kept = JournaledSchema(
+        version=newest,
+        record=VersionRecord(
+            version=newest.version,
+            created=datetime(2026, 1, 1, tzinfo=UTC),
+            fingerprint=newest.fingerprint,
+            changes=FOUND.changes,
+        ),
+        entries=FOUND.state.entries,
+        last_id=FOUND.state.last_id,
+    )
+    assert FOUND.changes
+    assert JournaledSchema.from_json(json.loads(json.dumps(kept.to_json()))) == kept
+
+
+def test_the_registry_gives_it_back_by_numbers_and_texts() -> None:
+    rows = [_columns(entry) for entry in FOUND.state.entries]
+    assert all(isinstance(step, int) for row in rows for step in row[1])  # type: ignore[attr-defined]
+    assert tuple(_entry(row) for row in rows) == FOUND.state.entries
