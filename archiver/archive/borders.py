@@ -87,6 +87,10 @@ def whole_batches(
             # a batch goes on while all of the piece belongs to it
             held = [*held, known.slice(last)] if held else [known.slice(last)]
             held_bytes = sum(each.nbytes for each in held)
+            offset = int(offsets_of(known)[-1])
+            if not spans_gaps and offset == _numbers(known, "batch_end")[-1]:  # nothing to wait for
+                yield borders.of(_joined(held), np.zeros(1, np.int64), end=offset + 1)
+                held = []
     except ContextError:
         if held:  # more rows of this batch may be where the error is
             yield borders.of(_joined(held), np.zeros(1, np.int64), end=int(offsets_of(held[-1])[-1]) + 1)

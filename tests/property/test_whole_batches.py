@@ -127,7 +127,7 @@ def test_batches_come_back_with_borders_and_headers(
                 assert_same(ours, theirs)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(logs(), st.sampled_from(Codec), st.none() | st.integers(1, 4))
 def test_every_offset_can_be_gone_on_from(log: Log, codec: Codec, rewritten: int | None):
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import pytest
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
 from archiver.errors import ObjectMissing, ReplayError
+from archiver.archive.borders import BatchSizes
 from archiver.storage.parquet import ParquetFormat
 from archiver.wire import Codec
 from tests.support.archive.archived_batches import (
@@ -158,7 +159,10 @@ def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fre
     archive = fresh_log.archive(formats={"parquet": noting}, registry=lambda _: KnownRows())
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
         assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
-    assert len(noting.read) == 2, "of five: the batch itself, and the next one, which says where it ends"
+    assert len(noting.read) == 1
+    with ArchivedBatches(archive, BatchOptions(open_streams=0, spans_gaps=True)) as source:
+        found = source.fetch(at(6), 1)
+    assert (found.cursor, len(noting.read)) == (at(20), 3), "the batch itself, and the next one, up to which it reaches"
 
 
 def test_only_so_many_readers_are_kept(log: Lake):
@@ -244,6 +248,21 @@ def test_what_is_archived_later_is_given_after_a_refresh(fresh_log: Lake):
         archive.refresh()
         found = source.fetch(last.cursor, 10**9)
         assert (header_of(data_of(found))["last_delta"], found.cursor) == (4, at(END + 5))
+
+
+def test_a_batch_too_large_to_hold_comes_in_parts(tmp_path: Path):
+    most = 1 << 20
+    batch = build([Record(value=b"x" * 20_000)] * 400, base_offset=5, producer_id=3, producer_epoch=0, base_sequence=7)
+    archive = archived(tmp_path, batch, end=405).archive()
+    with ArchivedBatches(archive, BatchOptions(sizes=BatchSizes(largest=most))) as source:
+        parts = [data_of(each) for each in fetches(source, 1)]
+    assert len(parts) == 8
+    assert all(len(part) < most + 21_000 for part in parts)
+    assert records_in(b"".join(parts))["offset"].to_pylist() == list(range(5, 405))
+    headers = list(map(header_of, parts))
+    assert [each["base_sequence"] - each["base_offset"] for each in headers] == [2] * 8
+    ends = [each["base_offset"] + each["last_delta"] + 1 for each in headers]
+    assert ends == [*(each["base_offset"] for each in headers[1:]), 405]
 
 
 def test_a_partition_that_is_not_archived_has_no_batches(log: Lake):

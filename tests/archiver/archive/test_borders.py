@@ -166,7 +166,7 @@ def any_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-@settings(deadline=None, derandomize=True, database=None)
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(any_rows(), st.lists(st.integers(1, 14)), st.integers(1, 120), st.booleans(), st.integers(0, 9))
 def test_no_record_is_lost_whatever_rows_state(
     log: list[dict[str, Any]], cuts: list[int], size: int, spans_gaps: bool, beyond: int
