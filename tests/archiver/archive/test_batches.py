@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.errors import ObjectMissing, ReplayError
 from archiver.archive.borders import BatchSizes
+from archiver.errors import ObjectMissing, ReplayError
 from archiver.storage.parquet import ParquetFormat
 from archiver.wire import Codec
 from tests.support.archive.archived_batches import (

@@ -11,8 +11,8 @@ import pytest
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
-from tests.archiver.replay.lake import Lake
-from tests.fixed_width import FixedSchema, record
+from tests.support.archive.lake import Lake
+from tests.support.schemas.fixed_width import FixedSchema, record
 
 TRADE = FixedSchema.of(id="int", day="date", at="time", price="decimal(9, 2)", tag="fixed[3]", trader="uuid")
 WIDER = FixedSchema.of(

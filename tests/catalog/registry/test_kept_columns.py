@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from catalog.journal import JournaledSchema
-from catalog.ledger import _columns, _entry
 from catalog.versions import VersionRecord
+
+from catalog.journal import JournaledSchema
+from catalog.registry.ledger import _columns, _entry
 from schema_mapping import LedgerState, assign
-from tests.fixed_width import FixedSchema
+from tests.support.schemas.fixed_width import FixedSchema
 
 FIRST = assign(
     LedgerState(), value=FixedSchema.of(id="int", day="date", price="decimal(9, 2)", tag="fixed[3]", u="uuid")
