@@ -18,6 +18,7 @@ from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
+from catalog.holes import Acceptance
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite import Rewrite
 from catalog.iceberg.settle import Settled
@@ -31,7 +32,6 @@ from catalog.journal import (
     journaled_schemas,
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
-from catalog.registry.holes import Acceptance
 
 if TYPE_CHECKING:
     from catalog.registry import Registry

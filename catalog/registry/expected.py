@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from psycopg.types.json import Jsonb
 
+from catalog.holes import Acceptance, Checked, ExpectedRange, GoneRows
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import files, topics
-from catalog.registry.holes import Acceptance, Checked, ExpectedRange, GoneRows
 from catalog.registry.postgres import Connection
 
 _KEY = "checked"

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from catalog.holes import Acceptance, Checked, GoneRows, Hole
 from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
-from catalog.registry.holes import Acceptance, Checked, GoneRows, Hole
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
 

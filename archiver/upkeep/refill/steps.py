@@ -23,6 +23,7 @@ from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.errors import CatalogUnreachable, RolledBack
+from catalog.holes import Acceptance, ExpectedRange, Hole
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Unresolved
@@ -31,7 +32,6 @@ from catalog.iceberg.refill import PlannedAnew, Refill, Refilled
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
-from catalog.registry.holes import Acceptance, ExpectedRange, Hole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ import pytest
 
 from archiver.commit import missing_rows
 from archiver.commit.missing_rows import named, search
+from catalog.holes import ExpectedRange
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.registry.holes import ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 
 RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))
