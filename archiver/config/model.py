@@ -193,6 +193,7 @@ class ArchiveSection(Section):
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
     task_size: Bytes = Field(default=512 << 20, ge=1)
     tasks_per_partition: int = Field(default=16, ge=1, le=1024)
+    catalog_connections: int = Field(default=4, ge=1, le=64)
     orphan_grace: Seconds = Field(default=3 * 86400.0, ge=0.0)
     journal: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9+.-]*://[^/].*[^/]$|^file:///.*[^/]$")
     journal_properties: Mapping[str, str] = Field(default_factory=dict, repr=False)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 from archiver.config import Config, TopicConfig
 from archiver.engine.runner import Engine
@@ -22,6 +23,7 @@ from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
 from archiver.ingest.topic.leases import TopicLeases
+from archiver.ingest.topic.looks import Catalogs, look_ahead
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.topic.table import TopicTable, open_topic, target_of
@@ -32,6 +34,7 @@ from archiver.schemas.topic import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -128,6 +131,7 @@ class ArchiveJob:
                     run.begin()
             waves = Waves(
                 runs,
+                look=partial(look_ahead, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
                 targets=self._target,
                 engine=lambda: self._engine or connected.engine,
                 settings=self._config.archive,
@@ -159,13 +163,11 @@ class ArchiveJob:
         connected.brokers.refresh([topic.name for topic in topics])
         runs: list[TopicRun] = []
         refused: list[TopicReport] = []
-        for topic in topics:
-            if stop.is_set():
-                break
+        for topic, loaded in connected.catalogs.each(topics, partial(_load, known=known, busy=busy), stop):
             try:
                 if topic.name in busy:
                     raise _busy(topic.name)
-                opened = self._open(topic, known.get(topic.name), connected)
+                opened = self._open(topic, known.get(topic.name), connected, loaded)
                 if leases.take([opened.topic]):
                     raise _busy(topic.name)
                 runs.append(self._run_of(topic, opened, connected, look_every))
@@ -174,7 +176,13 @@ class ArchiveJob:
                 self._observer(Failed(topic=topic.name, partition=None, error=error))
         return runs, refused
 
-    def _open(self, topic: TopicConfig, known: TopicRow | None, connected: _Connected) -> TopicTable:
+    def _open(
+        self,
+        topic: TopicConfig,
+        known: TopicRow | None,
+        connected: _Connected,
+        loaded: Future[ArchiveTable | None],
+    ) -> TopicTable:
         """The topic made ready, by what is remembered of the schema registry while that can't be asked."""
         section, registry = self._config.schema_registry, connected.registry
         schemas = self._read_schemas(topic, section, known=known, registry=registry)
@@ -185,6 +193,7 @@ class ArchiveJob:
             known=known,
             registry=registry,
             catalog=connected.catalog,
+            loaded=loaded,
             journal=Journal.of(self._config),
         )
         if schemas.schema_registry is not None:
@@ -224,6 +233,9 @@ class _Connected:
         self.brokers = brokers
         self.registry = registry
         self.catalog = catalog
+        self.catalogs = closing.enter_context(
+            Catalogs(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
+        )
         self.cluster_id = brokers.cluster_id()
 
     def known_topics(self) -> dict[str, TopicRow]:
@@ -235,6 +247,14 @@ class _Connected:
         from archiver.engine.spark import SparkEngine
 
         return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
+
+
+def _load(
+    topic: TopicConfig, catalog: TableCatalog, *, known: Mapping[str, TopicRow], busy: Container[str]
+) -> ArchiveTable | None:
+    """The table of a topic that was registered; that of any other isn't looked for yet."""
+    row = known.get(topic.name)
+    return None if row is None or topic.name in busy else catalog.load(row)
 
 
 def _busy(topic: str) -> TopicBusy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from archiver.config.model import ArchiveSection
@@ -17,6 +17,7 @@ from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
 from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.task.work import translate_range
+from archiver.ingest.topic.look import Ahead
 from archiver.ingest.topic.run import TopicRun
 from schema_mapping.errors import ContextError
 
@@ -25,12 +26,16 @@ _STOP_POLL_SECONDS = 0.05
 
 
 class Waves:
-    """Runs waves until every topic is archived as far as it was to be, or `stop` is set."""
+    """Runs waves until every topic is archived as far as it was to be, or `stop` is set.
+
+    `look` finds out what the topics' plans need to know, for all of them together.
+    """
 
     def __init__(
         self,
         runs: Sequence[TopicRun],
         *,
+        look: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Ahead]],
         targets: Callable[[TopicRun], TopicTarget],
         engine: Callable[[], Engine],
         settings: ArchiveSection,
@@ -39,6 +44,7 @@ class Waves:
     ) -> None:
         self._runs = runs
         self._left = list(runs)
+        self._look = look
         self._targets = targets
         self._engine = engine
         self._settings = settings
@@ -67,10 +73,10 @@ class Waves:
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
-        for run in self._left:
-            if not run.failed and not self._stop.is_set():
+        for run, ahead in self._look([run for run in self._left if not run.failed]).items():
+            if not self._stop.is_set():
                 with failing(run):
-                    found[run] = run.plan()
+                    found[run] = run.plan(ahead)
         found = {run: backlogs for run, backlogs in found.items() if backlogs}
         self._left = [run for run in self._left if run in found or run.is_waiting]
         return found

@@ -6,29 +6,20 @@ Leaders are found, and followed as they move; transient errors are tried again f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from kafka import errors as kafka
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
+from archiver.ingest.leader_requests import NOWHERE, At, RequestOf, epochs_request, named, offsets_request, portions
 from archiver.kafka.cluster import Cluster
 from archiver.kafka.leaders import Leaders, PartitionDescription, TopicDescription
 from archiver.kafka.options import parse_kafka_options
 from archiver.kafka.retries import with_retries
 
 __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescription"]
-
-At = Literal["earliest", "latest_stable", "high_watermark"]
-
-_CONSUMER: Final = -1
-_EARLIEST: Final = -2
-_LATEST: Final = -1
-_NOWHERE: Final = -1
-_READ_UNCOMMITTED: Final = 0
-_READ_COMMITTED: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,54 +86,29 @@ class BrokerClient:
         `latest_stable` is where committed records end: transactions that are still open lie behind it. A time later
         than every record's gives that end too.
         """
-        match at:
-            case "earliest":
-                timestamp, isolation = _EARLIEST, _READ_COMMITTED
-            case "latest_stable":
-                timestamp, isolation = _LATEST, _READ_COMMITTED
-            case "high_watermark":
-                timestamp, isolation = _LATEST, _READ_UNCOMMITTED
-            case _:
-                timestamp, isolation = max(at, 0), _READ_COMMITTED
-        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
-
-        def request(asked: list[int]) -> Any:
-            named = [
-                part(partition_index=each, current_leader_epoch=self._epoch(topic, each), timestamp=timestamp)
-                for each in asked
-            ]
-            about = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=named)
-            return ListOffsetsRequest(
-                replica_id=_CONSUMER,
-                isolation_level=isolation,
-                topics=[about],
-                timeout_ms=self.options.request_timeout,
-            )
-
-        found = self.ask_leaders(topic, partitions, request, lambda each: each.partition_index)
-        offsets = {partition: int(each.offset) for partition, each in found.items()}
-        if behind := [partition for partition, offset in offsets.items() if offset == _NOWHERE]:
-            offsets |= self.list_offsets(topic, behind, "latest_stable")
+        answers = self.ask_leaders(
+            topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
+        )
+        offsets = {partition: int(each.offset) for partition, each in answers.items()}
+        if after_all := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
+            offsets |= self.list_offsets(topic, after_all, "latest_stable")
         return offsets
+
+    def list_offsets_at_once(self, asked: Mapping[str, Iterable[int]], at: At) -> dict[str, dict[int, int]]:
+        """The same of many topics' partitions, see `ask_at_once`."""
+        answers = self.ask_at_once(asked, offsets_request(at, self._epoch, self.options.request_timeout), _place_of)
+        found = {topic: {each: int(one.offset) for each, one in those.items()} for topic, those in answers.items()}
+        return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
         """Where the given leader epochs of the partitions end; those that their leader can't tell are left out."""
-        part = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
+        answers = self.ask_leaders(topic, epochs, epochs_request({topic: epochs}, self._epoch), _partition_of)
+        return _epoch_ends(answers)
 
-        def request(asked: list[int]) -> Any:
-            named = [
-                part(partition=each, current_leader_epoch=self._epoch(topic, each), leader_epoch=epochs[each])
-                for each in asked
-            ]
-            about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=named)
-            return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=[about])
-
-        found = self.ask_leaders(topic, epochs, request, lambda each: each.partition)
-        return {
-            partition: EpochEnd(leader_epoch=each.leader_epoch, end_offset=each.end_offset)
-            for partition, each in found.items()
-            if each.end_offset != _NOWHERE
-        }
+    def end_of_epoch_at_once(self, asked: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, EpochEnd]]:
+        """The same of many topics' partitions, see `ask_at_once`."""
+        answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
+        return {topic: _epoch_ends(those) for topic, those in answers.items()}
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
         """The epoch, `since` or a later one, in which the leader has what lies right before `offset`.
@@ -184,7 +150,9 @@ class BrokerClient:
                 }
         return sizes
 
-    def ask_leaders(self, topic: str, partitions: Iterable[int], request: Any, number_of: Any) -> dict[int, Any]:
+    def ask_leaders(
+        self, topic: str, partitions: Iterable[int], request: RequestOf, number_of: Callable[[Any], int]
+    ) -> dict[int, Any]:
         """Ask each leader once about all its partitions, again about those that failed; gives their answers.
 
         `request` makes the request about some of them, `number_of` says which one an answer is about.
@@ -196,7 +164,7 @@ class BrokerClient:
             for partition in sorted(left):
                 by_leader[self.leaders.leader(topic, partition)[0]].append(partition)
             for node, asked in by_leader.items():
-                for each in self.leaders.ask(node, topic, request(asked)).topics[0].partitions:
+                for each in self.leaders.ask(node, topic, request({topic: asked})).topics[0].partitions:
                     self.leaders.check(topic, each.error_code)
                     found[number_of(each)] = each
                     left.discard(number_of(each))
@@ -205,6 +173,43 @@ class BrokerClient:
 
         with_retries(self.options, attempt, topic=topic, partitions=tuple(sorted(left)))
         return found
+
+    def ask_at_once(
+        self, asked: Mapping[str, Iterable[int]], request: RequestOf, number_of: Callable[[Any], int]
+    ) -> dict[str, dict[int, Any]]:
+        """Ask each leader once about the partitions of all topics, with a single attempt; gives whole topics' answers.
+
+        A topic of which a partition has no leader or no answer is left out: ask about it alone, and what is wrong with
+        it is tried again or raised. No topic's trouble is another's.
+        """
+        wanted = {topic: set(partitions) for topic, partitions in asked.items()}
+        found: dict[str, dict[int, Any]] = {topic: {} for topic in wanted}
+        failed = set[str]()
+        for node, led in self._by_leader(wanted).items():
+            for some in portions(led):
+                try:
+                    response = self._cluster.ask(request(some), node)
+                except kafka.KafkaError:
+                    failed.update(some)
+                    continue
+                for topic, answers in named(response):
+                    found[topic] |= {number_of(each): each for each in answers if not each.error_code}
+                    failed |= {topic for each in answers if each.error_code}
+        for topic in failed:
+            self.leaders.forget(topic)
+        return {topic: answers for topic, answers in found.items() if answers.keys() == wanted[topic]}
+
+    def _by_leader(self, wanted: Mapping[str, set[int]]) -> dict[int, dict[str, list[int]]]:
+        """Which partitions each broker leads; topics of which one has no leader are left out."""
+        by_leader = defaultdict[int, dict[str, list[int]]](dict)
+        for topic, partitions in wanted.items():
+            try:
+                leaders = {each: self.leaders.leader(topic, each)[0] for each in sorted(partitions)}
+            except kafka.KafkaError:
+                continue
+            for partition, node in leaders.items():
+                by_leader[node].setdefault(topic, []).append(partition)
+        return by_leader
 
     def _epoch(self, topic: str, partition: int) -> int:
         """The epoch in which the leader is believed to lead: one that no longer does then refuses to answer."""
@@ -219,3 +224,19 @@ class BrokerClient:
             except kafka.KafkaError:
                 continue
         return answers
+
+
+def _epoch_ends(answers: Mapping[int, Any]) -> dict[int, EpochEnd]:
+    return {
+        partition: EpochEnd(leader_epoch=each.leader_epoch, end_offset=each.end_offset)
+        for partition, each in answers.items()
+        if each.end_offset != NOWHERE
+    }
+
+
+def _place_of(answer: Any) -> int:
+    return int(answer.partition_index)
+
+
+def _partition_of(answer: Any) -> int:
+    return int(answer.partition)

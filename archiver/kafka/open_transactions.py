@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ def open_transactions(
     Empty where the brokers are too old to tell (before 2.8) or won't: it is for people to read.
     """
     try:
-        found = brokers.ask_leaders(topic, partitions, lambda asked: _request(topic, asked), _partition_of)
+        found = brokers.ask_leaders(topic, partitions, _request, _partition_of)
     except SourceError:
         return {}
     open_ones = {
@@ -58,9 +58,10 @@ def open_transactions(
     }
 
 
-def _request(topic: str, partitions: list[int]) -> Any:
-    about = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=partitions)
-    return DescribeProducersRequest(topics=[about])
+def _request(asked: Mapping[str, Sequence[int]]) -> Any:
+    about = DescribeProducersRequest.TopicRequest
+    topics = [about(name=topic, partition_indexes=list(partitions)) for topic, partitions in asked.items()]
+    return DescribeProducersRequest(topics=topics)
 
 
 def _partition_of(answer: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.tables import TableCatalog
@@ -9,13 +11,20 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 
 
-def load_or_recall(topic: TopicRow, registry: Registry, catalog: TableCatalog) -> ArchiveTable | None:
+def load_or_recall(
+    topic: TopicRow,
+    registry: Registry,
+    catalog: TableCatalog,
+    *,
+    load: Callable[[], ArchiveTable | None] | None = None,
+) -> ArchiveTable | None:
     """The table as it is, and remembered; else, where the catalog doesn't answer, as it was.
 
-    Raises CatalogUnreachable where it never was loaded, or its storage wants credentials that only the catalog has.
+    `load` gives it, or raises, as it was loaded a moment ago. Raises CatalogUnreachable where it never was loaded, or
+    its storage wants credentials that only the catalog has.
     """
     try:
-        table = catalog.load(topic)
+        table = catalog.load(topic) if load is None else load()
     except CatalogUnreachable as error:
         known = registry.last_known.recall_table(topic)
         if known is None:

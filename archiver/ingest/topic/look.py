@@ -62,14 +62,30 @@ class LogBounds:
         cls, topic: str, partitions: Sequence[int], known: Mapping[int, PartitionOffset], brokers: BrokerClient
     ) -> Self:
         """Ask the partitions' leaders, also for the end of the epoch that each was last archived in."""
-        epochs = {
-            each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0
-        }
+        epochs = _epochs(partitions, known)
         return cls(
             starts=brokers.list_offsets(topic, partitions, "earliest"),
             ends=brokers.list_offsets(topic, partitions, "latest_stable"),
             epoch_ends=brokers.end_of_epoch(topic, epochs) if epochs else {},
         )
+
+    @classmethod
+    def ask_at_once(
+        cls,
+        wanted: Mapping[str, Sequence[int]],
+        known: Mapping[str, Mapping[int, PartitionOffset]],
+        brokers: BrokerClient,
+    ) -> dict[str, Self]:
+        """The same of many topics, one question to each leader; those it can't be told of now are left out."""
+        starts = brokers.list_offsets_at_once(wanted, "earliest")
+        ends = brokers.list_offsets_at_once({topic: wanted[topic] for topic in starts}, "latest_stable")
+        epochs = {topic: _epochs(wanted[topic], known[topic]) for topic in ends}
+        epoch_ends = brokers.end_of_epoch_at_once({topic: asked for topic, asked in epochs.items() if asked})
+        return {
+            topic: cls(starts=starts[topic], ends=ends[topic], epoch_ends=epoch_ends.get(topic, {}))
+            for topic, asked in epochs.items()
+            if topic in epoch_ends or not asked
+        }
 
     def seen(
         self,
@@ -98,21 +114,34 @@ class LogBounds:
         )
 
 
-def look(
-    opened: TopicTable,
-    start_from: StartFrom,
-    *,
-    brokers: BrokerClient,
-    registry: Registry,
-    catalog: TableCatalog,
-    without: Iterable[int],
-    proven: MutableMapping[int, PartitionOffset],
-    formats: SegmentFormats = FORMATS,
-) -> SeenTopic:
-    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and CatalogError.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """How far a topic is archived: its table as loaded, and how far partitions are in it, or staged for it.
 
-    RolledBack where others set the table back: its offsets then don't say what is in it. `proven` is what `Continuity`
-    remembers from one look to the next.
+    `missing` are ranges whose files are gone; the start of a partition that lost its first is in `table_offsets`.
+    """
+
+    table: ArchiveTable
+    table_offsets: dict[int, PartitionOffset]
+    known: dict[int, PartitionOffset]
+    missing: tuple[TranslatedRange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What was asked for a topic's plan together with that of others: how far it is archived, or why that isn't known.
+
+    `bounds` were asked after that, of all partitions that were to be looked at; None where a leader didn't answer.
+    """
+
+    place: Reached | ContextError
+    bounds: LogBounds | None = None
+
+
+def reached(opened: TopicTable, *, registry: Registry, catalog: TableCatalog) -> Reached:
+    """Ask registry and catalog. Raises the leaves of RegistryError and CatalogError.
+
+    RolledBack where others set the table back: its offsets then don't say what is in it.
     """
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
@@ -127,11 +156,36 @@ def look(
         check_lineage(table)
     missing = registry.missing.load(topic, table_offsets=table.offsets)
     table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
-    known = furthest(table_offsets, staged)
-    described = _described(topic.topic, brokers, known)
+    return Reached(
+        table=table, table_offsets=table_offsets, known=furthest(table_offsets, staged), missing=tuple(missing)
+    )
+
+
+def look(
+    opened: TopicTable,
+    start_from: StartFrom,
+    *,
+    place: Reached,
+    bounds: LogBounds | None,
+    brokers: BrokerClient,
+    registry: Registry,
+    catalog: TableCatalog,
+    without: Iterable[int],
+    proven: MutableMapping[int, PartitionOffset],
+    formats: SegmentFormats = FORMATS,
+) -> SeenTopic:
+    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and RegistryError.
+
+    `place` is how far the topic is archived. `bounds` is what leaders were asked after that; None where they weren't.
+    `proven` is what `Continuity` remembers from one look to the next.
+    """
+    topic, known = opened.topic, place.known
+    described = _described(topic.topic, brokers, known, is_fresh=bounds is not None)
     unknown: dict[int, ContextError] = dict(no_leaders(topic.topic, described, known))
     wanted = {each: found for each, found in described.items() if each not in set(without)}
-    bounds = LogBounds.ask(topic.topic, sorted(wanted.keys() - unknown.keys()), known, brokers)
+    led = sorted(wanted.keys() - unknown.keys())
+    if bounds is None or sorted(bounds.starts) != led:
+        bounds = LogBounds.ask(topic.topic, led, known, brokers)
     starts = Starts(
         topic=topic, name=topic.topic, start_from=start_from, brokers=brokers, remembered=registry.starts
     ).of(bounds.new(known, wanted), is_first=not known)
@@ -146,15 +200,15 @@ def look(
     partitions: list[SeenPartition] = []
     for each in bounds.starts:
         try:
-            seen = bounds.seen(each, known.get(each), starts.get(each), missing=missing)
+            seen = bounds.seen(each, known.get(each), starts.get(each), missing=place.missing)
             partitions.append(continuity.judged(seen, bounds.epoch_ends.get(each)))
         except ContextError as error:
             unknown[each] = error
     return SeenTopic(
-        table=table,
+        table=place.table,
         partitions=tuple(partitions),
         unknown={each: error for each, error in unknown.items() if each in wanted},
-        table_offsets=table_offsets,
+        table_offsets=place.table_offsets,
     )
 
 
@@ -182,10 +236,22 @@ def no_leaders(
     return errors
 
 
+def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> dict[int, int]:
+    """The leader epochs that the partitions were last archived in, where that is known."""
+    return {each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0}
+
+
 def _described(
-    topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset]
+    topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset], *, is_fresh: bool
 ) -> Mapping[int, PartitionDescription]:
-    """The topic's partitions, given a moment to elect the leaders that are missing."""
+    """The topic's partitions, given a moment to elect the leaders that are missing.
+
+    `is_fresh` says that the topic was described a moment ago.
+    """
+    if is_fresh:
+        described = brokers.described(topic).partitions
+        if not no_leaders(topic, described, known):
+            return described
     for _ in range(_ELECTION_TRIES):
         described = brokers.describe([topic])[topic].partitions
         if not no_leaders(topic, described, known):

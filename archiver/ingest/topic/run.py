@@ -25,7 +25,7 @@ from archiver.ingest.task.values import TaskResult
 from archiver.ingest.topic.account import TopicAccount
 from archiver.ingest.topic.chain import Chain
 from archiver.ingest.topic.continuity import goes_on
-from archiver.ingest.topic.look import SeenTopic, look
+from archiver.ingest.topic.look import Ahead, Reached, SeenTopic, look, reached
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.table import TopicTable
 from archiver.kafka.broker import BrokerClient
@@ -124,14 +124,28 @@ class TopicRun:
         if error is not None:
             self._account.tell(error)
 
-    def plan(self) -> tuple[Backlog, ...]:
+    @property
+    def given_up(self) -> tuple[int, ...]:
+        """The partitions that can't go on in this run."""
+        return self._account.given_up
+
+    def reached(self, catalog: TableCatalog) -> Reached:
+        """How far the topic is archived, asked of a catalog's connection that may be another thread's."""
+        return reached(self.opened, registry=self._registry, catalog=catalog)
+
+    def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
         """What is left to archive, up to where the logs ended when the run first looked. Empty once all is archived.
 
-        A partition with few and recent records is left out if the job will look again: see `is_waiting`.
+        A partition with few and recent records is left out if the job will look again: see `is_waiting`. Raises the
+        error that `ahead` has in place of an answer.
         """
+        if isinstance(ahead.place, ContextError):
+            raise ahead.place
         seen = look(
             self.opened,
             self.config.start_from,
+            place=ahead.place,
+            bounds=ahead.bounds,
             brokers=self._brokers,
             registry=self._registry,
             catalog=self._catalog,

@@ -6,6 +6,7 @@ Everything that can be wrong with a topic shows here, before any record is fetch
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -70,9 +71,11 @@ def open_topic(
     registry: Registry,
     catalog: TableCatalog,
     journal: Journal,
+    loaded: Future[ArchiveTable | None] | None = None,
 ) -> TopicTable:
     """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
+    `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead.
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
     table is partitioned in another way than configured.
     """
@@ -82,7 +85,8 @@ def open_topic(
     topic = registry.topics.register(
         cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
     )
-    table = load_or_recall(topic, registry, catalog)
+    load = loaded.result if loaded is not None and topic == known else None
+    table = load_or_recall(topic, registry, catalog, load=load)
     if table is not None:
         check_partitioning(config, table)
     assignment = _assign(topic, schemas, table, registry)

@@ -14,6 +14,7 @@ from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
 from archiver.ingest.plan.cutting import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TopicTarget
+from archiver.ingest.topic.look import Ahead
 from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.waves import Waves
 from archiver.observer import ignore
@@ -21,6 +22,8 @@ from schema_mapping.errors import ContextError
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.logs import Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
+
+PLACE = BrokerUnavailable("not looked at")
 
 
 class FakeRun:
@@ -36,7 +39,8 @@ class FakeRun:
         ]
         self._breaks = breaks
 
-    def plan(self) -> tuple[Backlog, ...]:
+    def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
+        assert ahead.place is PLACE
         self._do("plan")
         planned, self._left = tuple(self._left), []
         return planned
@@ -85,6 +89,7 @@ def waves(
 
     return Waves(
         runs,  # type: ignore[arg-type]
+        look=lambda asked: dict.fromkeys(asked, Ahead(place=PLACE)),
         targets=target_of,
         engine=engine,
         settings=settings,
@@ -151,10 +156,10 @@ def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarge
     class Long(FakeRun):
         waves = 3
 
-        def plan(self) -> tuple[Backlog, ...]:
+        def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
             self.waves -= 1
             left = self._left
-            planned = super().plan()
+            planned = super().plan(ahead)
             self._left = left if self.waves > 0 else []
             return planned
 
@@ -168,9 +173,9 @@ def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: A
     stop = threading.Event()
 
     class Stopped(FakeRun):
-        def plan(self) -> tuple[Backlog, ...]:
+        def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
             stop.set()
-            return super().plan()
+            return super().plan(ahead)
 
     def refuse() -> Engine:
         raise AssertionError

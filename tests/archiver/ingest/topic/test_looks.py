@@ -1,0 +1,152 @@
+"""What plans of many topics need: the catalog is asked a few at a time, the logs after that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from archiver.errors import BrokerUnavailable, UnknownTopic
+from archiver.ingest.topic.look import Ahead, LogBounds, Reached
+from archiver.ingest.topic.looks import Catalogs, look_ahead
+from archiver.kafka.broker import BrokerClient, PartitionDescription, TopicDescription
+from catalog.errors import CatalogUnreachable, TableMissing
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.tables import TableCatalog
+from catalog.model import PartitionOffset
+
+
+class FakeCatalog:
+    """A connection that counts how many there are, and whether one is used by two threads."""
+
+    made: int = 0
+    closed: int = 0
+
+    def __init__(self) -> None:
+        type(self).made += 1
+        self.busy = threading.Lock()
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+@pytest.fixture
+def catalogs() -> Iterator[Catalogs]:
+    FakeCatalog.made = FakeCatalog.closed = 0
+    with Catalogs(lambda: cast("TableCatalog", FakeCatalog()), most=3) as made:
+        yield made
+    assert FakeCatalog.closed == FakeCatalog.made <= 3
+
+
+def test_topics_come_in_their_order_and_no_connection_serves_two_at_once(catalogs: Catalogs) -> None:
+    def ask(topic: int, catalog: TableCatalog) -> int:
+        connection = cast("FakeCatalog", catalog)
+        assert connection.busy.acquire(blocking=False)
+        time.sleep(0.002 * (topic % 3))
+        connection.busy.release()
+        return topic * topic
+
+    found = [(topic, answer.result()) for topic, answer in catalogs.each(range(40), ask, threading.Event())]
+    assert found == [(topic, topic * topic) for topic in range(40)]
+    assert 1 < FakeCatalog.made <= 3
+
+
+def test_an_error_is_its_topics_alone(catalogs: Catalogs) -> None:
+    def ask(topic: int, catalog: TableCatalog) -> int:
+        if topic == 2:
+            raise TableMissing("gone")
+        return topic
+
+    answers = dict(catalogs.each(range(5), ask, threading.Event()))
+    assert isinstance(answers.pop(2).exception(), TableMissing)
+    assert {topic: answer.result() for topic, answer in answers.items()} == {0: 0, 1: 1, 3: 3, 4: 4}
+
+
+def test_few_are_asked_ahead_and_none_after_a_stop(catalogs: Catalogs) -> None:
+    stop, asked = threading.Event(), list[int]()
+
+    def ask(topic: int, catalog: TableCatalog) -> None:
+        asked.append(topic)
+
+    for topic, _ in catalogs.each(range(1_000), ask, stop):
+        assert max(asked) <= topic + 12
+        if topic == 20:
+            stop.set()
+    assert 20 < len(asked) <= 33
+
+
+@dataclass(eq=False)
+class FakeRun:
+    """A topic of two partitions; `fails` where its place isn't known."""
+
+    name: str
+    fails: Exception | None = None
+    given_up: tuple[int, ...] = ()
+
+    def reached(self, catalog: TableCatalog) -> Reached:
+        if self.fails is not None:
+            raise self.fails
+        known = {0: PartitionOffset(next_offset=5)}
+        return Reached(table=cast("ArchiveTable", None), table_offsets=known, known=known, missing=())
+
+
+class FakeBrokers:
+    """Knows every topic but those that are `unknown`; refuses all where it is `away`."""
+
+    def __init__(self, *, unknown: str = "", away: bool = False) -> None:
+        self._unknown = unknown
+        self._away = away
+        self.asked: list[Any] = []
+
+    def refresh(self, topics: list[str]) -> None:
+        self.asked.append(tuple(topics))
+        if self._away:
+            raise BrokerUnavailable("away")
+
+    def described(self, topic: str) -> TopicDescription:
+        if topic == self._unknown or self._away:
+            raise UnknownTopic("unknown", topic=topic)
+        leader = PartitionDescription(leader=1, leader_epoch=2)
+        return TopicDescription(topic_id=None, partitions={0: leader, 1: leader})
+
+    def list_offsets_at_once(self, asked: dict[str, list[int]], at: str) -> dict[str, dict[int, int]]:
+        self.asked.append((at, {name: tuple(each) for name, each in asked.items()}))
+        return {name: dict.fromkeys(each, 0 if at == "earliest" else 9) for name, each in asked.items()}
+
+    def end_of_epoch_at_once(self, asked: dict[str, dict[int, int]]) -> dict[str, Any]:
+        assert asked == {}, "no epoch is known"
+        return {}
+
+
+def looked(catalogs: Catalogs, runs: list[FakeRun], brokers: FakeBrokers) -> dict[str, Ahead]:
+    client = cast("BrokerClient", brokers)
+    found = look_ahead(runs, catalogs=catalogs, brokers=client, stop=threading.Event())
+    assert list(found) == runs
+    return {run.name: ahead for run, ahead in found.items()}
+
+
+def test_logs_are_asked_after_all_tables_and_only_of_partitions_that_are_looked_at(catalogs: Catalogs) -> None:
+    brokers = FakeBrokers()
+    away = CatalogUnreachable("away")
+    runs = [FakeRun("a"), FakeRun("b", given_up=(1,)), FakeRun("c", fails=away)]
+    found = looked(catalogs, runs, brokers)
+    assert found["c"] == Ahead(place=away)
+    assert found["a"].bounds == LogBounds(starts={0: 0, 1: 0}, ends={0: 9, 1: 9}, epoch_ends={})
+    assert found["b"].bounds == LogBounds(starts={0: 0}, ends={0: 9}, epoch_ends={})
+    assert brokers.asked[:2] == [("a", "b"), ("earliest", {"a": (0, 1), "b": (0,)})]
+
+
+def test_a_topic_that_brokers_do_not_know_is_left_to_its_own_plan(catalogs: Catalogs) -> None:
+    found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(unknown="a"))
+    assert found["a"].bounds is None
+    assert found["b"].bounds is not None
+
+
+def test_brokers_that_are_away_are_every_topics_own_error(catalogs: Catalogs) -> None:
+    found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(away=True))
+    assert [each.bounds for each in found.values()] == [None, None]
+    assert all(isinstance(each.place, Reached) for each in found.values())
