@@ -53,10 +53,11 @@ def fetch_iceberg(say: Say) -> Path:
 
 
 def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:
-    """Spark options that open the stack's catalog as `lake`, with the jars in `iceberg`."""
+    """Spark options that open the stack's catalog as `lake`, with Iceberg's statements and the jars in `iceberg`."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": str(iceberg / "*"),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "rest",
         f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",

@@ -54,16 +54,16 @@ def partitioned_by(field: PartitionField) -> str:
 def current_field(metadata: TableMetadata, table: str) -> PartitionField:
     """The one field of the current spec; PartitioningChanged where it isn't as we make it."""
     fields = metadata.spec().fields
-    unit = unit_of(fields[0]) if len(fields) == 1 else None
-    if unit is not None and fields[0].name == field_name(unit):
-        return fields[0]
-    wanted = next((each for each in reversed(_ours(metadata)) if each.fields[0] not in fields), None)
+    ours = next((each for each in fields if _is_ours(each)), None)
+    if ours is not None and len(fields) == 1:
+        return ours
+    wanted = ours or next((spec.fields[0] for spec in reversed(_ours(metadata)) if spec.fields[0] not in fields), None)
     raise PartitioningChanged(
         "the table's partitioning was changed: files would go to it under values that aren't theirs, and engines would "
-        f"miss rows. Change it back, for example by {_remedy(table, fields, wanted)}",
+        f"miss rows. Change it back, in Spark SQL for example: {'; '.join(_remedy(table, fields, wanted))}",
         table=table,
         found=[str(field) for field in fields],
-        expected=str(wanted.fields[0]) if wanted else "hour, day or month of the ingest timestamp",
+        expected=str(wanted) if wanted else "hour, day or month of the ingest timestamp",
     )
 
 
@@ -113,9 +113,24 @@ def _values(field: PartitionField, file: DataFileInfo) -> set[int]:
     return {int(value(*struct.unpack("<q", bound)) or 0) for bound in bounds if bound is not None}
 
 
-def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionSpec | None) -> str:
-    field = wanted.fields[0] if wanted else None
-    unit = (unit_of(field) if field else None) or "day"
-    column = _COLUMNS[field.source_id if field else INGEST_TIMESTAMP_ID]
-    change = f"REPLACE PARTITION FIELD `{found[0].name}` WITH" if len(found) == 1 else "ADD PARTITION FIELD"
-    return f"ALTER TABLE {table} {change} {unit}s({column}) AS {field_name(unit)}"
+def _is_ours(field: PartitionField) -> bool:
+    """Whether we made the field: one of the ingest timestamp, under the name that we give it."""
+    unit = unit_of(field)
+    return unit is not None and field.name == field_name(unit)
+
+
+def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionField | None) -> list[str]:
+    """The statements that leave the wanted field as the table's only one; each is run by itself."""
+    others = [each for each in found if each != wanted]
+    changes: list[str] = []
+    if len(others) == len(found):
+        unit = (unit_of(wanted) if wanted else None) or "day"
+        column = _COLUMNS[wanted.source_id if wanted else INGEST_TIMESTAMP_ID]
+        change = f"REPLACE PARTITION FIELD {_quoted(others.pop(0))} WITH" if others else "ADD PARTITION FIELD"
+        changes.append(f"{change} {unit}s({column}) AS {field_name(unit)}")
+    changes += [f"DROP PARTITION FIELD {_quoted(each)}" for each in others]
+    return [f"ALTER TABLE {table} {each}" for each in changes]
+
+
+def _quoted(field: PartitionField) -> str:
+    return "`" + field.name.replace("`", "``") + "`"

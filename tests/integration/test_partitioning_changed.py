@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyiceberg.transforms import DayTransform, HourTransform
+from pyiceberg.table.update.spec import UpdateSpec
+from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, IdentityTransform
 
 from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from catalog.errors import PartitioningChanged
@@ -23,6 +26,18 @@ pytestmark = pytest.mark.integration
 HOUR = 3_600_000
 START = 1_767_225_600_000
 """2026-01-01"""
+CHANGES: tuple[Callable[[UpdateSpec], object], ...] = (
+    lambda update: update.remove_field("ingest_day").add_field("kafka.event_timestamp", DayTransform(), "event_day"),
+    lambda update: update.rename_field("ingest_day", "of_others"),
+    lambda update: update.remove_field("ingest_day"),
+    lambda update: update.add_field("kafka.partition", IdentityTransform(), "p"),
+    lambda update: (
+        update.remove_field("ingest_day")
+        .add_field("kafka.event_timestamp", HourTransform(), "event_hour")
+        .add_field("kafka.offset", BucketTransform(4), "by offset")
+    ),
+)
+"""Ways to change a partitioning, each of which needs other statements to be changed back."""
 
 
 @pytest.fixture
@@ -83,6 +98,33 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     run_well(config)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(36)]
     assert found(stack, table) == 36
+
+
+def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(stack: Stack, engine: SparkEngine) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    table = load_config(config).topic(topic).table
+    produce(stack, topic, 0)
+    run_well(config)
+    engine.session.sql("USE lake")
+    try:
+        for turn, change in enumerate(CHANGES, start=1):
+            with stack.catalog().load_table(table).update_spec() as update:
+                change(update)
+            produce(stack, topic, turn)
+            (report,) = run(config).topics
+            assert isinstance(report.error, PartitioningChanged)
+            statements = report.error.message.partition("for example: ")[2].split("; ")
+            for statement in statements:
+                assert statement.startswith(f"ALTER TABLE {table} ")
+                engine.session.sql(statement)
+            run_well(config)
+            fields = stack.catalog().load_table(table).spec().fields
+            assert [(each.name, str(each.transform)) for each in fields] == [("ingest_day", "day")], statements
+    finally:
+        engine.session.sql("USE spark_catalog")
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(12 * (len(CHANGES) + 1))]
+    assert found(stack, table) == 12 * (len(CHANGES) + 1)
 
 
 @pytest.mark.parametrize("is_rebuilt", [False, True])
