@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from itertools import chain
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from archiver.fault_points import FaultPoint
 from tests.fault.soak import deck, faults
 from tests.fault.soak.faults import described
+from tests.fault.soak.jobs import Job, running
 from tests.fault.soak.log_cut import cut_log
 from tests.fault.soak.results import EXACTLY_ONCE, WRONG, Results, RoundResult
 from tests.support.kafka.record_batches import Record, build
@@ -24,6 +27,28 @@ def test_a_round_is_known_by_seed_and_number() -> None:
     assert rounds(5, 300) == rounds(5, 300)
     assert rounds(5, 300)[:50] != rounds(6, 50)
     assert deck.deal(5, 17).noise.random() == deck.deal(5, 17).noise.random()
+
+
+def test_a_job_that_hangs_says_where(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    os.mkfifo(config)
+    with running(Job(config=config), tmp_path) as job:
+        silent = writer(config)  # the job reads what never comes
+        with pytest.raises(TimeoutError, match=r"did not end in 0 s(.|\n)*load_config"):
+            job.ending(0.1)
+        assert job.ends(30)
+        os.close(silent)
+
+
+def writer(pipe: Path) -> int:
+    """A pipe's end to write to, once somebody reads from it."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_two_hundred_rounds_hold_every_kind_and_every_step() -> None:

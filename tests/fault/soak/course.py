@@ -15,7 +15,8 @@ from tests.fault.soak.verdict import Verdict
 from tests.support.kafka.brokers import Brokers
 from tests.support.servers.embedded_servers import Servers
 
-JOB_SECONDS = 200.0
+JOB_SECONDS = 600.0
+"""A round whose job loses Python workers takes 25 to 60 s, and several times that on a busy machine."""
 LASTING = frozenset({"DataLoss", "RolledBack", "RowsRemoved"})
 """What stays until somebody does something about it."""
 HEALING_RUNS = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -23,7 +24,7 @@ from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry.leases import Leases
 from schema_mapping.errors import ContextError
-from tests.fault.soak.jobs import Failure, Job, Verb
+from tests.fault.soak.jobs import TELLS, Failure, Job, Verb
 from tests.support.engine.inline_engine import InlineEngine
 
 __all__ = ["run"]
@@ -38,6 +39,7 @@ def run(job: Job, base: Path) -> None:
     with base.with_suffix(".log").open("wb") as log:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(log.fileno(), stream.fileno())
+    faulthandler.register(TELLS, file=sys.__stderr__, all_threads=True)
     os.environ.pop("ARCHIVER_FAULT", None)
     if job.fault is not None:
         os.environ["ARCHIVER_FAULT"] = job.fault

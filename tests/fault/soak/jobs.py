@@ -19,6 +19,10 @@ from tests.support.engine.forked import FORKED
 
 _NUMBERS = count()
 _POLL = 0.01
+_TELLING_SECONDS = 2.0
+
+TELLS = signal.SIGUSR1
+"""Has a job write to its log where each of its threads stands."""
 
 
 class Verb(StrEnum):
@@ -140,8 +144,10 @@ class Running:
         return not self._process.is_alive()
 
     def ending(self, seconds: float) -> Ending:
-        """Wait for the end; a job that hangs is killed, and TimeoutError raised with its log."""
+        """Wait for the end; a job that hangs is killed, and TimeoutError raised with its log and where it stood."""
         if not self.ends(seconds):
+            psutil.Process(self._pid).send_signal(TELLS)
+            self.ends(_TELLING_SECONDS)
             self._process.kill()
             raise TimeoutError(f"a job did not end in {seconds:.0f} s:\n{self._log()}")
         said: dict[str, Any] = {"records": 0, "failures": []}
