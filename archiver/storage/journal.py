@@ -87,11 +87,16 @@ class TableJournal:
     folder: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
 
-    def keep_schemas(self, topic: TopicRow, registry: Registry) -> None:
-        """Write the schema versions that aren't there yet; to be called before anything is written by them."""
+    def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
+        """Write the schema versions that aren't there yet; to be called before anything is written by them.
+
+        `newest` is the last version that the registry has, if the caller knows it: then most calls read little.
+        """
         if self.root is None:
             return
         kept = registry.ledger.journaled(topic, self.root)
+        if newest is not None and newest <= kept:
+            return
         missing = journaled_schemas(registry.ledger.load(topic), registry.ledger.history(topic), above=kept)
         for each in missing:
             self._write(f"{_SCHEMA}{each.version.version:010d}", each.to_json())

@@ -102,7 +102,7 @@ def open_topic(
         pass_point(FaultPoint.AFTER_CREATE)
         assignment = _assign(topic, schemas, table, registry)
     kept = journal.of_table(table)
-    kept.keep_schemas(topic, registry)
+    kept.keep_schemas(topic, registry, newest=max(each.version for each in assignment.state.versions))
     return TopicTable(
         topic=topic,
         table=table,

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,7 +25,9 @@ from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.errors import RegistryOutdated
 from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.journal import JournaledCommit, current_ranges
-from catalog.model import TranslatedRange
+from catalog.model import TopicRow, TranslatedRange, VersionRecord
+from catalog.registry import Registry
+from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import file, span
 
 HOUR = 3_600
@@ -286,3 +290,42 @@ def test_commits_that_keep_vanishing_are_not_believed(journal: TableJournal) -> 
     store = cast("ObjectStore", Paged("a", lambda: ObjectStore().delete(f"{folder}/{names(folder)[0]}")))
     with pytest.raises(StorageUnavailable, match="run it again"):
         list(CommitObjects(folder=folder, objects=store).read())
+
+
+class Versions:
+    """The ledger of one topic with schema versions up to `newest`; counts how often all of them are read."""
+
+    def __init__(self, newest: int) -> None:
+        self.newest = newest
+        self.noted = self.reads = 0
+
+    def journaled(self, topic: TopicRow, journal: str) -> int:
+        return self.noted
+
+    def note_journaled(self, topic: TopicRow, journal: str, version: int) -> None:
+        self.noted = version
+
+    def load(self, topic: TopicRow) -> LedgerState:
+        self.reads += 1
+        versions = range(1, self.newest + 1)
+        return LedgerState(
+            versions=tuple(SchemaVersion(version=each, fingerprint=f"f{each}", mapping="{}") for each in versions)
+        )
+
+    def history(self, topic: TopicRow) -> tuple[VersionRecord, ...]:
+        now = datetime.now(UTC)
+        return tuple(
+            VersionRecord(version=each, created=now, fingerprint=f"f{each}", changes=())
+            for each in range(1, self.newest + 1)
+        )
+
+
+def test_schema_versions_are_read_only_where_the_journal_lacks_some(tmp_path: Path) -> None:
+    journal = TableJournal(root=tmp_path.as_uri(), folder=f"{tmp_path.as_uri()}/table")
+    known = Versions(newest=2)
+    registry, topic = cast("Registry", SimpleNamespace(ledger=known)), cast("TopicRow", None)
+    for newest, reads in ((2, 1), (2, 1), (3, 2), (None, 3)):
+        known.newest = newest or known.newest
+        journal.keep_schemas(topic, registry, newest=newest)
+        assert (known.noted, known.reads) == (known.newest, reads)
+    assert len(list(tmp_path.glob("table/schema*"))) == 3
