@@ -5,7 +5,8 @@ partition on an embedded stack, which is started and stopped unless one is named
 `max_connections` 100. Three runs of one job: the first makes the tables and archives one record a topic, the second one
 new record a topic, the third finds nothing new. Tasks run on Spark, two at a time, or with `--in-process` in threads of
 the driver, which leaves the JVM out. CPU is user and system of driver, JVM and Python workers; broker, Postgres, S3 and
-catalog are left out, though they have the same two cores. `--profile` prints what the driver spent the second run on.
+catalog are left out, though they have the same two cores. `--profile` prints what the driver spent
+the second run and the third on.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def measure(stack: Stack, count: int, engine: Engine, *, profile: bool) -> None:
     for number, run in enumerate(RUNS):
         if run != RUNS[-1]:
             produce(stack, names)
-        profiler = cProfile.Profile() if profile and number == 1 else None
+        profiler = cProfile.Profile() if profile and number else None
         with most_connections(config.registry.dsn) as most:
             cost = measured(profiled(profiler, archive) if profiler else archive)
         show(count, run, cost, most[0])
