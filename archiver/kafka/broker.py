@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 from kafka import errors as kafka
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
-from archiver.ingest.leader_requests import NOWHERE, At, RequestOf, epochs_request, named, offsets_request, portions
 from archiver.kafka.cluster import Cluster
+from archiver.kafka.leader_requests import NOWHERE, At, RequestOf, epochs_request, named, offsets_request, portions
 from archiver.kafka.leaders import Leaders, PartitionDescription, TopicDescription
 from archiver.kafka.options import parse_kafka_options
 from archiver.kafka.retries import with_retries
