@@ -7,6 +7,7 @@ CatalogError
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
+│   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
 └── TableError               the catalog's tables
@@ -59,6 +60,10 @@ class RegistryNotMigrated(RegistryError):
 
 class RegistryBehind(RegistryError):
     """The table is ahead of the registry, or another table than the one the registry knows."""
+
+
+class RewriteRefused(RegistryError):
+    """A rewrite's new files don't hold the offsets, the number or the digest of the old files' records."""
 
 
 class TopicRecreated(RegistryError):

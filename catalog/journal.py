@@ -7,14 +7,15 @@ the table the registry can be made anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
-from catalog.iceberg.rewrite import Replacement, Rewrite
+from catalog.held import HeldRange
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
+from catalog.rewrite_groups import Rewrite
 from schema_mapping.columns.evolution import Change
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
 from schema_mapping.columns.types import read_type
@@ -24,7 +25,8 @@ FORMAT: Final = 1
 MERGED_FORMAT: Final = 2
 """Archivers that know single commits only refuse it as a newer format, rather than miss what is in it."""
 
-_ULID = 26
+REGROUPED_FORMAT: Final = 3
+"""Of a commit with a range in several files, or a rewrite of several files to several: older archivers refuse it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +79,18 @@ class JournaledCommit:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; what manifests say of columns is left to them."""
+        is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)
         return {
-            "format": FORMAT,
+            "format": FORMAT if is_plain else REGROUPED_FORMAT,
             "commit_id": self.commit_id,
-            "ranges": [replace(one, file=one.file and _slim(one.file)).to_json() for one in self.ranges],
+            "ranges": [replace(one, files=tuple(map(_slim, one.files))).to_json() for one in self.ranges],
             "rewrite": _slim_rewrite(self.rewrite).to_json() if self.rewrite else None,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
-        _check(value)
+        _check(value, FORMAT, REGROUPED_FORMAT)
         return cls(
             commit_id=value["commit_id"],
             ranges=tuple(TranslatedRange.from_json(each) for each in value["ranges"]),
@@ -114,14 +117,11 @@ class JournaledStarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """All that a journal knows of a table: schema versions ascending, and the ranges that are in it (`current_ranges`).
-
-    Each range comes with the commit that brought it, or its file.
-    """
+    """All that a journal knows of a table: schema versions ascending, and the ranges that are in it now."""
 
     schemas: tuple[JournaledSchema, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
-    ranges: tuple[tuple[TranslatedRange, str | None], ...] = ()
+    ranges: tuple[HeldRange, ...] = ()
 
     @property
     def ledger(self) -> LedgerState:
@@ -134,39 +134,6 @@ class JournalContents:
         )
 
 
-def current_ranges(
-    commits: Iterable[tuple[str, JournaledCommit]],
-) -> tuple[tuple[TranslatedRange, str | None], ...]:
-    """The ranges as they are in the table now, files rewritten since replaced; each with the commit that did.
-
-    Commits come with the names they have in the journal, by which the ranges are ordered; they may come in any order,
-    and more than once.
-    """
-    found: dict[str, tuple[str, TranslatedRange, str | None]] = {}
-    replaced: dict[str, tuple[str, Replacement, Rewrite]] = {}
-    for name, commit in commits:
-        found |= {one.file.path if one.file else one.id: (name, one, commit.commit_id) for one in commit.ranges}
-        if commit.rewrite is not None:
-            replaced |= {each.path: (name, each, commit.rewrite) for each in commit.rewrite.replacements}
-    return tuple((one, commit_id) for _, one, commit_id in sorted(_latest(found.values(), replaced), key=_by_name))
-
-
-def _latest(
-    found: Iterable[tuple[str, TranslatedRange, str | None]],
-    replaced: Mapping[str, tuple[str, Replacement, Rewrite]],
-) -> Iterator[tuple[str, TranslatedRange, str | None]]:
-    for each in found:
-        latest = each
-        while latest[1].file is not None and latest[1].file.path in replaced:
-            name, replacement, rewrite = replaced[latest[1].file.path]
-            latest = (name, *_rewritten(latest[1], replacement, rewrite))
-        yield latest
-
-
-def _by_name(each: tuple[str, TranslatedRange, str | None]) -> str:
-    return each[0]
-
-
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
@@ -177,18 +144,6 @@ def journaled_schemas(
         for each in state.versions
         if each.version > above and each.version in known
     )
-
-
-def _rewritten(one: TranslatedRange, each: Replacement, rewrite: Rewrite) -> tuple[TranslatedRange, str | None]:
-    made = one.succeeded_by(rewrite.commit_id, each.file, schema_version=rewrite.schema_version)
-    return replace(made, id=_id_of(each.file.path) or made.id, created_ms=one.created_ms), rewrite.commit_id
-
-
-def _id_of(path: str) -> str | None:
-    """The ULID that a file of ours has at the end of its name."""
-    stem = path.rpartition("/")[2].rpartition(".")[0]
-    name = stem[-_ULID:].upper()
-    return name if len(name) == _ULID and name.isalnum() else None
 
 
 def _slim(file: DataFileInfo) -> DataFileInfo:
@@ -205,7 +160,13 @@ def _slim(file: DataFileInfo) -> DataFileInfo:
 
 
 def _slim_rewrite(rewrite: Rewrite) -> Rewrite:
-    return replace(rewrite, replacements=tuple(replace(one, file=_slim(one.file)) for one in rewrite.replacements))
+    return replace(
+        rewrite,
+        groups=tuple(
+            replace(group, files=tuple(replace(one, file=_slim(one.file)) for one in group.files))
+            for group in rewrite.groups
+        ),
+    )
 
 
 def _entry_json(entry: LedgerEntry) -> dict[str, Any]:
@@ -223,8 +184,8 @@ def _entry(value: Mapping[str, Any]) -> LedgerEntry:
     )
 
 
-def _check(value: Mapping[str, Any]) -> None:
-    if value.get("format") != FORMAT:
+def _check(value: Mapping[str, Any], *known: int) -> None:
+    if value.get("format") not in (known or (FORMAT,)):
         raise RegistryOutdated(
             "the journal was written by a newer archiver: upgrade this one", found=value.get("format")
         )
@@ -244,7 +205,7 @@ def commits_in(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Journ
     if value.get("format") == MERGED_FORMAT:
         entries = value["commits"]
     else:
-        _check(value)
+        _check(value, FORMAT, REGROUPED_FORMAT)
         entries = {name: value}
     for each, entry in entries.items():
         yield each, JournaledCommit.from_json(entry)

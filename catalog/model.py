@@ -6,10 +6,9 @@ A range is half open: it covers the offsets from `start_offset` up to, but not i
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -17,11 +16,15 @@ from uuid import UUID
 
 from ulid import ULID
 
+from catalog.digests import add_digests
+
 if TYPE_CHECKING:
     from schema_mapping.columns.evolution import Change
 
 FORMAT_VERSION = 1
 """`archiver.format-version` of the tables and files that this code writes; a newer one is refused."""
+
+_ULID = 26
 
 
 def new_id() -> str:
@@ -34,6 +37,13 @@ def file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def ulid_in(path: str) -> str | None:
+    """The ULID at the end of the name of a file of ours, None where it has none."""
+    stem = file_name(path).rpartition(".")[0]
+    name = stem[-_ULID:].upper()
+    return name if len(name) == _ULID and name.isalnum() else None
+
+
 class FileState(StrEnum):
     """Where a range stands between the spool and the table (docs/concepts.md)."""
 
@@ -44,7 +54,7 @@ class FileState(StrEnum):
     REJECTED = "rejected"
     """Never to be committed: another range covers these offsets, or the file is not as described."""
     REPLACED = "replaced"
-    """Was in the table until a rewrite put another file with the same records in its place."""
+    """Was in the table until a rewrite put other files with its records in its place, or took them out on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +160,11 @@ NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, 
 class TranslatedRange:
     """Offsets of one partition that have been translated: the one value that crosses from translation to commit.
 
-    `id` is a ULID. `file` is None where nothing in the range survived (control batches, aborted transactions, compacted
-    away): such a range still moves the offsets. `leader_epoch` is the last one seen in the range, -1 for none. `lost`
-    says that the log no longer had these offsets when their turn came, and that an operator accepted it.
+    `id` is a ULID. `files` together hold the range's records, each file some of them, and no record of another range;
+    they go into the table in one commit, or none does. There are none where nothing in the range survived (control
+    batches, aborted transactions, compacted away): such a range still moves the offsets. `leader_epoch` is the last one
+    seen in the range, -1 for none. `lost` says that the log no longer had these offsets when their turn came, and that
+    an operator accepted it.
     """
 
     id: str
@@ -162,7 +174,7 @@ class TranslatedRange:
     end_offset: int
     schema_version: int
     leader_epoch: int
-    file: DataFileInfo | None
+    files: tuple[DataFileInfo, ...]
     created_ms: int
     lost: bool = False
 
@@ -176,22 +188,37 @@ class TranslatedRange:
         """The offsets as people write them: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
-    def succeeded_by(self, range_id: str, file: DataFileInfo, *, schema_version: int) -> Self:
-        """The same offsets in another file, as a rewrite leaves them."""
-        return replace(
-            self, id=range_id, file=file, schema_version=schema_version, created_ms=time.time_ns() // 1_000_000
-        )
+    @property
+    def file(self) -> DataFileInfo | None:
+        """The file of a range that has one at most; ValueError where it has several."""
+        if len(self.files) > 1:
+            msg = f"{self.topic}/{self.partition} {self.span} is in {len(self.files)} files"
+            raise ValueError(msg)
+        return self.files[0] if self.files else None
+
+    @property
+    def rows(self) -> int:
+        """How many records the range's files hold."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the range's records: the sum of its files'; None where one of them has none."""
+        return add_digests(file.digest for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         plain = {name: getattr(self, name) for name in _PLAIN}
-        return plain | {"file": self.file.to_json() if self.file else None}
+        if len(self.files) > 1:
+            return plain | {"files": [file.to_json() for file in self.files]}
+        return plain | {"file": self.files[0].to_json() if self.files else None}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """What `to_json` gave."""
-        file = value["file"]
-        return cls(**{**value, "file": DataFileInfo.from_json(file) if file else None})
+        found = value["files"] if "files" in value else filter(None, (value["file"],))
+        files = tuple(DataFileInfo.from_json(each) for each in found)
+        return cls(**{name: value[name] for name in _PLAIN if name in value}, files=files)
 
 
 _PLAIN = (

@@ -45,6 +45,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "lost_offsets": status.lost_offsets,
         "erased_rows": status.gone.erased,
         "lost_rows": status.gone.lost,
+        "retired_rows": status.gone.retired,
         "holes": [
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
             for each in status.holes
@@ -74,6 +75,7 @@ def _headline(status: TopicStatus) -> str:
     lost = f"; {status.lost_offsets:,} offsets recorded as lost" if status.lost_offsets else ""
     gone = f"; {status.gone.erased:,} rows erased by others" if status.gone.erased else ""
     gone += f"; {status.gone.lost:,} rows recorded as lost" if status.gone.lost else ""
+    gone += f"; {status.gone.retired:,} rows retired" if status.gone.retired else ""
     return f"{status.topic} in {status.table}: {status.lag_records:,} behind; files: {counts or 'none'}{lost}{gone}"
 
 

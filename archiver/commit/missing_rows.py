@@ -6,6 +6,7 @@ looked into only where their numbers don't say it, and what was found is remembe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
@@ -79,7 +80,7 @@ def search(
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
-    suspects = [each for each in expected if not live.has_whole(each)]
+    suspects = live.suspects(expected)
     if not suspects or (counts_tell and live.rows_beside(expected, suspects) == _rows(suspects)):
         return ()
     return tuple(
@@ -113,10 +114,24 @@ class TableRows:
             mappings=KnownMappings(table.topic.topic, mappings),
         )
 
-    def has_whole(self, one: ExpectedRange) -> bool:
-        """Whether the range's own file is in the table, and nobody deleted rows of it."""
-        file = self._files.get(file_name(one.path))
-        return file is not None and not file.has_deletes and file.rows >= one.rows
+    def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
+        """Ranges that may have lost rows, and those that share a file with one of them.
+
+        All others have all their files in the table, with all rows, and nobody deleted any.
+        """
+        wanted: Counter[str] = Counter()
+        for one in expected:
+            wanted.update({file_name(each.path): each.rows for each in one.files})
+        bad = {name for name, rows in wanted.items() if not self._has(name, rows)}
+        found: dict[str, ExpectedRange] = {}
+        while more := [one for one in expected if one.id not in found and (not one.files or bad & _names((one,)))]:
+            found |= {one.id: one for one in more}
+            bad |= _names(more)
+        return [one for one in expected if one.id in found]
+
+    def _has(self, name: str, rows: int) -> bool:
+        file = self._files.get(name)
+        return file is not None and not file.has_deletes and file.rows >= rows
 
     def has_file(self, path: str) -> bool:
         """Whether the file is in the table, whatever was deleted of it."""
@@ -124,7 +139,7 @@ class TableRows:
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
         """Rows in files that are no whole range's own; None where rows of them were deleted."""
-        whole = {file_name(each.path) for each in expected} - {file_name(each.path) for each in suspects}
+        whole = _names(expected) - _names(suspects)
         beside = [file for name, file in self._files.items() if name not in whole]
         return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
 
@@ -191,7 +206,7 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
         return False
     files = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
     rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in manifests)
-    return (files, rows) == (len(expected), _rows(expected))
+    return (files, rows) == (len(_names(expected)), _rows(expected))
 
 
 def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
@@ -248,6 +263,10 @@ def _may_hold(file: TableFile, wanted: RowRange) -> bool:
         return False
     held = file.partitions
     return held is None or held.low <= wanted.partition <= held.high
+
+
+def _names(ranges: Iterable[ExpectedRange]) -> set[str]:
+    return {file_name(each.path) for one in ranges for each in one.files}
 
 
 def _rows(ranges: Iterable[ExpectedRange]) -> int:

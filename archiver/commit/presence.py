@@ -18,7 +18,7 @@ from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
 from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.model import TopicRow, TranslatedRange
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.registry import MissingFiles
 
 _LOG = logging.getLogger(__name__)
@@ -70,35 +70,34 @@ class Presence:
             return
         for one in self.missing.take_up(self.topic, back, table_offsets=table.offsets):
             _LOG.warning(
-                "a staged file that was missing is back and waits for its commit: %s/%s %s, %s",
+                "staged files that were missing are back and wait for their commit: %s/%s %s, %s",
                 one.topic,
                 one.partition,
                 one.span,
-                one.file.path if one.file else "no file",
+                ", ".join(file.path for file in one.files) or "no file",
             )
 
     def _faults(self, ranges: Sequence[TranslatedRange]) -> dict[str, StorageError]:
-        """What is wrong with the ranges' objects, by the ranges' ids."""
-        if not ranges:
+        """What is wrong with an object of each range, by the ranges' ids: a range needs all its files."""
+        wanted = [(one.id, file) for one in ranges for file in one.files]
+        if not wanted:
             return {}
-        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(ranges)), thread_name_prefix="look") as pool:
-            found = zip(ranges, pool.map(self._fault, ranges), strict=True)
-            return {one.id: fault for one, fault in found if fault is not None}
+        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(wanted)), thread_name_prefix="look") as pool:
+            found = zip(wanted, pool.map(self._fault, [file for _, file in wanted]), strict=True)
+            return {range_id: fault for (range_id, _), fault in found if fault is not None}
 
-    def _fault(self, one: TranslatedRange) -> StorageError | None:
-        if one.file is None:
-            return None
+    def _fault(self, file: DataFileInfo) -> StorageError | None:
         try:
-            size = self.objects.size(one.file.path)
+            size = self.objects.size(file.path)
         except ObjectMissing as missing:
             return missing
-        if size == one.file.size_bytes:
+        if size == file.size_bytes:
             return None
         return StorageError(
             "the object's size is not the staged file's: something else wrote or cut it",
-            file=one.file.path,
+            file=file.path,
             size=size,
-            staged_size=one.file.size_bytes,
+            staged_size=file.size_bytes,
         )
 
     def _believe(self, faults: dict[str, StorageError]) -> None:
@@ -142,7 +141,7 @@ class Presence:
 
 def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
     """The paths of a partition's missing files, the first few of them."""
-    paths = (one.file.path for one in missing if one.partition == partition and one.file is not None)
+    paths = (file.path for one in missing if one.partition == partition for file in one.files)
     return tuple(islice(paths, _NAMED))
 
 

@@ -35,17 +35,16 @@ class PartitionReport:
         """The report with ranges of this partition, in offset order, added as committed."""
         report = self
         for one in ranges:
-            file = one.file
             report = replace(
                 report,
                 from_offset=one.start_offset if report.from_offset is None else report.from_offset,
                 to_offset=one.end_offset,
-                records=report.records + (file.rows if file else 0),
-                files=report.files + (1 if file else 0),
-                file_bytes=report.file_bytes + (file.size_bytes if file else 0),
-                raw_values=report.raw_values + (file.raw_values if file else 0),
+                records=report.records + one.rows,
+                files=report.files + len(one.files),
+                file_bytes=report.file_bytes + sum(file.size_bytes for file in one.files),
+                raw_values=report.raw_values + sum(file.raw_values for file in one.files),
                 lost_offsets=report.lost_offsets + (one.end_offset - one.start_offset if one.lost else 0),
-                digest=add_digests((report.digest, file.digest)) if file else report.digest,
+                digest=add_digests((report.digest, one.digest)),
             )
         return report
 

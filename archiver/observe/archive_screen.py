@@ -89,7 +89,7 @@ class ArchiveScreen(Bars):
             self.console.print(f"{self._wave}, {offsets:,} offsets", highlight=False)
 
     def _say_committed(self, event: RangesCommitted) -> None:
-        rows = sum(each.file.rows for each in event.ranges if each.file)
+        rows = sum(each.rows for each in event.ranges)
         self.console.print(f"{event.topic}: committed {rows:,} records", highlight=False, style="dim")
         for each in event.ranges:
             if each.lost:

@@ -84,7 +84,7 @@ class Metering:
     def _committed(self, event: RangesCommitted) -> None:
         """Count what is in the table now."""
         topic, ranges = event.topic, event.ranges
-        files = [one.file for one in ranges if one.file is not None]
+        files = [file for one in ranges for file in one.files]
         self._to.records.labels(topic).inc(sum(file.rows for file in files))
         self._to.files.labels(topic).inc(len(files))
         self._to.file_bytes.labels(topic).inc(sum(file.size_bytes for file in files))

@@ -21,6 +21,8 @@ TOPIC_ID: Final = "archiver.topic-id"
 PARTITION: Final = "archiver.partition"
 START_OFFSET: Final = "archiver.start-offset"
 END_OFFSET: Final = "archiver.end-offset"
+RANGE_FILES: Final = "archiver.range-files"
+RANGE_ID: Final = "archiver.range-id"
 SCHEMA_VERSION: Final = "archiver.schema-version"
 MAPPING: Final = "archiver.mapping"
 OTHER_MAPPINGS: Final = "archiver.other-mappings"
@@ -38,6 +40,8 @@ def footer_of(layout: SegmentLayout, origin: SegmentOrigin | None, digest: str |
         pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
     if origin is None:
         return pairs
+    if origin.files > 1:
+        pairs |= {RANGE_FILES: str(origin.files), RANGE_ID: origin.range_id}
     return pairs | {
         FORMAT: str(FORMAT_VERSION),
         CLUSTER_ID: origin.cluster_id,
@@ -86,6 +90,8 @@ def _origin(found: Mapping[str, bytes]) -> SegmentOrigin:
         partition=int(found[PARTITION]),
         start_offset=int(found[START_OFFSET]),
         end_offset=int(found[END_OFFSET]),
+        files=int(found.get(RANGE_FILES, b"1")),
+        range_id=found.get(RANGE_ID, b"").decode(),
     )
 
 

@@ -18,9 +18,9 @@ from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
+from catalog.current_ranges import current_ranges
 from catalog.holes import Acceptance
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.rewrite import Rewrite
 from catalog.iceberg.settle import Settled
 from catalog.journal import (
     FORMAT,
@@ -28,10 +28,10 @@ from catalog.journal import (
     JournaledCommit,
     JournaledSchema,
     JournaledStarts,
-    current_ranges,
     journaled_schemas,
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
+from catalog.rewrite_groups import Rewrite
 
 if TYPE_CHECKING:
     from catalog.registry import Registry
@@ -152,24 +152,27 @@ class TableJournal:
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
-        """All that is there, of ranges those that are in the table now."""
+        """All that is there; of ranges those that are in the table now."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(each.path for each in self.objects.list(self.folder))
         with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
             schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
             starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
-        return JournalContents(schemas=schemas, starts=starts, ranges=current_ranges(self._commits.read()))
+        accepted = [each for _, those in self.accepted() for each in those]
+        ranges = current_ranges(self._commits.read(), accepted)
+        return JournalContents(schemas=schemas, starts=starts, ranges=ranges)
 
     def needed(self, files: Collection[str]) -> set[str]:
         """Those of these files, by name, that commits brought or rewrote into the table, and none took out since."""
         named: set[str] = set()
         replaced: set[str] = set()
         for _, commit in self._commits.read() if self.folder is not None else ():
-            replacements = commit.rewrite.replacements if commit.rewrite else ()
-            brought = [one.file.path for one in commit.ranges if one.file] + [one.file.path for one in replacements]
+            brought = [file.path for one in commit.ranges for file in one.files]
+            if commit.rewrite is not None:
+                brought += commit.rewrite.new_paths
+                replaced.update(name for path in commit.rewrite.old_paths if (name := file_name(path)) in files)
             named.update(name for path in brought if (name := file_name(path)) in files)
-            replaced.update(name for one in replacements if (name := file_name(one.path)) in files)
         return named - replaced
 
     def tidy(self) -> int:
@@ -195,7 +198,7 @@ class TableJournal:
 
 
 def _accepted(value: dict[str, Any]) -> tuple[str, tuple[Acceptance, ...]]:
-    return value["commit_id"], tuple(Acceptance(**each) for each in value["accepted"])
+    return value["commit_id"], tuple(map(Acceptance.from_json, value["accepted"]))
 
 
 def _named(paths: Sequence[str], prefix: str) -> list[str]:

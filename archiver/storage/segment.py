@@ -25,7 +25,8 @@ class SegmentOrigin:
 
     `topic_id` is the UUID as text, empty where the cluster has none. `start_offset` is inclusive, `end_offset`
     exclusive; together they are a range of offsets covered, not a count of rows (compaction and transactions leave
-    gaps).
+    gaps). Where the range's records are in several `files`, each names the same `range_id`: one of them alone isn't
+    the range.
     """
 
     cluster_id: str
@@ -34,6 +35,8 @@ class SegmentOrigin:
     partition: int
     start_offset: int
     end_offset: int
+    files: int = 1
+    range_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

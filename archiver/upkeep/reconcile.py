@@ -81,7 +81,7 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
         topic=topic.topic,
         table=topic.table,
         landed=len(landed),
-        rows=sum(one.file.rows for one in landed if one.file),
+        rows=sum(one.rows for one in landed),
         waiting=len(registry.files.pending(topic)),
         error=error,
     )
@@ -104,7 +104,7 @@ def _commit(
         for error in commit_pending(opened, registry, catalog, landed.extend).ahead.values():
             raise error
     missing = registry.missing.load(topic, table_offsets=table.offsets)
-    if paths := [one.file.path for one in missing if one.file is not None]:
+    if paths := [file.path for one in missing for file in one.files]:
         raise ObjectMissing(
             "staged files are gone from the object store, and no other file has their offsets yet: put them back and "
             "reconcile again, or have `archiver archive` fetch the records from Kafka again",

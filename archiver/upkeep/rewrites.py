@@ -10,21 +10,25 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from ulid import ULID
+
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
-from catalog.errors import CatalogUnreachable
+from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Unresolved, find_commit
-from catalog.iceberg.rewrite import Displaced, Rewrite, Rewritten
+from catalog.iceberg.rewrite import Displaced, Rewritten
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
+from catalog.rewrite_groups import Rewrite
 
 LOOKS_AT_ONCE: Final = 16
+_NAMED: Final = 5
 
 
 def put_in_place(
@@ -40,10 +44,12 @@ def put_in_place(
 ) -> Rewritten | Displaced:
     """Commit a rewrite and record it. `known` are the files as they were read, their delete files included.
 
-    Raises CatalogUnreachable (retryable) where the catalog doesn't say what became of it; ObjectMissing where a new
-    file went before the rewrite was remembered.
+    Raises RewriteRefused where the new files don't account for all records of the old ones; CatalogUnreachable
+    (retryable) where the catalog doesn't say what became of it; ObjectMissing where a new file went before the rewrite
+    was remembered.
     """
     topic = table.topic
+    _check_counts(rewrite, known)
     registry.rewrites.begin(topic, rewrite)
     try:
         _look_at_new(rewrite, ObjectStore.of_table(table.iceberg))
@@ -79,28 +85,63 @@ def settle_rewrites(
     table = catalog.load(topic) if unfinished else None
     if table is None:
         return
-    paths = {path for rewrite in unfinished for one in rewrite.replacements for path in (one.path, one.file.path)}
+    paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = manifests.files(table.iceberg).named(paths)
     for rewrite in unfinished:
         landed = find_commit(table, rewrite.commit_id) is not None
-        if landed or any(one.file.path in files for one in rewrite.replacements):
+        if landed or any(path in files for path in rewrite.new_paths):
             journal.keep_rewrite(rewrite)
             registry.rewrites.finish(topic, rewrite)
-        elif any(one.path not in files for one in rewrite.replacements):
-            registry.rewrites.abandon(topic, rewrite)
+        elif any(path not in files for path in rewrite.old_paths):
+            if _landed_long_ago(table, rewrite) and not any(path in files for path in rewrite.old_paths):
+                journal.keep_rewrite(rewrite)
+                registry.rewrites.finish(topic, rewrite)
+            else:
+                registry.rewrites.abandon(topic, rewrite)
+
+
+def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
+    """RewriteRefused where the table's own counts say that records would be missing."""
+    for group in rewrite.groups:
+        old = sum(known[path].rows for path in group.paths)
+        new = sum(one.file.rows for one in group.files)
+        left_out = sum(span.gone for span in group.all_spans)
+        if not group.is_plain and old != new + left_out:
+            raise RewriteRefused(
+                "the new files don't account for all records of the old ones; nothing was changed. Run it again, and"
+                " report it if that doesn't help",
+                command=rewrite.reason,
+                old_rows=old,
+                new_rows=new,
+                left_out=left_out,
+                offsets=", ".join(f"{each.partition}: {each.span}" for each in group.all_spans[:_NAMED]),
+                files=list(group.paths[:_NAMED]),
+                new_files=list(group.new_paths[:_NAMED]),
+            )
+
+
+def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
+    """Whether a rewrite that left records out on purpose may be in the table though no snapshot of that time is left.
+
+    Its old files are gone then, as it wanted; without new files nothing else tells.
+    """
+    if not any(each.erased or each.retired for group in rewrite.groups for each in group.all_spans):
+        return False
+    begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
+    return all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots)
 
 
 def _look_at_new(rewrite: Rewrite, objects: ObjectStore) -> None:
     with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="look") as pool:
-        deque(pool.map(lambda one: objects.size(one.file.path), rewrite.replacements), maxlen=0)
+        deque(pool.map(objects.size, rewrite.new_paths), maxlen=0)
 
 
 def _changed(
     rewrite: Rewrite, known: Mapping[str, TableFile], manifests: ManifestReader
 ) -> Callable[[ArchiveTable], tuple[str, ...]]:
     def changed(table: ArchiveTable) -> tuple[str, ...]:
-        files = manifests.files(table.iceberg).named({one.path for one in rewrite.replacements})
-        return tuple(one.path for one in rewrite.replacements if not _is_same(files.get(one.path), known[one.path]))
+        files = manifests.files(table.iceberg).named(set(rewrite.old_paths))
+        return tuple(path for path in rewrite.old_paths if not _is_same(files.get(path), known[path]))
 
     return changed
 

@@ -75,8 +75,8 @@ def prepare(
     producer = merge_append(transaction, summary)
     properties[keys.HEAD] = head_text(table, producer)
     for one in ranges:
-        if one.file is not None:
-            producer.append_data_file(data_file(table, one.file))
+        for file in one.files:
+            producer.append_data_file(data_file(table, file))
     return attempt_of(table, transaction, producer, properties)
 
 
@@ -199,7 +199,7 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
     """What the summary says of the records: nothing where a file has no digest."""
-    digest = add_digests(one.file.digest for one in ranges if one.file is not None)
+    digest = add_digests(one.digest for one in ranges)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 
 

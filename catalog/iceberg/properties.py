@@ -37,7 +37,11 @@ REFILLED = "archiver.refilled"
 REWRITE = "archiver.rewrite"
 """In the summary of a snapshot that brought no records: which command wrote files of before anew."""
 REWRITTEN_DIGEST = "archiver.rewritten-digest"
-"""In such a summary: the digest of all records in the files, before as after."""
+"""In such a summary: the digest of all records in the new files."""
+ERASED_ROWS = "archiver.erased-rows"
+"""In such a summary: how many records it left out because they were to be erased."""
+RETIRED_ROWS = "archiver.retired-rows"
+"""In such a summary: how many records it left out because they were too old to be kept."""
 
 MEASURED_SCALARS = 64
 """So many of the first scalars of key and val get bounds; more would swell the manifests."""

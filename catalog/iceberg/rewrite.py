@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, TypeAlias
+from typing import TypeAlias
 
 from pyiceberg.manifest import DataFile, DataFileContent
 
@@ -22,50 +22,12 @@ from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.producers import overwrite
 from catalog.model import DataFileInfo
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """The data file at `path`, and the one that takes its place; `is_sorted` says that its rows are in our order."""
-
-    path: str
-    file: DataFileInfo
-    is_sorted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
-    """One commit's replacements, all of one topic; `reason` is the command's name, `schema_version` its rows'."""
-
-    commit_id: str
-    reason: str
-    schema_version: int
-    replacements: tuple[Replacement, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "commit_id": self.commit_id,
-            "reason": self.reason,
-            "schema_version": self.schema_version,
-            "replacements": [
-                {"path": one.path, "file": one.file.to_json(), "is_sorted": one.is_sorted} for one in self.replacements
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """What `to_json` gave."""
-        replacements = tuple(
-            Replacement(path=one["path"], file=DataFileInfo.from_json(one["file"]), is_sorted=one["is_sorted"])
-            for one in value["replacements"]
-        )
-        return cls(**{**value, "replacements": replacements})
+from catalog.rewrite_groups import Rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """The replacements are in the table."""
+    """The new files are in the table, in the place of the old ones."""
 
     commit_id: str
     snapshot_id: int
@@ -115,13 +77,17 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
     """Write the manifests of a snapshot without the old files and with the new ones; the schema `change` goes along."""
     transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
-    old = data_files(table, {one.path for one in rewrite.replacements})
-    summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_digest(rewrite.replacements)}
+    old = data_files(table, set(rewrite.old_paths))
+    summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_told(rewrite)}
     producer = overwrite(transaction, summary)
-    for one in rewrite.replacements:
-        there = old[one.path]
-        producer.delete_data_file(there)
-        producer.append_data_file(data_file(table, one.file, instead_of=there, is_sorted=one.is_sorted))
+    for group in rewrite.groups:
+        there = [old[path] for path in group.paths]
+        for each in there:
+            producer.delete_data_file(each)
+        for one in group.files:
+            producer.append_data_file(
+                data_file(table, one.file, instead_of=_place(one.file, there), is_sorted=one.is_sorted)
+            )
     return attempt_of(table, transaction, producer, properties)
 
 
@@ -136,6 +102,21 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
     }
 
 
-def _digest(replacements: Sequence[Replacement]) -> dict[str, str]:
-    digest = add_digests(one.file.digest for one in replacements)
-    return {} if digest is None else {keys.REWRITTEN_DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
+def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
+    """The old file whose partition a new one takes; None where it says its own, or the old ones have several."""
+    places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
+    return old[0] if file.partitioned_by is None and len(places) == 1 else None
+
+
+def _told(rewrite: Rewrite) -> dict[str, str]:
+    """What the summary says of the records: the digest of those kept, and how many were left out on purpose."""
+    spans = [each for group in rewrite.groups for each in group.all_spans]
+    left_out = {
+        keys.ERASED_ROWS: sum(each.erased for each in spans),
+        keys.RETIRED_ROWS: sum(each.retired for each in spans),
+    }
+    told = {key: str(rows) for key, rows in left_out.items() if rows}
+    digest = add_digests(file.digest for file in rewrite.new_files)
+    if digest is None:
+        return told
+    return {**told, keys.REWRITTEN_DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from pyiceberg.table.snapshots import Snapshot
 
+from catalog.errors import TableError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage, summary_of
@@ -91,11 +92,21 @@ def _fate(
     snapshot = history.that_advanced(one)
     if snapshot is None:
         return Landed(range=one, commit_id=None)
-    if one.file is None or one.file.path in history.added_paths(snapshot):
-        return Landed(range=one, commit_id=summary_of(snapshot).get(keys.COMMIT_ID))
-    return Refused(
-        range=one, reason=f"commit {summary_of(snapshot).get(keys.COMMIT_ID)} brought its offsets from elsewhere"
-    )
+    commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
+    there = [file.path in history.added_paths(snapshot) for file in one.files]
+    if all(there):
+        return Landed(range=one, commit_id=commit_id)
+    if any(there):
+        raise TableError(
+            "a snapshot has only some files of a range, which are committed together or not at all: somebody changed"
+            " its metadata. Nothing was changed; restore the table",
+            topic=one.topic,
+            partition=one.partition,
+            offsets=one.span,
+            commit_id=commit_id,
+            files=[file.path for file in one.files],
+        )
+    return Refused(range=one, reason=f"commit {commit_id} brought its offsets from elsewhere")
 
 
 class _History:

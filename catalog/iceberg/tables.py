@@ -32,9 +32,10 @@ from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
 from catalog.iceberg.refill import Refill, RefillOutcome, commit_refill
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
-from catalog.iceberg.rewrite import Changed, Rewrite, RewriteOutcome, commit_rewrite
+from catalog.iceberg.rewrite import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.settle import Settled, settle
 from catalog.model import TopicRow, TranslatedRange
+from catalog.rewrite_groups import Rewrite
 from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)

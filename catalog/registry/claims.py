@@ -87,8 +87,7 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
     return [
         file_name(path)
         for rewrite in rewrites.unfinished(connection, topic)
-        for each in rewrite.replacements
-        for path in (each.path, each.file.path)
+        for path in (*rewrite.old_paths, *rewrite.new_paths)
     ]
 
 

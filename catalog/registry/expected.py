@@ -7,12 +7,16 @@ connection inside a transaction; calling one again is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from catalog.holes import Acceptance, Checked, ExpectedRange, GoneRows
+from catalog.digests import add_digests
+from catalog.held import HeldRange
+from catalog.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.model import TopicRow, TranslatedRange
-from catalog.registry import files, topics
+from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "checked"
@@ -25,23 +29,27 @@ def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ..
     Ask before loading the table: what is committed in between is then in the table.
     """
     found = connection.execute(
-        "SELECT id, partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows, digest FROM files"
-        " WHERE topic_id = %s AND state = 'committed' AND path IS NOT NULL AND coalesce(expected_rows, rows) > 0"
-        " ORDER BY partition, start_offset",
+        "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
+        " digest FROM files WHERE topic_id = %s AND state = 'committed'"
+        " AND (path IS NOT NULL OR expected_rows IS NOT NULL) ORDER BY partition, start_offset, part",
         (topic.id,),
     )
-    return tuple(
-        ExpectedRange(
-            id=range_id,
-            partition=partition,
-            start_offset=start,
-            end_offset=end,
-            path=path,
-            rows=rows,
-            file_rows=file_rows,
-            digest=digest,
-        )
-        for range_id, partition, start, end, path, rows, file_rows, digest in found
+    ranges = (_expected(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
+    return tuple(one for one in ranges if one.rows > 0)
+
+
+def _expected(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
+    range_id, partition, start, end = rows[0][:4]
+    with_file = [row for row in rows if row[4] is not None]
+    return ExpectedRange(
+        id=range_id,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        files=tuple(ExpectedFile(path=row[4], rows=row[5]) for row in with_file),
+        rows=sum(row[5] for row in rows),
+        file_rows=sum(row[6] for row in rows),
+        digest=add_digests(row[7] for row in with_file),
     )
 
 
@@ -63,13 +71,13 @@ def all_committed_spans(
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
-    """How many archived rows the table doesn't have any more, as was accepted."""
+    """How many archived rows the table doesn't have any more, as was accepted, or left out on purpose."""
     found = connection.execute(
-        "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint FROM files"
-        " WHERE topic_id = %s AND state = 'committed'",
+        "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint,"
+        " coalesce(sum(retired_rows), 0)::bigint FROM files WHERE topic_id = %s AND state = 'committed'",
         (topic.id,),
     ).fetchone()
-    return GoneRows(erased=found[0], lost=found[1]) if found else GoneRows()
+    return GoneRows(erased=found[0], lost=found[1], retired=found[2]) if found else GoneRows()
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
@@ -98,16 +106,6 @@ def forget_checked(connection: Connection, topic: TopicRow) -> None:
     )
 
 
-def inherit(connection: Connection, topic: TopicRow, *, old_id: str, new_id: str) -> None:
-    """Have a range that takes another's place expect the rows that one expected: a rewrite excuses nothing."""
-    connection.execute(
-        "UPDATE files AS made SET expected_rows = nullif(coalesce(old.expected_rows, old.rows), made.rows),"
-        " erased_rows = old.erased_rows, lost_rows = old.lost_rows FROM files AS old"
-        " WHERE made.topic_id = %s AND made.id = %s AND old.topic_id = %s AND old.id = %s",
-        (topic.id, new_id, topic.id, old_id),
-    )
-
-
 def record_refill(
     connection: Connection,
     topic: TopicRow,
@@ -123,22 +121,22 @@ def record_refill(
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():
         done = connection.execute(
-            "UPDATE files SET state = 'replaced', reason = %s WHERE topic_id = %s AND id = %s AND state = 'committed'",
-            (f"refill: commit {commit_id}", topic.id, range_id),
+            "UPDATE files SET state = 'replaced', reason = %(reason)s, replaced_by = %(commit)s"  # noqa: S608 - no input
+            f" WHERE topic_id = %(topic)s AND {file_rows.IDS} AND state = 'committed'",
+            {"reason": f"refill: commit {commit_id}", "commit": commit_id, "topic": topic.id, "ids": [range_id]},
         )
         if done.rowcount:
-            files.insert_committed(connection, topic, ranges, commit_id=commit_id)
+            file_rows.put_committed(connection, topic, [HeldRange.of(one, commit_id=commit_id) for one in ranges])
     for each in accepted:
-        connection.execute(
-            "UPDATE files SET expected_rows = %s, erased_rows = erased_rows + %s, lost_rows = lost_rows + %s"
-            " WHERE topic_id = %s AND id = %s AND state = 'committed' AND coalesce(expected_rows, rows) = %s",
-            (
-                each.left,
-                each.erased,
-                each.lost,
-                topic.id,
-                each.range_id,
-                each.left + each.erased + each.lost,
-            ),
-        )
+        _accept(connection, topic, each)
     forget_checked(connection, topic)
+
+
+def _accept(connection: Connection, topic: TopicRow, accepted: Acceptance) -> None:
+    condition = f"state = 'committed' AND ({file_rows.IDS} OR (partition = %(partition)s AND start_offset = %(start)s))"
+    values = {"ids": [accepted.range_id], "partition": accepted.partition, "start": accepted.start_offset}
+    for found in file_rows.held(connection, topic, condition, **values):
+        if accepted.is_of(found.range):
+            less = found.range.without(left=accepted.left, erased=accepted.erased, lost=accepted.lost)
+            file_rows.put_committed(connection, topic, [less], known={file.id for file in less.files})
+            return

@@ -1,7 +1,8 @@
 """Rows of the registry's `files`: translated ranges from the fence to the table (docs/concepts.md, steps 3 to 5).
 
 A partition's accepted ranges, uploaded or committed, are one chain without gap or overlap: the fence sees to it under
-the topic's row lock. Functions take a connection inside a transaction; calling one again is safe.
+the topic's row lock. A range has a row for each of its files, all in the same state, or one row without a file.
+Functions take a connection inside a transaction; calling one again is safe.
 """
 
 from __future__ import annotations
@@ -10,26 +11,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
-from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import RegistryError
+from catalog.held import HeldRange
 from catalog.iceberg.settle import Settled
-from catalog.model import DataFileInfo, FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
-from catalog.registry import topics
+from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
-
-_RANGE = "id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms, lost"
-
-_INSERT = """
-INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
-                   size_bytes, raw_values, min_timestamp, max_timestamp, digest, digest_algorithm, file, created_ms,
-                   reason, lost, commit_id, committed_at)
-VALUES (%(id)s, %(topic_id)s, %(partition)s, %(start_offset)s, %(end_offset)s, %(schema_version)s, %(leader_epoch)s,
-        %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s, %(min_timestamp)s, %(max_timestamp)s,
-        %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s, %(lost)s, %(commit_id)s,
-        CASE WHEN %(state)s = 'committed' THEN now() END)
-"""
 
 
 def stage(
@@ -61,15 +48,14 @@ def stage(
         if one.start_offset == end:
             ends[one.partition] = one.end_offset
             accepted.append(one)
-            rows.append(_row(topic, one, FileState.UPLOADED, None))
+            rows += file_rows.rows_of(topic, HeldRange.of(one), FileState.UPLOADED)
         else:
             rejected.append(one)
-            rows.append(
-                _row(topic, one, FileState.REJECTED, f"starts at {one.start_offset}, its partition ends at {end}")
-            )
+            reason = f"starts at {one.start_offset}, its partition ends at {end}"
+            rows += file_rows.rows_of(topic, HeldRange.of(one), FileState.REJECTED, reason)
     if rows:
         with connection.cursor() as cursor:
-            cursor.executemany(_INSERT, rows)
+            cursor.executemany(file_rows.INSERT, rows)
     return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
 
 
@@ -92,58 +78,29 @@ def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, Partiti
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that wait for a commit, by partition and offset."""
-    found = connection.execute(
-        f"SELECT {_RANGE} FROM files"  # noqa: S608 - column names, no input
-        " WHERE topic_id = %s AND state = 'uploaded' ORDER BY partition, start_offset",
-        (topic.id,),
-    )
-    return tuple(_range(topic, row) for row in found)
+    """The ranges that wait for a commit, by partition and offset; RegistryError where files of one aren't known."""
+    found = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
+    for one in found:
+        if not one.is_whole:
+            raise RegistryError(
+                "the registry has only some files of a range that waits for its commit: somebody changed its database."
+                " Restore it from a backup",
+                topic=topic.topic,
+                partition=one.range.partition,
+                offsets=one.range.span,
+                files=list(one.range.paths),
+            )
+    return tuple(one.range.translated() for one in found)
 
 
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that were rejected for a missing object, by partition and offset."""
-    found = connection.execute(
-        f"SELECT {_RANGE} FROM files"  # noqa: S608 - as above
-        " WHERE topic_id = %s AND missing ORDER BY partition, start_offset, id",
-        (topic.id,),
-    )
-    return tuple(_range(topic, row) for row in found)
-
-
-def load(connection: Connection, topic: TopicRow, range_id: str) -> TranslatedRange:
-    """A range by its id; RegistryError where the registry doesn't have it."""
-    found = connection.execute(
-        f"SELECT {_RANGE} FROM files WHERE topic_id = %s AND id = %s",  # noqa: S608 - as above
-        (topic.id, range_id),
-    ).fetchone()
-    if found is None:
-        raise RegistryError("the registry has no such range: was its database replaced?", range=range_id)
-    return _range(topic, found)
+    """The ranges that were rejected for a missing object, by partition and offset; whole ones only."""
+    return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)
 
 
 def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
     """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
-    return tuple(load(connection, topic, each) for each in range_ids)
-
-
-def insert_committed(
-    connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, commit_id: str | None
-) -> None:
-    """Add ranges that are in the table already; the caller has made room for them in their partitions' chains."""
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            _INSERT,
-            [_row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id} for one in ranges],
-        )
-
-
-def restore_committed(connection: Connection, topic: TopicRow, one: TranslatedRange, *, commit_id: str | None) -> bool:
-    """Add a range that is in the table, unless the registry has it or others at its place; True if it was added."""
-    done = connection.execute(
-        _INSERT + " ON CONFLICT DO NOTHING", _row(topic, one, FileState.COMMITTED, None) | {"commit_id": commit_id}
-    )
-    return done.rowcount == 1
+    return tuple(one.translated() for one in file_rows.load(connection, topic, range_ids))
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
@@ -152,9 +109,9 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
     `commit_id` is None where the snapshot that brought them has expired.
     """
     connection.execute(
-        "UPDATE files SET state = 'committed', commit_id = %s, committed_at = now()"
-        " WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
-        (commit_id, topic.id, list(range_ids)),
+        "UPDATE files SET state = 'committed', commit_id = %(commit)s, committed_at = now()"  # noqa: S608 - no input
+        f" WHERE topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'",
+        {"commit": commit_id, "topic": topic.id, "ids": list(range_ids)},
     )
 
 
@@ -165,8 +122,9 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
     """
     topics.lock(connection, topic)
     connection.execute(
-        "UPDATE files SET state = 'rejected', reason = %s WHERE topic_id = %s AND id = ANY(%s) AND state = 'uploaded'",
-        (reason, topic.id, list(range_ids)),
+        "UPDATE files SET state = 'rejected', reason = %(reason)s"  # noqa: S608 - no input
+        f" WHERE topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'",
+        {"reason": reason, "topic": topic.id, "ids": list(range_ids)},
     )
 
 
@@ -186,7 +144,7 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
     """Ranges, rows and bytes by state; every state is there."""
     found = connection.execute(
-        "SELECT state, count(*), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
+        "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
         " WHERE topic_id = %s GROUP BY state",
         (topic.id,),
     )
@@ -219,49 +177,6 @@ def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, 
         {"topic": topic.id},
     )
     return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
-
-
-def _range(topic: TopicRow, row: tuple[Any, ...]) -> TranslatedRange:
-    range_id, partition, start, end, version, epoch, file, created_ms, lost = row
-    return TranslatedRange(
-        id=range_id,
-        topic=topic.topic,
-        partition=partition,
-        start_offset=start,
-        end_offset=end,
-        schema_version=version,
-        leader_epoch=epoch,
-        file=DataFileInfo.from_json(file) if file else None,
-        created_ms=created_ms,
-        lost=lost,
-    )
-
-
-def _row(topic: TopicRow, one: TranslatedRange, state: FileState, reason: str | None) -> dict[str, Any]:
-    file = one.file
-    return {
-        "id": one.id,
-        "topic_id": topic.id,
-        "partition": one.partition,
-        "start_offset": one.start_offset,
-        "end_offset": one.end_offset,
-        "schema_version": one.schema_version,
-        "leader_epoch": one.leader_epoch,
-        "state": state.value,
-        "path": file.path if file else None,
-        "rows": file.rows if file else 0,
-        "size_bytes": file.size_bytes if file else 0,
-        "raw_values": file.raw_values if file else 0,
-        "min_timestamp": file.min_timestamp if file else None,
-        "max_timestamp": file.max_timestamp if file else None,
-        "digest": file.digest if file else None,
-        "digest_algorithm": DIGEST_ALGORITHM if file and file.digest else None,
-        "file": Jsonb(file.to_json()) if file else None,
-        "created_ms": one.created_ms,
-        "reason": reason,
-        "lost": one.lost,
-        "commit_id": None,
-    }
 
 
 def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
-from catalog.registry import files, topics
+from catalog.registry import file_rows, files, topics
 from catalog.registry.postgres import Connection
 
 
@@ -65,8 +65,9 @@ def take_up(
                 taken.append(one)
                 end = one.end_offset
     connection.execute(
-        "UPDATE files SET state = 'uploaded', missing = false, reason = NULL WHERE topic_id = %s AND id = ANY(%s)",
-        (topic.id, [one.id for one in taken]),
+        "UPDATE files SET state = 'uploaded', missing = false, reason = NULL"  # noqa: S608 - no input
+        f" WHERE topic_id = %(topic)s AND missing AND {file_rows.IDS}",
+        {"topic": topic.id, "ids": [one.id for one in taken]},
     )
     return tuple(taken)
 

@@ -15,8 +15,9 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 from uuid import UUID
 
+from catalog.held import HeldRange
 from catalog.iceberg.settle import Settled
-from catalog.model import TopicRow, TranslatedRange, VersionRecord
+from catalog.model import TopicRow, VersionRecord
 from catalog.registry import (
     claims,
     expected,
@@ -244,7 +245,7 @@ class Registry(_Opened):
         table_uuid: UUID,
         state: LedgerState,
         records: Sequence[VersionRecord],
-        ranges: Sequence[tuple[TranslatedRange, str | None]],
+        ranges: Sequence[HeldRange],
     ) -> Restored:
         """Add what is missing of a topic whose table has this UUID; RegistryBehind where the registry knows another."""
         with self._postgres.transaction() as connection:

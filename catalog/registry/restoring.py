@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.errors import RegistryError
-from catalog.model import TopicRow, TranslatedRange, VersionRecord
-from catalog.registry import files, history, ledger, topics
+from catalog.held import HeldRange
+from catalog.model import TopicRow, VersionRecord
+from catalog.registry import file_rows, history, ledger, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
 
@@ -29,9 +30,9 @@ def restore(
     *,
     state: LedgerState,
     records: Sequence[VersionRecord],
-    ranges: Sequence[tuple[TranslatedRange, str | None]],
+    ranges: Sequence[HeldRange],
 ) -> Restored:
-    """Add what is missing: the ledger up to `state`, and ranges that are in the table, each with its commit's id.
+    """Add what is missing: the ledger up to `state`, and ranges that are in the table.
 
     RegistryError where a schema version is known as another one.
     """
@@ -52,5 +53,5 @@ def restore(
         for record in records:
             if record.version in missing:
                 history.restore(connection, topic, record)
-    added = sum(files.restore_committed(connection, topic, one, commit_id=commit_id) for one, commit_id in ranges)
+    added = file_rows.restore_committed(connection, topic, ranges)
     return Restored(schema_versions=len(missing), ranges=added)

@@ -1,4 +1,4 @@
-"""Rewrites in the registry: remembered before their commit, and the rows of `files` that they replace.
+"""Rewrites in the registry: checked and remembered before their commit, and the rows of `files` that they replace.
 
 Rows of the registry's `metadata` under the key `rewrite`, by commit id. Functions take a connection inside a
 transaction; calling one again is safe.
@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from catalog.iceberg.rewrite import Rewrite
-from catalog.model import DataFileInfo, TopicRow, new_id
-from catalog.registry import expected, files, topics
+from catalog.model import TopicRow
+from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
+from catalog.regrouping import regrouped
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 
 _KEY = "rewrite"
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Remember a rewrite before it is committed, so that its fate can be found out whatever happens."""
+    """Remember a rewrite before it is committed, so that its fate can be found out whatever happens.
+
+    RewriteRefused where the new files don't account for all records of the old ones.
+    """
     topics.lock(connection, topic)
+    for group in rewrite.groups:
+        regrouped(rewrite, group, file_rows.in_files(connection, topic, group.paths), is_done=False)
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (topic.id, _KEY, rewrite.commit_id, Jsonb(rewrite.to_json())),
@@ -36,8 +42,8 @@ def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     """Replace the rows of the old files, where the registry has them, by rows of the new ones."""
     topics.lock(connection, topic)
-    for one in rewrite.replacements:
-        _replace(connection, topic, rewrite, one.path, one.file)
+    for group in rewrite.groups:
+        _replace(connection, topic, rewrite, group)
     forget(connection, topic, rewrite)
 
 
@@ -49,16 +55,15 @@ def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     )
 
 
-def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, path: str, file: DataFileInfo) -> None:
+def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
     # A range that its archiver has not confirmed yet is in the table all the same, or it could not be replaced.
-    replaced = connection.execute(
-        "UPDATE files SET state = 'replaced', committed_at = coalesce(committed_at, now()), reason = %s"
-        " WHERE topic_id = %s AND path = %s AND state IN ('uploaded', 'committed') RETURNING id",
-        (f"{rewrite.reason}: commit {rewrite.commit_id}", topic.id, path),
-    ).fetchone()
-    if replaced is not None:
-        successor = files.load(connection, topic, str(replaced[0])).succeeded_by(
-            new_id(), file, schema_version=rewrite.schema_version
-        )
-        files.insert_committed(connection, topic, (successor,), commit_id=rewrite.commit_id)
-        expected.inherit(connection, topic, old_id=str(replaced[0]), new_id=successor.id)
+    old = file_rows.in_files(connection, topic, group.paths)
+    new = regrouped(rewrite, group, old, is_done=True)
+    why = f": {group.why}" if group.why else ""
+    connection.execute(
+        "UPDATE files SET state = 'replaced', committed_at = coalesce(committed_at, now()), reason = %s,"
+        " replaced_by = %s, part = 0, parts = 1, range_id = NULL"
+        " WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
+        (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.paths)),
+    )
+    file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})

@@ -22,15 +22,19 @@ KEPT_DAYS: Final = 30
 BATCH: Final = 2_000
 
 _OLD = "now() - make_interval(days => %(days)s)"
+_IS_EMPTY = (
+    "path IS NULL AND NOT lost AND state = 'committed' AND expected_rows IS NULL"
+    " AND erased_rows + lost_rows + retired_rows = 0"
+)
 _CANDIDATES = f"""
-SELECT id, partition, start_offset, end_offset, leader_epoch, path IS NULL AND NOT lost AND state = 'committed'
+SELECT id, partition, start_offset, end_offset, leader_epoch, {_IS_EMPTY}
 FROM files WHERE topic_id = %(topic)s AND NOT slim AND committed_at < {_OLD} ORDER BY committed_at LIMIT %(batch)s
 """  # noqa: S608 - no input
-_BEFORE = """
-SELECT id, end_offset, path IS NULL AND NOT lost AND state = 'committed' FROM files
+_BEFORE = f"""
+SELECT id, end_offset, {_IS_EMPTY} FROM files
 WHERE topic_id = %s AND partition = %s AND start_offset < %s AND state IN ('uploaded', 'committed')
 ORDER BY start_offset DESC LIMIT 1
-"""
+"""  # noqa: S608 - no input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from archiver.upkeep.rebuild.unreferenced import Ends, continuing_ranges
 from archiver.upkeep.refill.copying import RowCopier
 from archiver.upkeep.refill.originals import originals
 from catalog.errors import NewerFormat
-from catalog.holes import ExpectedRange
+from catalog.holes import ExpectedFile, ExpectedRange
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange, new_id
@@ -95,7 +95,7 @@ def test_holes_are_looked_for_in_files_of_any_format(tmp_path: Path, table: Lake
     commit(table, ranges)
     wanted = [_expected(each) for each in ranges]
     assert search(loaded(table), wanted, formats=NEW) == ()
-    beside = replace(wanted[1], path="file:///gone.arrow", end_offset=5, rows=3)
+    beside = replace(wanted[1], files=(ExpectedFile(path="file:///gone.arrow", rows=3),), end_offset=5, rows=3)
     (hole,) = search(loaded(table), [wanted[0], beside], formats=NEW)
     assert (hole.start_offset, hole.end_offset, hole.rows) == (4, 5, 1)
 
@@ -112,7 +112,7 @@ def test_uploads_are_found_again_whatever_their_format(tmp_path: Path, table: La
 
 def test_rows_are_copied_from_one_format_to_the_other(tmp_path: Path):
     ranges = archived(tmp_path, 0, 1, ParquetFormat())
-    (source,) = originals(ranges, OBJECTS, NEW, {}).values()
+    ((source,),) = originals(ranges, OBJECTS, NEW, {}).values()
     copier = RowCopier(
         topic=TOPIC.topic,
         objects=OBJECTS,
@@ -131,7 +131,7 @@ def test_rows_are_copied_from_one_format_to_the_other(tmp_path: Path):
 
 def test_a_format_that_iceberg_has_no_name_for_is_not_committed(table: Lake):
     for name in ("arrow", "puffin"):
-        one = replace(_range(), file=DataFileInfo(path="f", size_bytes=1, rows=1, partition_value=0, format=name))
+        one = replace(_range(), files=(DataFileInfo(path="f", size_bytes=1, rows=1, partition_value=0, format=name),))
         with pytest.raises(NewerFormat, match=f"format='{name}'"):
             commit(table, [one])
 
@@ -145,7 +145,7 @@ def _range() -> TranslatedRange:
         end_offset=1,
         schema_version=RAW.schema_version,
         leader_epoch=0,
-        file=None,
+        files=(),
         created_ms=0,
     )
 
@@ -157,7 +157,7 @@ def _expected(one: TranslatedRange) -> ExpectedRange:
         partition=one.partition,
         start_offset=one.start_offset,
         end_offset=one.end_offset,
-        path=one.file.path,
+        files=(ExpectedFile(path=one.file.path, rows=one.file.rows),),
         rows=one.file.rows,
         file_rows=one.file.rows,
         digest=one.file.digest,

@@ -37,11 +37,21 @@ FILES = st.builds(
 )
 
 
-@given(st.none() | FILES)
-def test_a_range_survives_json_and_pickle(file: DataFileInfo | None):
-    one = replace(span(0, 0, 1), file=file)
+@given(st.lists(FILES, max_size=3))
+def test_a_range_survives_json_and_pickle(files: list[DataFileInfo]):
+    one = replace(span(0, 0, 1), files=tuple(files))
     assert TranslatedRange.from_json(json.loads(json.dumps(one.to_json()))) == one
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+@given(st.none() | FILES)
+def test_a_range_from_before_it_could_have_several_files_is_read(file: DataFileInfo | None):
+    one = replace(span(0, 0, 1), files=(file,) if file else ())
+    stored = {"file": file.to_json() if file else None} | {
+        name: value for name, value in one.to_json().items() if name not in {"file", "files"}
+    }
+    assert one.to_json() == stored
+    assert TranslatedRange.from_json(stored) == one
 
 
 @given(FILES)

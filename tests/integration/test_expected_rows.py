@@ -8,11 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from catalog.errors import RewriteRefused
 from catalog.holes import Acceptance, Checked, GoneRows, Hole
-from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
 
@@ -78,15 +79,17 @@ def test_a_rewrite_of_a_file_with_missing_rows_excuses_nothing(
 ) -> None:
     old = committed[0].file
     assert old is not None
-    made = Replacement(path=old.path, file=file("file:///made.parquet", rows=8))
-    rewrite = Rewrite(commit_id="R", reason="reprocess", schema_version=1, replacements=(made,))
+    made = RewriteGroup.of_file(old.path, file("file:///made.parquet", rows=8))
+    rewrite = Rewrite(commit_id="R", reason="reprocess", schema_version=1, groups=(made,))
     registry.rewrites.begin(orders, rewrite)
     registry.rewrites.finish(orders, rewrite)
     assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
-    whole = replace(rewrite, commit_id="S", replacements=(replace(made, path="file:///made.parquet", file=old),))
-    registry.rewrites.begin(orders, whole)
-    registry.rewrites.finish(orders, whole)
-    assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
+    more = RewriteGroup.of_file("file:///made.parquet", file("file:///more.parquet", rows=9))
+    with pytest.raises(RewriteRefused, match="more records"):
+        registry.rewrites.begin(orders, replace(rewrite, commit_id="S", groups=(more,)))
+    again = RewriteGroup.of_file("file:///made.parquet", file("file:///again.parquet", rows=7))
+    registry.rewrites.finish(orders, replace(rewrite, commit_id="T", groups=(again,)))
+    assert rows(registry, orders) == [(0, 10, 7), (10, 10, 10)]
 
 
 def test_what_a_look_found_is_remembered_until_a_refill(

@@ -20,10 +20,10 @@ from archiver.upkeep.orphans.report import OrphanKind, OrphansReport
 from archiver.upkeep.reprocess.job import Reprocess
 from catalog.errors import RegistryUnreachable
 from catalog.iceberg.append import prepare
-from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.registry import Registry
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from schema_mapping.errors import ContextError
 from tests.support.archive.archiving import archive_once
 from tests.support.archive.mending import PARTITIONS as MENDED_PARTITIONS
@@ -198,15 +198,13 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
                 end_offset=1,
                 schema_version=1,
                 leader_epoch=0,
-                file=info,
+                files=(info,),
                 created_ms=0,
             )
             assert registry.files.stage(row, [ahead], table_offsets={}).accepted
             other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1, partition_value=0)
-            replacement = Replacement(path="s3://elsewhere/a.parquet", file=other)
-            registry.rewrites.begin(
-                row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, replacements=(replacement,))
-            )
+            group = RewriteGroup.of_file("s3://elsewhere/a.parquet", other)
+            registry.rewrites.begin(row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, groups=(group,)))
 
         (report,) = run(config, Watcher(stage_and_rewrite), deletes=True).topics
         assert [each.path for each in report.needed_again] == orphans[:2]
@@ -285,7 +283,7 @@ def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
             end_offset=end + 1,
             schema_version=1,
             leader_epoch=0,
-            file=DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0),
+            files=(DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0),),
             created_ms=0,
         )
         attempt = prepare(table, [doubtful], change=None, commit_id=new_id())

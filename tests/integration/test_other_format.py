@@ -60,7 +60,7 @@ def archive(config: Path, topic: str, schema: FixedSchema) -> None:
 
 def ledger(config: Path, topic: str) -> LedgerState:
     with Registry(load_config(config).registry.dsn) as registry:
-        return registry.ledger(next(each for each in registry.topics() if each.topic == topic))
+        return registry.ledger.load(next(each for each in registry.topics.every() if each.topic == topic))
 
 
 def test_archived_evolved_replayed_and_rebuilt(stack: Stack, tmp_path: Path) -> None:

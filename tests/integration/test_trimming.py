@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from catalog.iceberg.rewrite import Replacement, Rewrite
 from catalog.model import DataFileInfo, FileState, PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
 from catalog.registry.trimming import Trimmed
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import span
 from tests.support.servers.stack import Stack
 
@@ -45,7 +45,7 @@ def detailed(one: TranslatedRange) -> TranslatedRange:
     if one.file is None:
         return one
     bounds = {number: b"%d" % number for number in range(64)}
-    return replace(one, file=replace(one.file, lower_bounds=bounds, upper_bounds=bounds, digest="0" * 32))
+    return replace(one, files=(replace(one.file, lower_bounds=bounds, upper_bounds=bounds, digest="0" * 32),))
 
 
 def commit(registry: Registry, topic: TopicRow, *ranges: TranslatedRange) -> list[TranslatedRange]:
@@ -141,7 +141,7 @@ def test_replaced_and_rejected_files_go_with_their_objects(dsn: str, registry: R
         commit_id=new_id(),
         reason="test",
         schema_version=1,
-        replacements=(Replacement(path=old.file.path, file=made),),
+        groups=(RewriteGroup.of_file(old.file.path, made),),
     )
     registry.rewrites.begin(orders, rewrite)
     registry.rewrites.finish(orders, rewrite)

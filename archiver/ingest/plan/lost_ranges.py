@@ -25,7 +25,7 @@ def lost_ranges(
             end_offset=end,
             schema_version=schema_version,
             leader_epoch=known[partition].leader_epoch if partition in known else -1,
-            file=None,
+            files=(),
             created_ms=time.time_ns() // 1_000_000,
             lost=True,
         )

@@ -202,7 +202,7 @@ class RangeWriter:
             end_offset=end_offset,
             schema_version=self._target.row.schema_version,
             leader_epoch=self._leader_epoch,
-            file=file and replace(file, partitioned_by=self._target.partitioned_by),
+            files=() if file is None else (replace(file, partitioned_by=self._target.partitioned_by),),
             created_ms=time.time_ns() // 1_000_000,
         )
         self._start = end_offset

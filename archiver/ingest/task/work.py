@@ -39,7 +39,7 @@ def translate_range(task: TranslateTask) -> TaskResult:
         writer.abort()
         uploaded = _attempt(uploader.wait)
         ranges = tuple(uploader.uploaded)
-    files = [done.file for done in ranges if done.file is not None]
+    files = [file for done in ranges for file in done.files]
     metrics = TaskMetrics(
         records=sum(file.rows for file in files),
         batches=reader.batches,

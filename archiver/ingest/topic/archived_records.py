@@ -35,7 +35,7 @@ class ArchivedRecords:
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
         self._storage = storage
         self._files = files
-        waiting = {one.file.path: (one, one.file) for one in staged if one.file is not None}
+        waiting = {file.path: (one, file) for one in staged for file in one.files}
         committed = files.named(waiting)
         self._staged = {path: one for path, one in waiting.items() if path not in committed}
 

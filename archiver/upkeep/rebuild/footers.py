@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.archive.table_files import TableFile
@@ -28,20 +30,58 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
-    """The range that a file covers, None where it doesn't say; its leader epoch is in the rows only."""
+    """The range that a file covers, alone or with others; None where it doesn't say.
+
+    Its leader epoch is in the rows only.
+    """
     if footer.origin is None or footer.schema_version is None:
         return None
     return TranslatedRange(
-        id=range_id(path),
+        id=footer.origin.range_id or range_id(path),
         topic=footer.origin.topic,
         partition=footer.origin.partition,
         start_offset=footer.origin.start_offset,
         end_offset=footer.origin.end_offset,
         schema_version=footer.schema_version,
         leader_epoch=NO_EPOCH,
-        file=file,
+        files=(file,),
         created_ms=0,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRanges:
+    """Ranges by partition and offset: `whole` ones, and `partial` ones of which other files aren't there."""
+
+    whole: tuple[TranslatedRange, ...]
+    partial: tuple[TranslatedRange, ...]
+
+    @property
+    def all(self) -> tuple[TranslatedRange, ...]:
+        """All of them."""
+        return tuple(sorted((*self.whole, *self.partial), key=_place))
+
+
+def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> FoundRanges:
+    """The ranges that files, by path, say that they hold, alone or together."""
+    groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
+    sizes: dict[tuple[object, ...], int] = {}
+    for path, (footer, file) in sorted(files.items()):
+        one = range_of(path, footer, file)
+        if one is not None and footer.origin is not None:
+            key = (one.partition, one.start_offset, one.end_offset, footer.origin.range_id or path)
+            groups[key].append(one)
+            sizes[key] = footer.origin.files
+    whole: list[TranslatedRange] = []
+    partial: list[TranslatedRange] = []
+    for place, those in groups.items():
+        together = replace(those[0], files=tuple(file for each in those for file in each.files))
+        (whole if len(those) == sizes[place] else partial).append(together)
+    return FoundRanges(whole=tuple(sorted(whole, key=_place)), partial=tuple(sorted(partial, key=_place)))
+
+
+def _place(one: TranslatedRange) -> tuple[int, int, str]:
+    return one.partition, one.start_offset, one.id
 
 
 def range_id(path: str) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.archive.table_files import ManifestReader
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
@@ -19,15 +19,14 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.footers import range_of, read_footers, table_info
-from archiver.upkeep.rebuild.told_losses import told_losses
+from archiver.upkeep.rebuild.footers import read_footers
+from archiver.upkeep.rebuild.table_ranges import table_ranges
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.errors import SchemaConflict
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange, merge
 from catalog.iceberg.tables import TableCatalog
 from catalog.journal import JournalContents
-from catalog.model import TranslatedRange
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.field_ids import assign
@@ -106,7 +105,7 @@ class Rebuild:
         topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
         journal = self._journal.of_table(table).read()
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
-        journaled = {one.file.path for one, _ in journal.ranges if one.file}
+        journaled = {path for one in journal.ranges for path in one.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
         wanted = sorted(files.keys() - journaled if is_complete else files)
         footers = read_footers({path: self._formats.named(files[path].format, path) for path in wanted}, objects)
@@ -116,7 +115,7 @@ class Rebuild:
             table_uuid=table.uuid,
             state=state,
             records=[each.record for each in journal.schemas],
-            ranges=_ranges(table, journal, files, footers),
+            ranges=table_ranges(table, journal.ranges, files, footers),
         )
         for commit_id, accepted in self._journal.of_table(table).accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
@@ -194,25 +193,3 @@ def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
         return merge(change.adding, table.schema) == table.schema
     except SchemaConflict:
         return False
-
-
-def _ranges(
-    table: ArchiveTable,
-    journal: JournalContents,
-    files: Mapping[str, TableFile],
-    footers: Mapping[str, SegmentMetadata],
-) -> list[tuple[TranslatedRange, str | None]]:
-    """The table's ranges: the journal's, and those of files it doesn't know, which take the place of what is gone.
-
-    Accepted gaps that the journal doesn't know are those that snapshots tell of.
-    """
-    known = [*told_losses(table), *journal.ranges]
-    found = {(one.partition, one.start_offset): (one, commit_id) for one, commit_id in known}
-    for path, footer in footers.items():
-        one = range_of(path, footer, table_info(files[path], footer))
-        if one is None:
-            continue
-        there = found.get((one.partition, one.start_offset))
-        if there is None or there[0].file is None or there[0].file.path not in files:
-            found[one.partition, one.start_offset] = (one, None)
-    return list(found.values())

@@ -22,7 +22,7 @@ def told_losses(table: ArchiveTable) -> list[tuple[TranslatedRange, str | None]]
                 end_offset=end,
                 schema_version=table.ledger_version,
                 leader_epoch=-1,
-                file=None,
+                files=(),
                 created_ms=snapshot.timestamp_ms,
                 lost=True,
             )

@@ -16,7 +16,7 @@ from archiver.storage.data_names import DataName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.footers import range_of, read_footers
+from archiver.upkeep.rebuild.footers import ranges_of, read_footers
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partitions import placed
 from catalog.model import DataFileInfo, TranslatedRange
@@ -29,6 +29,7 @@ class LeftFor(StrEnum):
     TOPIC = "it is of another topic of this name, deleted since"
     SCHEMA = "the schema version that wrote it isn't known any more"
     PARTITIONING = "its rows fit into no partition of the table"
+    FILES = "other files with records of the same offsets are missing, and it holds only some of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,38 +78,42 @@ def continuing_ranges(
     def describe(path: str) -> DataFileInfo:
         return files[path].describe(objects, path, partition_value=0, table_properties=table.properties)
 
-    found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
+    described: dict[str, tuple[SegmentMetadata, DataFileInfo]] = {}
     left: list[LeftFile] = []
     for path, footer in read_footers(files, objects).items():
-        one = _range(path, footer, table, describe, versions)
-        if isinstance(one, TranslatedRange):
-            found[one.partition][one.start_offset].append(one)
+        one = _described(path, footer, table, describe, versions)
+        if isinstance(one, DataFileInfo):
+            described[path] = (footer, one)
         elif one is not None and footer.origin is not None:
             left.append(_left(path, footer.origin.partition, footer.origin.start_offset, one))
+    ranges = ranges_of(described)
+    found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
+    for whole in ranges.whole:
+        found[whole.partition][whole.start_offset].append(whole)
     chains = [
         one for partition, starts in sorted(found.items()) for one in _chain(starts, ends.at(partition, starts.keys()))
     ]
     staged = {one.id for one in chains}
     left += [
-        _left(one.file.path, one.partition, one.start_offset, LeftFor.START)
-        for starts in found.values()
-        for each in starts.values()
-        for one in each
-        if one.id not in staged and one.file is not None
+        _left(file.path, one.partition, one.start_offset, reason)
+        for those, reason in ((ranges.whole, LeftFor.START), (ranges.partial, LeftFor.FILES))
+        for one in those
+        if one.id not in staged
+        for file in one.files
     ]
     return Unreferenced(
         ranges=tuple(chains), left=tuple(sorted(left, key=lambda one: (one.partition, one.start_offset, one.path)))
     )
 
 
-def _range(
+def _described(
     path: str,
     footer: SegmentMetadata,
     table: ArchiveTable,
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
-) -> TranslatedRange | LeftFor | None:
-    """The range of a file, or why it can't be staged; None where it isn't the topic's at all."""
+) -> DataFileInfo | LeftFor | None:
+    """The description of a file, or why it can't be staged; None where it isn't the topic's at all."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None
@@ -120,7 +125,7 @@ def _range(
     place = placed(table.iceberg.metadata, info)
     if place is None:
         return LeftFor.PARTITIONING
-    return range_of(path, footer, replace(info, partitioned_by=place[0], partition_value=place[1]))
+    return replace(info, partitioned_by=place[0], partition_value=place[1])
 
 
 def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[TranslatedRange]:

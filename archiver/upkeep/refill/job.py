@@ -25,6 +25,7 @@ from archiver.upkeep.refill.steps import Found, Made, RefillWork
 from catalog.errors import CatalogUnreachable
 from catalog.holes import Acceptance, Hole
 from catalog.iceberg.tables import TableCatalog
+from catalog.model import DataFileInfo
 from catalog.registry import Registry
 
 ROUNDS: Final = 5
@@ -137,9 +138,16 @@ class RefillJob:
                 made.mended.append(Mended(hole=hole, fate=Fate.ERASED, rows=hole.rows))
                 made.accepted.append(_accepted(found, hole, erased=hole.rows))
             return made
-        existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
         mender = work.mender(found)
-        elsewhere = []
+        elsewhere = self._from_existing(work, found, mender, made)
+        if elsewhere:
+            self._from_kafka(work, found, elsewhere, mender, made)
+        return made
+
+    def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
+        """Mend holes with files that still exist; gives the holes that they have no row of."""
+        existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
+        elsewhere: list[Hole] = []
         for hole in found.holes:
             if not found.expected[hole.range_id].is_intact:
                 reason = "rows of this range were erased or lost before, and which they were isn't known any more"
@@ -148,11 +156,17 @@ class RefillJob:
                 elsewhere.append(hole)
             elif self._dry_run:
                 made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows))
-            else:
-                self._take(made, mender.from_file(hole, existing[hole.range_id]), Fate.FROM_FILE, found)
-        if elsewhere:
-            self._from_kafka(work, found, elsewhere, mender, made)
-        return made
+            elif not self._from_files(made, mender, hole, existing[hole.range_id], found):
+                elsewhere.append(hole)
+        return elsewhere
+
+    def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
+        """Take what a range's files that still exist have of a hole; False where some are gone, and these have none."""
+        mending = mender.from_files(hole, files)
+        is_all = len(files) == len(found.ranges[hole.range_id].files)
+        if is_all or mending.rows:
+            self._take(made, mending, Fate.FROM_FILE, found, is_last=is_all)
+        return bool(is_all or mending.rows)
 
     def _from_kafka(self, work: RefillWork, found: Found, holes: Sequence[Hole], mender: Mender, made: Made) -> None:
         if self._dry_run:
@@ -174,13 +188,17 @@ class RefillJob:
             mending = mender.from_log(hole, fetched.ranges, takes_part=self._accept_lost)
             self._take(made, mending, Fate.FROM_KAFKA, found)
 
-    def _take(self, made: Made, mending: Mending, fate: Fate, found: Found) -> None:
-        """Note what a hole is mended with, and what of it is not."""
+    def _take(self, made: Made, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True) -> None:
+        """Note what a hole is mended with, and what of it is not; unless `is_last` there is more to try for it."""
         if mending.rows:
             made.mendings.append(mending)
             made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))
         left = mending.hole.rows - mending.rows
         if not left:
+            return
+        if not is_last:
+            reason = "only some of the range's files exist still; run it again, which asks Kafka for the rest"
+            made.mended.append(Mended(hole=mending.hole, fate=Fate.LEFT, rows=left, reason=reason))
             return
         if self._accept_lost:
             made.mended.append(Mended(hole=mending.hole, fate=Fate.LOST, rows=left))
@@ -198,5 +216,13 @@ class RefillJob:
 
 
 def _accepted(found: Found, hole: Hole, *, erased: int = 0, lost: int = 0) -> Acceptance:
-    left = found.expected[hole.range_id].rows - erased - lost
-    return Acceptance(range_id=hole.range_id, left=left, erased=erased, lost=lost)
+    one = found.expected[hole.range_id]
+    return Acceptance(
+        range_id=hole.range_id,
+        left=one.rows - erased - lost,
+        erased=erased,
+        lost=lost,
+        paths=tuple(file.path for file in one.files),
+        partition=one.partition,
+        start_offset=one.start_offset,
+    )

@@ -64,17 +64,18 @@ class Mender:
         )
         return cls(live=TableRows(table, formats, copier.mappings), expected=expected, copier=copier)
 
-    def from_file(self, hole: Hole, file: DataFileInfo) -> Mending:
-        """The range's own file, or a copy of those of its rows that the table doesn't have.
+    def from_files(self, hole: Hole, files: Sequence[DataFileInfo]) -> Mending:
+        """The range's own files that still exist, or copies of those of its rows that the table doesn't have.
 
-        A file that the table has, with all rows of it deleted, is copied too: no path comes twice.
+        A file that the table has, with all rows of it deleted, is copied too: no path comes twice. So is one that holds
+        records of other ranges.
         """
-        whole = self._whole(hole)
+        one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
-        if not len(there) and not self.live.has_file(file.path):
-            return Mending(hole=hole, rows=file.rows, files=(file,))
-        copied = self.copier.copy(file, whole, without=there)
-        return _made(hole, (copied,))
+        is_alone = len(files) == len(one.files) and sum(file.rows for file in files) == one.file_rows
+        if is_alone and not len(there) and not any(self.live.has_file(file.path) for file in files):
+            return Mending(hole=hole, rows=one.file_rows, files=tuple(files))
+        return _made(hole, tuple(self.copier.copy(file, whole, without=there) for file in files))
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
         """What was archived once more of the range, if it is the records of before, as the range's digest tells.
@@ -83,7 +84,7 @@ class Mender:
         nothing is taken, or with `takes_part` what there is: a digest of all the rows doesn't prove some of them.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
-        files = tuple(each.file for each in ranges if each.file is not None)
+        files = tuple(file for each in ranges for file in each.files)
         if not files:
             return Mending(hole=hole)
         there = self.live.offsets(whole)

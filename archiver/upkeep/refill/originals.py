@@ -17,12 +17,12 @@ LOOKS_AT_ONCE: Final = 16
 
 def originals(
     ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
-) -> dict[str, DataFileInfo]:
+) -> dict[str, tuple[DataFileInfo, ...]]:
     """The files that are there as described, by the id of their range: size, rows and digest of the footer agree.
 
     A damaged file counts as gone. Raises the other leaves of StorageError: a store that doesn't answer says nothing.
     """
-    wanted = [(one.id, one.file) for one in ranges if one.file is not None]
+    wanted = [(one.id, file) for one in ranges for file in one.files]
 
     def look(file: DataFileInfo) -> DataFileInfo | None:
         try:
@@ -31,8 +31,12 @@ def originals(
             return None
 
     with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="originals") as pool:
-        found = pool.map(look, [file for _, file in wanted])
-    return {range_id: file for (range_id, _), file in zip(wanted, found, strict=True) if file is not None}
+        found = zip(wanted, pool.map(look, [file for _, file in wanted]), strict=True)
+        there: dict[str, tuple[DataFileInfo, ...]] = {}
+        for (range_id, _), file in found:
+            if file is not None:
+                there[range_id] = (*there.get(range_id, ()), file)
+    return there
 
 
 def _as_described(

@@ -31,8 +31,8 @@ from archiver.upkeep.reprocess.error_rows import ErrorFilter, ErrorKind, Survey,
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
-from catalog.iceberg.rewrite import Replacement
 from catalog.model import DataFileInfo, new_id
+from catalog.rewrite_groups import RewriteGroup
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
@@ -71,13 +71,13 @@ class ReprocessTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What was found in a file and how much of it decodes now; no `replacement` where nothing was to be written."""
+    """What was found in a file and how much of it decodes now; `rewritten` is None where nothing was to be written."""
 
     path: str
     rows: int
     found: Counter[ErrorKind] = field(default_factory=Counter)
     mended: Counter[ErrorKind] = field(default_factory=Counter)
-    replacement: Replacement | None = None
+    rewritten: RewriteGroup | None = None
 
 
 def reprocess_file(task: ReprocessTask) -> FileResult:
@@ -140,7 +140,7 @@ class _Rewriting:
             rows=info.rows,
             found=self._seen.found,
             mended=mended,
-            replacement=Replacement(path=old.path, file=info, is_sorted=is_sorted),
+            rewritten=RewriteGroup.of_file(old.path, info, is_sorted=is_sorted),
         )
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, RecordDigest]]:

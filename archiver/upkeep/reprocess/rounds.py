@@ -21,10 +21,11 @@ from archiver.upkeep.rewrites import put_in_place
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
-from catalog.iceberg.rewrite import Rewrite, Rewritten
+from catalog.iceberg.rewrite import Rewritten
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import new_id
 from catalog.registry import Registry
+from catalog.rewrite_groups import Rewrite
 from schema_mapping import names
 from schema_mapping.errors import ContextError
 
@@ -71,14 +72,14 @@ class Rounds:
     def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         for _ in range(ROUNDS):
             self._read_files(table, claims)
-            replacements = tuple(each.replacement for each in self.results.values() if each.replacement)
-            if not replacements:
+            groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
+            if not groups:
                 return None
             rewrite = Rewrite(
                 commit_id=new_id(),
                 reason=REASON,
                 schema_version=self._target.decoding.row.schema_version,
-                replacements=replacements,
+                groups=groups,
             )
             done = put_in_place(
                 table,
@@ -116,8 +117,8 @@ class Rounds:
         for outcome in self._engine().run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:
-                made = outcome.result.replacement
-                claims.keep(*([made.file.path] if made else []))
+                made = outcome.result.rewritten
+                claims.keep(*(made.new_paths if made else ()))
                 self.results[file.path] = outcome.result
                 self._read[file.path] = file
                 self._observer(FileReprocessed(result=outcome.result))

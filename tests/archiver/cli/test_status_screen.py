@@ -38,7 +38,7 @@ STATUS = TopicStatus(
     files={FileState.COMMITTED: StateCount(ranges=3, rows=9, size_bytes=27)},
     lost_offsets=4,
     holes=(Hole(range_id="A", partition=1, start_offset=10, end_offset=20, rows=3),),
-    gone=GoneRows(erased=5, lost=6),
+    gone=GoneRows(erased=5, lost=6, retired=7),
 )
 
 
@@ -54,6 +54,7 @@ def test_people_see_offsets_lag_and_who_is_in_the_way() -> None:
         "orders in kafka.orders: 11,000 behind; files: 3 committed; 4 offsets recorded as lost; 5 rows erased by others"
         in text
     )
+    assert "6 rows recorded as lost; 7 rows retired" in text
     for part in ("1,000", "1,500 (2 files)", "12,000", "12,500", "2.0 h"):
         assert part in text
     assert "open transaction from 120 on, of producer 7 epoch 2 (pay)" in text
@@ -64,7 +65,7 @@ def test_people_see_offsets_lag_and_who_is_in_the_way() -> None:
 def test_machines_get_plain_values() -> None:
     found = json.loads(json.dumps(status_json(STATUS)))
     assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
-    assert (found["erased_rows"], found["lost_rows"]) == (5, 6)
+    assert (found["erased_rows"], found["lost_rows"], found["retired_rows"]) == (5, 6, 7)
     assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
     assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"

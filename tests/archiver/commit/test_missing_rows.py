@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from archiver.commit import missing_rows
-from archiver.commit.missing_rows import named, search
-from catalog.holes import ExpectedRange
+from archiver.commit.missing_rows import TableRows, named, search
+from archiver.storage.formats import FORMATS
+from catalog.holes import ExpectedFile, ExpectedRange
 from catalog.iceberg.archive_table import ArchiveTable
 from tests.support.archive.lake import TOPIC, Lake
 
@@ -38,7 +40,7 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
                 partition=partition,
                 start_offset=start,
                 end_offset=end,
-                path=path,
+                files=(ExpectedFile(path=path, rows=len(rows)),),
                 rows=len(rows),
                 file_rows=len(rows),
                 digest=None,
@@ -96,7 +98,7 @@ def test_a_table_that_was_emptied_lacks_everything(lake: Lake, expected: list[Ex
 
 
 def test_merge_on_read_deletes_count(lake: Lake, expected: list[ExpectedRange]) -> None:
-    lake.delete_positions({expected[1].path: [0, 1, 5]})
+    lake.delete_positions({expected[1].files[0].path: [0, 1, 5]})
     assert missing(lake, expected) == [(0, 100, 106, 3)]
 
 
@@ -125,3 +127,37 @@ def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange])
     lake.replace([])
     holes = search(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), expected)
     assert named(holes) == "partition 0 [0, 200), [205, 300) 295 rows; partition 1 [0, 60) 21 rows"
+
+
+def shared(lake: Lake, expected: list[ExpectedRange]) -> list[ExpectedRange]:
+    """The first two ranges in one file, as after a rewrite of ours, and the third in it and in one of its own."""
+    first, second, third, *others = expected
+    path, own = first.files[0].path, third.files[0].path
+    half = third.rows // 2
+    return [
+        replace(first, files=(ExpectedFile(path=path, rows=first.rows),)),
+        replace(second, files=(ExpectedFile(path=path, rows=second.rows),)),
+        replace(third, files=(ExpectedFile(path=path, rows=half), ExpectedFile(path=own, rows=third.rows - half))),
+        *others,
+    ]
+
+
+def test_who_shares_a_file_with_a_range_that_lacks_rows_is_looked_at_too(
+    lake: Lake, expected: list[ExpectedRange]
+) -> None:
+    """That file doesn't hold as many rows as its ranges need; one range is in none of the bad files, and is not."""
+    live = TableRows(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), FORMATS)
+    assert live.suspects(expected) == []
+    together = shared(lake, expected)
+    assert live.suspects(together) == together[:3]
+    assert missing(lake, together) == [], "all rows are there, whichever file holds them"
+    assert live.rows_beside(together, together[:3]) == sum(each.rows for each in expected[:3])
+
+
+def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected: list[ExpectedRange]) -> None:
+    """What is gone of the one file isn't hidden by the other's rows, which have offsets between its own."""
+    one, *others = expected
+    lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), one.start_offset + 3)))
+    parts = (ExpectedFile(path="file:///gone.parquet", rows=5), ExpectedFile(path=one.files[0].path, rows=one.rows - 5))
+    found = missing(lake, [replace(one, files=parts), *others])
+    assert (one.partition, one.start_offset + 3, one.start_offset + 4, 1) in found

@@ -45,7 +45,7 @@ def written(folder: Path, start: int, end: int, partition: int = 0) -> Translate
     path = folder / f"{one.id}.parquet"
     path.write_bytes(b"x" * 10)
     assert one.file is not None
-    return replace(one, file=replace(one.file, path=path.as_uri(), size_bytes=10))
+    return replace(one, files=(replace(one.file, path=path.as_uri(), size_bytes=10),))
 
 
 def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
@@ -113,3 +113,14 @@ def test_metadata_elsewhere_says_nothing_of_the_data(lake: MemoryCatalog, tmp_pa
     with pytest.raises(StorageUnavailable):
         looks.check((gone,))
     assert told.ids == []
+
+
+def test_a_range_lacks_what_one_of_its_files_lacks(lake: MemoryCatalog, mount: Path) -> None:
+    first, second, third = (written(mount / "data", *each) for each in ((10, 20), (10, 20), (20, 30)))
+    whole = replace(first, files=(*first.files, *second.files))
+    append(lake, written(mount / "data", 0, 10))
+    looks, told = presence(lake)
+    assert looks.check((whole, third)) == (whole, third)
+    local(second).unlink()
+    assert looks.check((whole, third)) == ()
+    assert told.ids == [whole.id, third.id]

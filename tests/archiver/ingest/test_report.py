@@ -7,10 +7,10 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 
 def span(start: int, end: int, rows: int | None = None, digest: str | None = "f" * 32) -> TranslatedRange:
-    file = (
-        None
+    files = (
+        ()
         if rows is None
-        else DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest)
+        else (DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest),)
     )
     return TranslatedRange(
         id="x",
@@ -20,7 +20,7 @@ def span(start: int, end: int, rows: int | None = None, digest: str | None = "f"
         end_offset=end,
         schema_version=1,
         leader_epoch=0,
-        file=file,
+        files=files,
         created_ms=0,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,11 +22,13 @@ from archiver.storage import journal_objects
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_objects import CommitObjects
 from archiver.storage.objects import ListedObject, ObjectStore
+from catalog.current_ranges import current_ranges
 from catalog.errors import RegistryOutdated
-from catalog.iceberg.rewrite import Replacement, Rewrite
-from catalog.journal import JournaledCommit, current_ranges
-from catalog.model import TopicRow, TranslatedRange, VersionRecord
+from catalog.held import HeldRange
+from catalog.journal import JournaledCommit
+from catalog.model import TopicRow, VersionRecord, file_name
 from catalog.registry import Registry
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import file, span
 
@@ -60,15 +62,21 @@ def journal(tmp_path: Path) -> TableJournal:
 
 def rewrite(path: str, commit_id: str) -> Rewrite:
     made = file(f"file:///nowhere/t-reprocessed-{commit_id.lower()}.parquet")
-    return Rewrite(
-        commit_id=commit_id, reason="test", schema_version=2, replacements=(Replacement(path=path, file=made),)
-    )
+    return Rewrite(commit_id=commit_id, reason="test", schema_version=2, groups=(RewriteGroup.of_file(path, made),))
 
 
 def held(journal: TableJournal) -> list[tuple[Any, ...]]:
-    found = [(one.partition, one.start_offset, one.end_offset, one.file, by) for one, by in journal.read().ranges]
+    found = held_files(journal.read().ranges)
     assert len({each[:2] for each in found}) == len(found)
     return found
+
+
+def held_files(ranges: Iterable[HeldRange]) -> list[tuple[Any, ...]]:
+    return [
+        (one.partition, one.start_offset, one.end_offset, each.file, each.commit_id)
+        for one in ranges
+        for each in one.files
+    ]
 
 
 def names(folder: str) -> list[str]:
@@ -208,7 +216,7 @@ def test_a_store_that_gives_back_other_bytes_loses_nothing(journal: TableJournal
 
 
 def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
-    ranges = [one.file.path.rpartition("/")[2] for one, _ in journal.read().ranges if one.file]
+    ranges = [file_name(path) for one in journal.read().ranges for path in one.paths]
     everything = {*ranges, "unknown.parquet", *(_names_of(journal))}
     assert journal.needed(everything) == set(ranges)
     journal.tidy()
@@ -232,18 +240,15 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
     for name in ("b", "c", "d"):
         change = rewrite(path, commit_name(0))
         commits.append((name, JournaledCommit(commit_id=name, rewrite=replace(change, commit_id=name))))
-        path = change.replacements[0].file.path
-        commits.append((name * 2, JournaledCommit(commit_id=name * 2, ranges=(span(0, len(commits) * 10, 100),))))
+        path = change.new_paths[0]
+        at = len(commits) * 10
+        commits.append((name * 2, JournaledCommit(commit_id=name * 2, ranges=(span(0, at, at + 10),))))
     wanted = current_ranges(commits)
     shuffled = commits + commits[:twice]
     random.shuffle(shuffled)
     found = current_ranges(shuffled)
-    assert [strip(each) for each in found] == [strip(each) for each in wanted]
-    assert path in {one.file.path for one, _ in found if one.file}
-
-
-def strip(each: tuple[TranslatedRange, str | None]) -> tuple[TranslatedRange, str | None]:
-    return replace(each[0], created_ms=0), each[1]
+    assert found == wanted
+    assert path in {path for one in found for path in one.paths}
 
 
 class Paged:
@@ -270,7 +275,7 @@ def test_a_list_that_a_merge_runs_through_misses_nothing(journal: TableJournal) 
     store = cast("ObjectStore", Paged(names(folder)[0], journal.tidy))
     found = current_ranges(CommitObjects(folder=folder, objects=store).read())
     assert len(names(folder)) == 1, "it was merged while the list was read"
-    assert [(one.partition, one.start_offset, one.end_offset, one.file, by) for one, by in found] == before
+    assert held_files(found) == before
 
 
 def test_commits_that_come_meanwhile_do_not_end_the_looks(journal: TableJournal) -> None:

@@ -77,7 +77,7 @@ def test_a_snapshot_says_the_sum_of_its_files_digests(catalog: MemoryCatalog):
 
 def with_digest(one: TranslatedRange, digest: str) -> TranslatedRange:
     assert one.file is not None
-    return replace(one, file=replace(one.file, digest=digest))
+    return replace(one, files=(replace(one.file, digest=digest),))
 
 
 def test_ranges_without_files_make_an_empty_snapshot(catalog: MemoryCatalog):

@@ -34,7 +34,7 @@ def measured(number: int) -> TranslatedRange:
     assert one.file is not None
     bounds = {10: (0).to_bytes(4, "little"), 11: number.to_bytes(8, "little")}
     counts = {10: 1, 11: 1}
-    return replace(one, file=replace(one.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts))
+    return replace(one, files=(replace(one.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts),))
 
 
 def tidy(catalog: MemoryCatalog, retention: Retention = FEW) -> int:

@@ -17,8 +17,9 @@ from catalog.errors import NotOurTable, PartitioningChanged
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
 from catalog.iceberg.partitions import placed
-from catalog.iceberg.rewrite import Replacement, Rewrite, Rewritten, commit_rewrite
+from catalog.iceberg.rewrite import Rewritten, commit_rewrite
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import MemoryCatalog, file, span
 
 DAY = 20_000
@@ -56,7 +57,7 @@ def staged(start: int, end: int, *, hours: tuple[int, int] | None = (3, 20), **m
     if hours is not None:
         low, high = (struct.pack("<q", (DAY * 24 + hour) * 3_600_000_000 + 17) for hour in hours)
         more = {"lower_bounds": {13: low}, "upper_bounds": {13: high}, **more}
-    return replace(one, file=replace(one.file, **more))
+    return replace(one, files=(replace(one.file, **more),))
 
 
 def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
@@ -211,13 +212,13 @@ def test_a_rewritten_file_stays_in_its_partition(lake: MemoryCatalog) -> None:
     append(lake, staged(0, 5), staged(5, 10))
     old, other = lake.paths()
     repartition(lake, by(EVENT, DayTransform(), "event_day"))
-    new = Replacement(path=old, file=file("file:///nowhere/new.parquet"))
-    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=1, replacements=(new,))
+    new = RewriteGroup.of_file(old, file("file:///nowhere/new.parquet"))
+    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=1, groups=(new,))
     done = commit_rewrite(
         load=lake.load, send=lake.send, rewrite=rewrite, change=None, changed=lambda _: (), backoff=AT_ONCE
     )
     assert isinstance(done, Rewritten)
-    assert lake.paths() == sorted([other, new.file.path])
+    assert lake.paths() == sorted([other, new.new_paths[0]])
     assert partitions(lake) == [("1000: ingest_day: day(13)", DAY)] * 2
 
 

@@ -8,16 +8,9 @@ from pathlib import Path
 import pytest
 
 from catalog.iceberg.commit import Backoff, Committed, commit
-from catalog.iceberg.rewrite import (
-    Displaced,
-    Replacement,
-    Rewrite,
-    RewriteOutcome,
-    Rewritten,
-    commit_rewrite,
-    data_files,
-)
+from catalog.iceberg.rewrite import Displaced, RewriteOutcome, Rewritten, commit_rewrite, data_files
 from catalog.model import new_id
+from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, file, span
 
 AT_ONCE = Backoff(pause=lambda _: None)
@@ -45,10 +38,8 @@ def append(catalog: MemoryCatalog, start: int) -> None:
 
 def rewrite_of(catalog: MemoryCatalog, *paths: str) -> Rewrite:
     commit_id = new_id()
-    replacements = tuple(
-        Replacement(path=path, file=file(f"{path}-{commit_id}")) for path in paths or catalog.paths()[:1]
-    )
-    return Rewrite(commit_id=commit_id, reason="reprocess", schema_version=2, replacements=replacements)
+    groups = tuple(RewriteGroup.of_file(path, file(f"{path}-{commit_id}")) for path in paths or catalog.paths()[:1])
+    return Rewrite(commit_id=commit_id, reason="reprocess", schema_version=2, groups=groups)
 
 
 def run(catalog: MemoryCatalog, rewrite: Rewrite, *, with_column: bool = False) -> RewriteOutcome:
@@ -57,9 +48,7 @@ def run(catalog: MemoryCatalog, rewrite: Rewrite, *, with_column: bool = False) 
         send=catalog.send,
         rewrite=rewrite,
         change=change(ID, NOTE, version=2) if with_column else None,
-        changed=lambda table: tuple(
-            one.path for one in rewrite.replacements if one.path not in data_files(table, {one.path})
-        ),
+        changed=lambda table: tuple(path for path in rewrite.old_paths if path not in data_files(table, {path})),
         backoff=AT_ONCE,
     )
 
@@ -69,7 +58,7 @@ def test_a_file_takes_the_place_of_another(lake: MemoryCatalog) -> None:
     rewrite = rewrite_of(lake)
     done = run(lake, rewrite, with_column=True)
     assert isinstance(done, Rewritten)
-    assert lake.paths() == sorted([rewrite.replacements[0].file.path, before[1]])
+    assert lake.paths() == sorted([rewrite.new_paths[0], before[1]])
     assert lake.load().offsets == offsets
     assert lake.load().schema.find_field("val.note").field_id == NOTE.field_id
     snapshot = lake.metadata.current_snapshot()
@@ -88,7 +77,7 @@ def test_whatever_becomes_of_the_answer_it_is_done_once(lake: MemoryCatalog, fat
     rewrite = rewrite_of(lake)
     assert isinstance(run(lake, rewrite), Rewritten)
     assert len(lake.metadata.snapshots) == snapshots + 1
-    assert rewrite.replacements[0].file.path in lake.paths()
+    assert rewrite.new_paths[0] in lake.paths()
     assert run(lake, rewrite) == Rewritten(
         commit_id=rewrite.commit_id, snapshot_id=lake.metadata.current_snapshot_id or 0
     )
@@ -105,13 +94,13 @@ def test_an_append_meanwhile_stays(lake: MemoryCatalog) -> None:
 def test_a_file_that_others_rewrote_meanwhile_is_left_to_them(lake: MemoryCatalog) -> None:
     mine, theirs = rewrite_of(lake), rewrite_of(lake)
     lake.script = [raced(lake, lambda: run(lake, theirs))]
-    assert run(lake, mine) == Displaced(paths=(mine.replacements[0].path,))
-    assert theirs.replacements[0].file.path in lake.paths()
+    assert run(lake, mine) == Displaced(paths=(mine.old_paths[0],))
+    assert theirs.new_paths[0] in lake.paths()
 
 
 def test_a_rewrite_is_json() -> None:
-    replacement = Replacement(path="s3://b/old", file=file("s3://b/new"), is_sorted=False)
-    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=3, replacements=(replacement,))
+    group = RewriteGroup.of_file("s3://b/old", file("s3://b/new"), is_sorted=False)
+    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=3, groups=(group,))
     assert Rewrite.from_json(rewrite.to_json()) == rewrite
 
 

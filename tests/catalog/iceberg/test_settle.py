@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
+from catalog.errors import TableError
 from catalog.iceberg.append import prepare
 from catalog.iceberg.settle import Landed, Settled, settle
 from catalog.model import TranslatedRange
@@ -85,3 +87,18 @@ def test_a_range_ahead_of_a_stale_read_waits(catalog: MemoryCatalog):
     following = (span(0, 20, 30), span(0, 30, 40))
     assert settle(stale, following).waiting == following
     assert settle(catalog.load(), following).waiting == following
+
+
+def test_a_range_lands_with_all_its_files_or_not_at_all(catalog: MemoryCatalog):
+    first, second = (span(0, 0, 10).files[0] for _ in range(2))
+    whole = replace(span(0, 0, 10), files=(first, second))
+    following = span(0, 10, 20)
+    assert settle(catalog.load(), (whole, following)).waiting == (whole, following)
+    append(catalog, "A", whole)
+    assert catalog.paths() == sorted([first.path, second.path])
+    settled = settle(catalog.load(), (whole, following))
+    assert settled.landed == (Landed(range=whole, commit_id="A"),)
+    assert settled.waiting == (following,)
+    with pytest.raises(TableError, match="only some files of a range") as caught:
+        settle(catalog.load(), (replace(whole, files=(first, span(0, 0, 10).files[0])),))
+    assert caught.value.context["offsets"] == "[0, 10)"

@@ -60,7 +60,7 @@ def run() -> Iterator[JobEvent]:
     head = PlannedRange(partition=0, start_offset=10, end_offset=100, leader_epoch=-1, owns_head=True)
     tail = replace(head, start_offset=100, end_offset=200, owns_head=False)
     yield WavePlanned(wave=1, ranges={"orders": (head, tail)})
-    done = replace(span(0, 10, 100), file=replace(file(rows=90), raw_values=4, size_bytes=5_000))
+    done = replace(span(0, 10, 100), files=(replace(file(rows=90), raw_values=4, size_bytes=5_000),))
     now = time.time_ns()
     result = TaskResult(ranges=(done,), metrics=METRICS, started_ns=now - 3_000_000_000, finished_ns=now)
     yield TaskFinished(topic="orders", planned=head, result=result)

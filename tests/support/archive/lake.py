@@ -88,7 +88,7 @@ class Lake:
             end_offset=end,
             schema_version=rows.schema_version,
             leader_epoch=0,
-            file=file,
+            files=() if file is None else (file,),
             created_ms=0,
         )
         attempt = prepare(

@@ -77,7 +77,7 @@ def bare(topic: TopicRow, partition: int, start: int, end: int) -> TranslatedRan
         end_offset=end,
         schema_version=1,
         leader_epoch=2,
-        file=None,
+        files=(),
         created_ms=0,
     )
 
@@ -96,7 +96,7 @@ def written(
         writer.write_table(rows)
     with table.io.new_input(path).open() as stream:
         info = _measure(table, assignment.iceberg_schema, path, pq.read_metadata(stream), time)
-    return replace(one, file=info, schema_version=assignment.version)
+    return replace(one, files=(info,), schema_version=assignment.version)
 
 
 def _row(assignment: Assignment, partition: int, offset: int, time: datetime) -> dict[str, Any]:

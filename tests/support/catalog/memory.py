@@ -71,7 +71,7 @@ def span(
         end_offset=end,
         schema_version=version,
         leader_epoch=epoch,
-        file=file(f"file:///nowhere/{range_id}.parquet", rows=end - start) if with_file else None,
+        files=(file(f"file:///nowhere/{range_id}.parquet", rows=end - start),) if with_file else (),
         created_ms=1_700_000_000_000,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from pyiceberg.table.update import SetPropertiesUpdate
@@ -39,16 +40,13 @@ class StagedRanges:
         path = folder / f"{one.id}.parquet"
         path.write_bytes(b"x" * 10)
         assert one.file is not None
-        one = replace(one, file=replace(one.file, path=path.as_uri(), size_bytes=10))
+        one = replace(one, files=(replace(one.file, path=path.as_uri(), size_bytes=10),))
         self.waiting[one.id] = one
         self.ends[partition] = one.end_offset
         return one
 
     def pending(self, _: Any) -> tuple[TranslatedRange, ...]:
         return tuple(sorted(self.waiting.values(), key=lambda one: (one.partition, one.start_offset)))
-
-    def missing(self, _: Any, **__: Any) -> tuple[TranslatedRange, ...]:
-        return ()
 
     def record(self, _: Any, settled: Settled) -> None:
         self._done({each.range.id for each in settled.landed}, self.landed)
@@ -61,6 +59,13 @@ class StagedRanges:
         fate |= range_ids
         for each in range_ids:
             self.waiting.pop(each, None)
+
+
+class NoneMissing:
+    """The registry's part for ranges whose objects are gone, of a topic that has none."""
+
+    def load(self, _: Any, **__: Any) -> tuple[TranslatedRange, ...]:
+        return ()
 
 
 @dataclass
@@ -87,7 +92,8 @@ def commit_staged(memory: MemoryCatalog, ranges: StagedRanges, send: Send | None
     """Commit as a job does after each wave."""
     opened = StagedTopic(topic=TOPIC, table=memory.load(), change=change(), journal=TableJournal())
     catalog = CatalogOfOne(memory, send or memory.apply)
-    return commit_pending(opened, cast("Any", ranges), cast("Any", catalog), lambda _: None)
+    registry = SimpleNamespace(files=ranges, missing=NoneMissing())
+    return commit_pending(opened, cast("Any", registry), cast("Any", catalog), lambda _: None)
 
 
 def set_offset(memory: MemoryCatalog, partition: int, offset: int) -> None:

@@ -65,8 +65,8 @@ def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
     )
     assert places == [(partition, offset) for partition in range(PARTITIONS) for offset in range(each)]
     with Registry(settings.registry.dsn) as registry:
-        (row,) = registry.topics()
-        counts = registry.counts(row)
+        (row,) = registry.topics.every()
+        counts = registry.files.counts(row)
     assert counts[FileState.UPLOADED].ranges == 0
     assert counts[FileState.COMMITTED].rows == PARTITIONS * each
     assert counts[FileState.COMMITTED].ranges >= 2 * PARTITIONS

@@ -19,7 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from archiver.upkeep.refill.mending import Mender, Mending
-from catalog.holes import ExpectedRange, Hole
+from catalog.holes import ExpectedFile, ExpectedRange, Hole
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TranslatedRange, new_id
@@ -52,10 +52,13 @@ class Copier:
 
 @pytest.mark.parametrize(("there", "added"), [((), PATH), ((PATH,), "file:///data/copy.parquet")])
 def test_a_file_whose_rows_were_all_deleted_does_not_come_twice(there: tuple[str, ...], added: str) -> None:
-    one = ExpectedRange(id="A", partition=0, start_offset=0, end_offset=5, path=PATH, rows=5, file_rows=5, digest=None)
+    files = (ExpectedFile(path=PATH, rows=5),)
+    one = ExpectedRange(
+        id="A", partition=0, start_offset=0, end_offset=5, files=files, rows=5, file_rows=5, digest=None
+    )
     hole = Hole(range_id="A", partition=0, start_offset=0, end_offset=5, rows=5)
     mender = Mender(live=cast("TableRows", Rows(*there)), expected={"A": one}, copier=cast("RowCopier", Copier()))
-    mending = mender.from_file(hole, file(PATH, rows=5))
+    mending = mender.from_files(hole, (file(PATH, rows=5),))
     assert (mending.rows, [each.path for each in mending.files]) == (5, [added])
 
 
@@ -79,7 +82,7 @@ class Mended:
             partition=PARTITION,
             start_offset=0,
             end_offset=5,
-            path="file:///lost",
+            files=(ExpectedFile(path="file:///lost", rows=5),),
             rows=5,
             file_rows=5,
             digest=self.digest,

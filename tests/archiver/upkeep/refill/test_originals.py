@@ -27,24 +27,24 @@ def lost(tmp_path: Path) -> TranslatedRange:
     return made
 
 
-def found(one: TranslatedRange) -> DataFileInfo | None:
-    return originals([one], OBJECTS, FORMATS, {}).get(one.id)
+def found(one: TranslatedRange) -> tuple[DataFileInfo, ...]:
+    return originals([one], OBJECTS, FORMATS, {}).get(one.id, ())
 
 
 def test_a_file_that_is_as_described_comes_back_as_described(lost: TranslatedRange):
     assert lost.file is not None
     assert lost.file.partitioned_by == "day(13)"
-    assert found(lost) == lost.file
+    assert found(lost) == lost.files
 
 
 def test_what_a_registry_forgot_of_the_columns_is_read_from_the_file(lost: TranslatedRange):
     """Nothing else of the description changes, least of all what the file is partitioned by."""
     assert lost.file is not None
     forgotten = DataFileInfo.from_json({**lost.file.to_json(), **NO_DETAILS})
-    assert found(replace(lost, file=forgotten)) == lost.file
+    assert found(replace(lost, files=(forgotten,))) == lost.files
 
 
 @pytest.mark.parametrize("change", [{"size_bytes": 1}, {"rows": 2}, {"digest": "0" * 32}])
 def test_a_file_that_is_not_as_described_counts_as_gone(lost: TranslatedRange, change: dict[str, object]):
     assert lost.file is not None
-    assert found(replace(lost, file=replace(lost.file, **change))) is None
+    assert found(replace(lost, files=(replace(lost.file, **change),))) == ()

@@ -1,0 +1,68 @@
+"""The ranges of a table by all that tells of them: its journal, the footers of its files, its snapshots' summaries."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from archiver.archive.table_files import TableFile
+from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.rebuild.footers import ranges_of, table_info
+from archiver.upkeep.rebuild.told_losses import told_losses
+from catalog.held import HeldRange, spread
+from catalog.iceberg.archive_table import ArchiveTable
+
+
+def table_ranges(
+    table: ArchiveTable,
+    journaled: Iterable[HeldRange],
+    files: Mapping[str, TableFile],
+    footers: Mapping[str, SegmentMetadata],
+) -> list[HeldRange]:
+    """The journal's ranges, and those of files it doesn't know, which take the place of what is gone.
+
+    Accepted gaps that the journal doesn't know are those that snapshots tell of.
+    """
+    places = _Places()
+    for known in (*journaled, *(HeldRange.of(one, commit_id=commit_id) for one, commit_id in told_losses(table))):
+        if not places.overlapping(known):
+            places.put(known)
+    described = {path: (footer, table_info(files[path], footer)) for path, footer in footers.items()}
+    for translated in ranges_of(described).all:
+        one = HeldRange.of(translated)
+        there = places.overlapping(one)
+        if not any(path in files for known in there for path in known.paths):
+            places.put(one, instead_of=there)
+        elif len(there) == 1 and there[0].offsets == one.offsets:
+            places.put(_completed(there[0], one, files), instead_of=there)
+    return places.ranges()
+
+
+def _completed(known: HeldRange, found: HeldRange, files: Mapping[str, TableFile]) -> HeldRange:
+    """A range of which some files are gone from the table, and others are there that took their place."""
+    kept = [file for file in known.files if file.path in files]
+    made = [file for file in found.files if file.path not in known.paths]
+    return replace(known, files=tuple(spread([*kept, *made], known.expected)))
+
+
+class _Places:
+    """Ranges that have no offset in common, by partition and offset."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[int, list[HeldRange]] = {}
+
+    def overlapping(self, one: HeldRange) -> list[HeldRange]:
+        ranges = self._ranges.get(one.partition, [])
+        first = bisect_left(ranges, one.start_offset, key=lambda each: each.end_offset - 1)
+        last = bisect_left(ranges, one.end_offset, key=lambda each: each.start_offset)
+        return ranges[first:last]
+
+    def put(self, one: HeldRange, *, instead_of: Iterable[HeldRange] = ()) -> None:
+        ranges = self._ranges.setdefault(one.partition, [])
+        for each in instead_of:
+            ranges.remove(each)
+        ranges.insert(bisect_left(ranges, one.start_offset, key=lambda each: each.start_offset), one)
+
+    def ranges(self) -> list[HeldRange]:
+        return [one for _, ranges in sorted(self._ranges.items()) for one in ranges]

@@ -1,0 +1,106 @@
+"""The ranges that a table has now, by all commits, rewrites and acceptances that its journal tells of.
+
+The registry comes to the same by doing one after the other; here they may come in any order, and more than once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
+
+from catalog.held import HeldRange
+from catalog.holes import Acceptance
+from catalog.journal import JournaledCommit
+from catalog.regrouping import regrouped
+from catalog.rewrite_groups import Rewrite, RewriteGroup
+
+_Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
+
+
+def current_ranges(
+    commits: Iterable[tuple[str, JournaledCommit]], accepted: Sequence[Acceptance] = ()
+) -> tuple[HeldRange, ...]:
+    """The ranges, in the order of the commits that brought them or their files.
+
+    Commits come with the names they have in the journal, which sort by their time. What a later one brings takes the
+    place of earlier ranges with the same offsets: so a refill archives once more what was lost.
+    """
+    by_name = dict(sorted(commits, key=lambda each: each[0]))
+    state = _State(accepted)
+    for name, commit in by_name.items():
+        for one in commit.ranges:
+            state.add(name, HeldRange.of(one, commit_id=commit.commit_id))
+    groups = [
+        (name, commit.rewrite, group)
+        for name, commit in by_name.items()
+        if commit.rewrite is not None
+        for group in commit.rewrite.groups
+    ]
+    for name, rewrite, group in _in_order(groups):
+        state.rewrite(name, rewrite, group)
+    return state.ranges()
+
+
+def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
+    """Groups after those that made their old files: clocks may have named them in another order."""
+    makers = {path: number for number, (_, _, group) in enumerate(groups) for path in group.new_paths}
+    graph = {
+        number: {makers[path] for path in group.paths if makers.get(path, number) != number}
+        for number, (_, _, group) in enumerate(groups)
+    }
+    try:
+        return [groups[number] for number in TopologicalSorter(graph).static_order()]
+    except CycleError:  # no file of ours is written twice, so others named them
+        return groups
+
+
+class _State:
+    def __init__(self, accepted: Sequence[Acceptance]) -> None:
+        self._accepted = list(accepted)
+        self._held: dict[str, tuple[str, HeldRange]] = {}
+        self._by_path: dict[str, dict[str, None]] = {}
+
+    def add(self, name: str, one: HeldRange) -> None:
+        self._held[one.id] = (name, one)
+        for path in one.paths:
+            self._by_path.setdefault(path, {})[one.id] = None
+
+    def rewrite(self, name: str, rewrite: Rewrite, group: RewriteGroup) -> None:
+        ids = {range_id: None for path in group.paths for range_id in self._by_path.get(path, ())}
+        old = [self._less_accepted(self._remove(range_id)) for range_id in ids]
+        for made in regrouped(rewrite, group, old, is_done=True):
+            self.add(name, made)
+
+    def ranges(self) -> tuple[HeldRange, ...]:
+        found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
+        kept = _latest([one for _, one in found])
+        return tuple(self._less_accepted(one) for _, one in found if one.id in kept)
+
+    def _remove(self, range_id: str) -> HeldRange:
+        _, one = self._held.pop(range_id)
+        for path in one.paths:
+            del self._by_path[path][range_id]
+        return one
+
+    def _less_accepted(self, one: HeldRange) -> HeldRange:
+        for each in tuple(self._accepted):
+            if each.is_of(one):
+                self._accepted.remove(each)
+                one = one.without(left=each.left, erased=each.erased, lost=each.lost)
+        return one
+
+
+def _latest(ranges: Sequence[HeldRange]) -> set[str]:
+    """The ids of ranges, given in order, that no later one has offsets of."""
+    kept: set[str] = set()
+    covered: dict[int, list[tuple[int, int]]] = {}
+    for one in reversed(ranges):
+        spans = covered.setdefault(one.partition, [])
+        place = bisect_left(spans, one.offsets)
+        before, after = spans[place - 1] if place else None, spans[place] if place < len(spans) else None
+        if (before is None or before[1] <= one.start_offset) and (after is None or one.end_offset <= after[0]):
+            spans.insert(place, one.offsets)
+            kept.add(one.id)
+    return kept

@@ -1,0 +1,208 @@
+"""Ranges as rows of the registry's `files`: a row for each file of a range, or one row without a file.
+
+All rows of a range are in one state, and a range of which a row is missing isn't whole. Functions take a connection
+inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from catalog.digests import DIGEST_ALGORITHM
+from catalog.errors import RegistryError
+from catalog.held import HeldFile, HeldRange
+from catalog.model import DataFileInfo, FileState, TopicRow
+from catalog.registry.postgres import Connection
+
+_ROWS: Final = """
+SELECT coalesce(range_id, id), id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms,
+       lost, parts, rows, digest, coalesce(expected_rows, rows), commit_id, erased_rows, lost_rows, retired_rows
+FROM files WHERE topic_id = %(topic)s AND """
+_IN_ORDER: Final = " ORDER BY partition, start_offset, 1, part"
+
+INSERT: Final = """
+INSERT INTO files (id, topic_id, range_id, part, parts, partition, start_offset, end_offset, schema_version,
+                   leader_epoch, state, path, rows, size_bytes, raw_values, min_timestamp, max_timestamp, digest,
+                   digest_algorithm, file, created_ms, reason, lost, commit_id, committed_at, expected_rows,
+                   erased_rows, lost_rows, retired_rows)
+VALUES (%(id)s, %(topic_id)s, %(range_id)s, %(part)s, %(parts)s, %(partition)s, %(start_offset)s, %(end_offset)s,
+        %(schema_version)s, %(leader_epoch)s, %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s,
+        %(min_timestamp)s, %(max_timestamp)s, %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s,
+        %(lost)s, %(commit_id)s, CASE WHEN %(state)s = 'committed' THEN now() END,
+        nullif(%(expected)s::bigint, %(rows)s), %(erased)s, %(lost_rows)s, %(retired)s)
+"""
+
+_KEEP: Final = """
+UPDATE files SET state = 'committed', committed_at = coalesce(committed_at, now()), range_id = %(range_id)s,
+    part = %(part)s, parts = %(parts)s, leader_epoch = %(leader_epoch)s,
+    expected_rows = nullif(%(expected)s::bigint, rows), erased_rows = %(erased)s, lost_rows = %(lost_rows)s,
+    retired_rows = %(retired)s
+WHERE id = %(id)s
+"""
+
+_ACCEPTED: Final = "state IN ('uploaded', 'committed')"
+
+IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
+"""The rows of ranges with these ids."""
+
+
+def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[HeldRange, ...]:
+    """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+    found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
+    for range_id in range_ids:
+        if range_id not in found:
+            raise RegistryError("the registry has no such range: was its database replaced?", range=range_id)
+    return tuple(found[range_id] for range_id in range_ids)
+
+
+def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
+    """The accepted ranges that have records in these files, each with all its files, by partition and offset."""
+    found = connection.execute(
+        f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
+        (topic.id, list(paths)),
+    ).fetchall()
+    return tuple(one.range for one in held(connection, topic, f"{_ACCEPTED} AND {IDS}", ids=[row[0] for row in found]))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A range as its rows have it; `is_whole` says that no row of it is missing."""
+
+    range: HeldRange
+    is_whole: bool
+
+
+def held(connection: Connection, topic: TopicRow, condition: str, **values: Any) -> Iterator[Loaded]:
+    """The ranges whose rows meet an SQL condition, by partition and offset."""
+    found = connection.execute(f"{_ROWS}{condition}{_IN_ORDER}", {"topic": topic.id, **values})
+    for _, rows in groupby(found, key=lambda row: row[0]):
+        yield _loaded(topic, list(rows))
+
+
+def put_committed(
+    connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange], *, known: Collection[str] = ()
+) -> None:
+    """Add ranges that are in the table already; the caller has made room for them in their partitions' chains.
+
+    Rows with `known` ids are there: files of a range that a rewrite left as they are.
+    """
+    for row in _sized(ranges, topic, set()):
+        connection.execute(_KEEP if row["id"] in known else INSERT, row)
+
+
+def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange]) -> int:
+    """Add ranges that are in the table, but none that the registry has, whole or in part; gives how many it added."""
+    seen: set[str] = set()
+    added = 0
+    for one in ranges:
+        if not _is_known(connection, topic, one):
+            for row in _sized((one,), topic, seen):
+                connection.execute(INSERT, row)
+            added += 1
+    return added
+
+
+def _is_known(connection: Connection, topic: TopicRow, one: HeldRange) -> bool:
+    """Whether the registry has one of the range's rows, or an accepted range with offsets of it."""
+    found = connection.execute(
+        "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
+        "  SELECT end_offset > %(start)s FROM files WHERE topic_id = %(topic)s AND partition = %(partition)s"
+        "  AND start_offset < %(end)s AND state IN ('uploaded', 'committed')"
+        "  ORDER BY start_offset DESC LIMIT 1), false)",
+        {
+            "ids": [file.id for file in one.files],
+            "topic": topic.id,
+            "partition": one.partition,
+            "start": one.start_offset,
+            "end": one.end_offset,
+        },
+    ).fetchone()
+    return bool(found and found[0])
+
+
+def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
+    _, _, partition, start, end, _, _, _, _, lost, parts, *_ = rows[0]
+    one = HeldRange(
+        topic=topic.topic,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        leader_epoch=max(row[6] for row in rows),
+        created_ms=rows[0][8],
+        files=tuple(map(_held_file, rows)),
+        lost=lost,
+    )
+    return Loaded(one, is_whole=len(rows) == parts and one.id == rows[0][0])
+
+
+def _held_file(row: tuple[Any, ...]) -> HeldFile:
+    _, row_id, _, _, _, version, _, file, _, _, _, rows, digest, expected, commit_id, erased, lost, retired = row
+    return HeldFile(
+        id=row_id,
+        file=DataFileInfo.from_json(file) if file else None,
+        rows=rows,
+        digest=digest,
+        expected=expected,
+        schema_version=version,
+        commit_id=commit_id,
+        erased=erased,
+        lost=lost,
+        retired=retired,
+    )
+
+
+def rows_of(topic: TopicRow, one: HeldRange, state: FileState, reason: str | None = None) -> list[dict[str, Any]]:
+    """The values of a range's rows, for `INSERT`."""
+    return [
+        _file_row(held)
+        | {
+            "topic_id": topic.id,
+            "range_id": one.id if part else None,
+            "part": part,
+            "parts": len(one.files),
+            "partition": one.partition,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+            "leader_epoch": one.leader_epoch,
+            "state": state.value,
+            "created_ms": one.created_ms,
+            "reason": reason,
+            "lost": one.lost,
+        }
+        for part, held in enumerate(one.files)
+    ]
+
+
+def _sized(ranges: Iterable[HeldRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
+    """The rows of committed ranges; a file's size stands in its first row only. `seen` has the paths of such files."""
+    for one in ranges:
+        for row in rows_of(topic, one, FileState.COMMITTED):
+            yield row if row["path"] is None or row["path"] not in seen else row | {"size_bytes": 0, "raw_values": 0}
+            seen.add(row["path"])
+
+
+def _file_row(held: HeldFile) -> dict[str, Any]:
+    file = held.file
+    return {
+        "id": held.id,
+        "schema_version": held.schema_version,
+        "path": held.path,
+        "rows": held.rows,
+        "size_bytes": file.size_bytes if file else 0,
+        "raw_values": file.raw_values if file else 0,
+        "min_timestamp": file.min_timestamp if file else None,
+        "max_timestamp": file.max_timestamp if file else None,
+        "digest": held.digest,
+        "digest_algorithm": DIGEST_ALGORITHM if held.digest else None,
+        "file": Jsonb(file.to_json()) if file else None,
+        "commit_id": held.commit_id,
+        "expected": held.expected,
+        "erased": held.erased,
+        "lost_rows": held.lost,
+        "retired": held.retired,
+    }

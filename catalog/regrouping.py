@@ -1,0 +1,273 @@
+"""What a rewrite makes of ranges: the records that old files held are in new ones, and none is missing (ADR 0034).
+
+Pure: the registry and the journal both use it, so that a registry that is made again from the journal is the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from catalog.digests import add_digests
+from catalog.errors import RewriteRefused
+from catalog.held import HeldFile, HeldRange, spread
+from catalog.iceberg.lineage import joined
+from catalog.model import ulid_in
+from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+
+Offsets: TypeAlias = tuple[int, int]
+
+_NAMED: Final = 5
+
+
+def regrouped(
+    rewrite: Rewrite, group: RewriteGroup, held: Iterable[HeldRange], *, is_done: bool
+) -> tuple[HeldRange, ...]:
+    """The ranges that take the places of those of `held` that are in the group's old files.
+
+    RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is in
+    the table already: nothing is refused then, and rows that nothing accounts for stay expected. There is nothing to
+    do where no range of `held` is in an old file: others wrote it.
+    """
+    old = [one for one in held if set(one.paths) & set(group.paths)]
+    if not old:
+        return ()
+    work = _Regrouping(rewrite, group, old)
+    if not is_done:
+        work.check_files()
+    return tuple(made for part in work.parts() for made in work.successors(part, is_done=is_done))
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """Records of a span in a new file; `file` is None where no record of it is left in any.
+
+    `is_first` says that no span before it is in the same file.
+    """
+
+    file: NewFile | None
+    span: RecordSpan
+    is_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Old ranges and new spans with offsets in common, directly or by way of others, of one partition."""
+
+    old: tuple[HeldRange, ...]
+    new: dict[Offsets, list[_New]]
+
+    @property
+    def all_new(self) -> list[_New]:
+        return [each for those in self.new.values() for each in those]
+
+
+class _Regrouping:
+    def __init__(self, rewrite: Rewrite, group: RewriteGroup, old: Sequence[HeldRange]) -> None:
+        self._rewrite = rewrite
+        self._group = group
+        self._old = tuple(old)
+        self._paths = frozenset(group.paths)
+
+    def parts(self) -> Iterator[_Part]:
+        """The parts by partition and offset."""
+        new: dict[int, dict[Offsets, list[_New]]] = defaultdict(lambda: defaultdict(list))
+        for each in self._new():
+            new[each.span.partition][each.span.start_offset, each.span.end_offset].append(each)
+        for partition in sorted({*new, *(one.partition for one in self._old)}):
+            old = [one for one in self._old if one.partition == partition]
+            spans = sorted({*new[partition], *(one.offsets for one in old)})
+            for low, high in _overlapping(spans):
+                yield _Part(
+                    old=tuple(one for one in old if low <= one.start_offset < high),
+                    new={each: new[partition][each] for each in sorted(new[partition]) if low <= each[0] < high},
+                )
+
+    def successors(self, part: _Part, *, is_done: bool) -> Iterator[HeldRange]:
+        """What comes in the place of a part's old ranges."""
+        if not is_done:
+            self._check(part)
+        kept = tuple(file for one in part.old for file in one.files if file.path not in self._paths)
+        left = self._expected(part)
+        gone = [file for one in part.old for file in one.files if file.path in self._paths]
+        for place, (offsets, new) in enumerate(part.new.items()):
+            files = [self._held(each, offsets) for each in new if each.file is not None]
+            files = spread(files, left[offsets]) if files else []
+            everything = [*kept, *files] or [self._empty(new[0].span)]
+            if not files:
+                everything[0] = replace(everything[0], expected=everything[0].expected + left[offsets])
+            kept = ()
+            for each in (each for each in new if each.file is None):
+                everything[0] = _counted(everything[0], erased=each.span.erased, retired=each.span.retired)
+            if place == 0:  # what was accepted before isn't known by offset
+                everything[0] = _counted(
+                    everything[0],
+                    erased=sum(file.erased for file in gone),
+                    lost=sum(file.lost for file in gone),
+                    retired=sum(file.retired for file in gone),
+                )
+            yield HeldRange(
+                topic=self._old[0].topic,
+                partition=new[0].span.partition,
+                start_offset=offsets[0],
+                end_offset=offsets[1],
+                leader_epoch=max((one.leader_epoch for one in part.old), default=-1),
+                created_ms=max((one.created_ms for one in part.old), default=0),
+                files=tuple(everything),
+            )
+
+    def check_files(self) -> None:
+        """RewriteRefused where the registry doesn't know an old file, or a new file has other rows than its spans."""
+        known = {path for one in self._old for path in one.paths}
+        if unknown := sorted(self._paths - known):
+            self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
+        if again := sorted({*self._group.new_paths} & known):
+            self._refuse("a new file can't be one of the old ones", files=again)
+        for one in self._group.files:
+            digest = add_digests(span.digest for span in one.spans)
+            if len({(span.partition, span.start_offset, span.end_offset) for span in one.spans}) < len(one.spans):
+                self._refuse("a new file names the same offsets twice", files=[one.file.path])
+            if one.spans and (
+                sum(span.rows for span in one.spans) != one.file.rows
+                or (None not in (digest, one.file.digest) and digest != one.file.digest)
+            ):
+                self._refuse("a new file has other records than its offsets say", files=[one.file.path])
+
+    def _check(self, part: _Part) -> None:
+        """RewriteRefused unless the new files have the part's records, but for those that are named as gone."""
+        covered = [one.offsets for one in part.old]
+        if joined(covered) != joined(part.new) or _clash(part.new):
+            self._refuse("the new files don't cover the very offsets of the old ones", part)
+        if any(set(one.paths) - self._paths for one in part.old) and list(part.new) != covered:
+            self._refuse("a range of which other files are left as they are has to keep its borders", part)
+        found = [file for one in part.old for file in one.files if file.path in self._paths]
+        spans = [each.span for each in part.all_new]
+        rows, gone = sum(each.rows for each in spans), sum(each.gone for each in spans)
+        if any(min(each.rows, each.removed, each.erased, each.retired) < 0 for each in spans):
+            self._refuse("the new files have more records than the old ones", part)
+        if rows + gone != sum(file.rows for file in found):
+            self._refuse(
+                "the new files don't account for all records of the old ones",
+                part,
+                old_rows=sum(file.rows for file in found),
+                new_rows=rows,
+                left_out=gone,
+            )
+        before, after = (
+            add_digests(file.digest for file in found),
+            add_digests(each.span.digest for each in part.all_new if each.file is not None),
+        )
+        if not gone and None not in (before, after) and before != after:
+            self._refuse("the new files have other records than the old ones", part, old=before, new=after)
+        if len(part.new) > 1 and any(file.expected != file.rows for file in found):
+            self._refuse("offsets with rows that are missing or accepted to be gone have to keep their borders", part)
+
+    def _expected(self, part: _Part) -> dict[Offsets, int]:
+        """How many rows of each span the new files have to hold."""
+        found = [file for one in part.old for file in one.files if file.path in self._paths]
+        on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
+        if len(part.new) == 1:
+            return dict.fromkeys(part.new, max(0, sum(file.expected for file in found) - on_purpose))
+        return {
+            offsets: sum(each.span.rows + max(0, each.span.removed) for each in those)
+            for offsets, those in part.new.items()
+        }
+
+    def _new(self) -> Iterator[_New]:
+        for one in self._group.files:
+            for number, span in enumerate(one.spans or self._same_offsets(one)):
+                yield _New(one, span, is_first=number == 0)
+        for span in self._group.emptied:
+            yield _New(None, span)
+
+    def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
+        """The offsets of the one old file; what is missing of several ranges in it is expected as before."""
+        held = [(one, file) for one in self._old for file in one.files if file.path in self._paths]
+        if len(held) == 1:
+            rows, digest = new.file.rows, new.file.digest
+            return [_span(*held[0], rows=rows, digest=digest)]
+        return [_span(one, file, rows=file.rows, digest=file.digest) for one, file in held]
+
+    def _held(self, new: _New, offsets: Offsets) -> HeldFile:
+        assert new.file is not None
+        span, file = new.span, new.file.file
+        name = ulid_in(file.path)
+        at = f"{span.partition}-{offsets[0]}"
+        number = self._group.files.index(new.file)
+        return HeldFile(
+            id=(name if new.is_first else f"{name}-{at}") if name else f"{self._rewrite.commit_id}-{at}-{number}",
+            file=file,
+            rows=span.rows,
+            digest=span.digest,
+            expected=span.rows,
+            schema_version=self._rewrite.schema_version,
+            commit_id=self._rewrite.commit_id,
+            erased=span.erased,
+            retired=span.retired,
+        )
+
+    def _empty(self, span: RecordSpan) -> HeldFile:
+        return HeldFile(
+            id=f"{self._rewrite.commit_id}-{span.partition}-{span.start_offset}",
+            file=None,
+            rows=0,
+            digest=None,
+            expected=0,
+            schema_version=self._rewrite.schema_version,
+            commit_id=self._rewrite.commit_id,
+        )
+
+    def _refuse(self, message: str, part: _Part | None = None, **context: object) -> None:
+        if part is not None:
+            spans = joined([*(one.offsets for one in part.old), *part.new])
+            paths = [path for one in part.old for path in one.paths if path in self._paths]
+            context = {
+                "partition": part.old[0].partition if part.old else part.all_new[0].span.partition,
+                "offsets": ", ".join(f"[{start}, {end})" for start, end in spans),
+                "files": paths[:_NAMED],
+                "new_files": [each.file.file.path for each in part.all_new if each.file][:_NAMED],
+                **context,
+            }
+        raise RewriteRefused(
+            f"{message}; nothing was changed. Run it again, and report it if that doesn't help",
+            topic=self._old[0].topic,
+            command=self._rewrite.reason,
+            **context,
+        )
+
+
+def _span(one: HeldRange, file: HeldFile, *, rows: int, digest: str | None) -> RecordSpan:
+    return RecordSpan(
+        partition=one.partition,
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+        rows=rows,
+        digest=digest,
+        removed=file.rows - rows,
+    )
+
+
+def _counted(file: HeldFile, *, erased: int = 0, lost: int = 0, retired: int = 0) -> HeldFile:
+    return replace(file, erased=file.erased + erased, lost=file.lost + lost, retired=file.retired + retired)
+
+
+def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
+    """The hulls of spans, given in order, that overlap directly or by way of others; touching is not overlapping."""
+    low, high = None, 0
+    for start, end in spans:
+        if low is not None and start < high:
+            high = max(high, end)
+            continue
+        if low is not None:
+            yield low, high
+        low, high = start, end
+    if low is not None:
+        yield low, high
+
+
+def _clash(spans: Iterable[Offsets]) -> bool:
+    """Whether different spans have offsets in common."""
+    return any(after[0] < before[1] for before, after in pairwise(sorted(spans)))

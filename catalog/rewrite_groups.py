@@ -1,0 +1,185 @@
+"""What a rewrite of data files is to do, as values: old files, new ones, and which offsets each of them holds.
+
+The JSON of one file for one is what it always was, so that old registries and journals are read, and read us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any, Self
+
+from catalog.model import DataFileInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSpan:
+    """Half-open offsets of one partition: `rows` of their records are in the new file that the span belongs to.
+
+    The rewrite left `erased` and `retired` records out on purpose, and didn't find the `removed` ones: others had
+    deleted them from the old files.
+    """
+
+    partition: int
+    start_offset: int
+    end_offset: int
+    rows: int = 0
+    digest: str | None = None
+    removed: int = 0
+    erased: int = 0
+    retired: int = 0
+
+    @property
+    def span(self) -> str:
+        """The offsets as people write them: `[start, end)`."""
+        return f"[{self.start_offset}, {self.end_offset})"
+
+    @property
+    def gone(self) -> int:
+        """Records that the old files had and the new ones don't have."""
+        return self.removed + self.erased + self.retired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file that takes the place of others, and the offsets whose records it holds.
+
+    Without `spans` it holds the offsets of the one file that it takes the place of. `is_sorted` says that its rows are
+    in our order.
+    """
+
+    file: DataFileInfo
+    spans: tuple[RecordSpan, ...] = ()
+    is_sorted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteGroup:
+    """Old files by path, and the new ones that hold their records now: none where no record is kept.
+
+    The new files and `emptied` (offsets that no record is left of) cover the very offsets of the old files. `why` says
+    why records are left out on purpose, if they are.
+    """
+
+    paths: tuple[str, ...]
+    files: tuple[NewFile, ...] = ()
+    emptied: tuple[RecordSpan, ...] = ()
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.paths or len(set(self.paths)) < len(self.paths):
+            raise ValueError(f"a group replaces files, each once: {self.paths}")
+        if not self.is_plain and not all(one.spans for one in self.files):
+            raise ValueError(f"each new file has to name its offsets where {len(self.paths)} files are regrouped")
+        if any(one.rows for one in self.emptied):
+            raise ValueError("emptied offsets have no rows")
+        if not self.why and any(one.erased or one.retired for one in self.all_spans):
+            raise ValueError("a rewrite that leaves records out on purpose has to say why")
+
+    @classmethod
+    def of_file(cls, path: str, file: DataFileInfo, *, is_sorted: bool = True) -> Self:
+        """One file for one, with the same records."""
+        return cls(paths=(path,), files=(NewFile(file=file, is_sorted=is_sorted),))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one file for one, of the same offsets."""
+        return len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
+
+    @property
+    def all_spans(self) -> tuple[RecordSpan, ...]:
+        """The offsets of all new files, and the emptied ones."""
+        return (*chain.from_iterable(one.spans for one in self.files), *self.emptied)
+
+    @property
+    def new_paths(self) -> tuple[str, ...]:
+        """The paths of the new files."""
+        return tuple(one.file.path for one in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "paths": list(self.paths),
+            "files": [
+                {"file": one.file.to_json(), "spans": [asdict(each) for each in one.spans], "is_sorted": one.is_sorted}
+                for one in self.files
+            ],
+            "emptied": [asdict(each) for each in self.emptied],
+            "why": self.why,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        files = tuple(
+            NewFile(
+                file=DataFileInfo.from_json(one["file"]),
+                spans=tuple(RecordSpan(**each) for each in one["spans"]),
+                is_sorted=one["is_sorted"],
+            )
+            for one in value["files"]
+        )
+        emptied = tuple(RecordSpan(**each) for each in value["emptied"])
+        return cls(paths=tuple(value["paths"]), files=files, emptied=emptied, why=value["why"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """One commit's groups, all of one topic; `reason` is the command's name, `schema_version` its rows'."""
+
+    commit_id: str
+    reason: str
+    schema_version: int
+    groups: tuple[RewriteGroup, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each group is one file for one: archivers that know nothing else can read it."""
+        return all(group.is_plain for group in self.groups)
+
+    @property
+    def old_paths(self) -> tuple[str, ...]:
+        """The paths of the files that leave the table."""
+        return tuple(path for group in self.groups for path in group.paths)
+
+    @property
+    def new_files(self) -> tuple[DataFileInfo, ...]:
+        """The files that come into the table."""
+        return tuple(one.file for group in self.groups for one in group.files)
+
+    @property
+    def new_paths(self) -> tuple[str, ...]:
+        """The paths of the files that come into the table."""
+        return tuple(file.path for file in self.new_files)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; one file for one is written as it always was."""
+        about = {"commit_id": self.commit_id, "reason": self.reason, "schema_version": self.schema_version}
+        if not self.is_plain:
+            return about | {"groups": [group.to_json() for group in self.groups]}
+        return about | {
+            "replacements": [
+                {"path": group.paths[0], "file": one.file.to_json(), "is_sorted": one.is_sorted}
+                for group in self.groups
+                for one in group.files
+            ]
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        groups: Iterable[RewriteGroup]
+        if "groups" in value:
+            groups = map(RewriteGroup.from_json, value["groups"])
+        else:
+            groups = (
+                RewriteGroup.of_file(one["path"], DataFileInfo.from_json(one["file"]), is_sorted=one["is_sorted"])
+                for one in value["replacements"]
+            )
+        return cls(
+            commit_id=value["commit_id"],
+            reason=value["reason"],
+            schema_version=value["schema_version"],
+            groups=tuple(groups),
+        )

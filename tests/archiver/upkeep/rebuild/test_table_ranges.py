@@ -1,0 +1,107 @@
+"""What files say of ranges, and what of it takes the place of what a journal says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.archive.table_files import TableFile
+from archiver.storage.segment import SegmentMetadata, SegmentOrigin
+from archiver.upkeep.rebuild.footers import ranges_of
+from archiver.upkeep.rebuild.table_ranges import table_ranges
+from catalog.held import HeldRange
+from catalog.model import DataFileInfo, new_id
+from tests.support.catalog.memory import MemoryCatalog, span
+
+
+def footer(start: int, end: int, *, files: int = 1, range_id: str = "") -> SegmentMetadata:
+    origin = SegmentOrigin(
+        cluster_id="c",
+        topic="orders",
+        topic_id="",
+        partition=0,
+        start_offset=start,
+        end_offset=end,
+        files=files,
+        range_id=range_id,
+    )
+    return SegmentMetadata(rows=end - start, origin=origin, mapping="{}", schema_version=1, format_version=1)
+
+
+def path() -> str:
+    return f"file:///data/orders-0-00000000000000000000-{new_id().lower()}.parquet"
+
+
+def table_file(where: str) -> TableFile:
+    return TableFile(
+        path=where,
+        format="parquet",
+        rows=5,
+        size_bytes=1,
+        spec_id=0,
+        place=(0,),
+        partitions=None,
+        offsets=None,
+        latest=None,
+    )
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Any:
+    table = MemoryCatalog(tmp_path).load()
+
+    def look(
+        journaled: list[HeldRange], files: list[str], footers: dict[str, SegmentMetadata]
+    ) -> list[tuple[Any, ...]]:
+        there = {where: table_file(where) for where in files}
+        return [(*one.offsets, one.paths) for one in table_ranges(table, journaled, there, footers)]
+
+    return look
+
+
+def test_ranges_of_a_rewrite_that_the_journal_missed_take_the_places_of_all_they_overlap(found: Any) -> None:
+    old = [HeldRange.of(span(0, start, start + 10)) for start in (0, 10, 20, 30)]
+    first, second = path(), path()
+    footers = {first: footer(0, 15), second: footer(15, 30)}
+    kept = old[3].paths
+    assert found(old, [first, second, *kept], footers) == [(0, 15, (first,)), (15, 30, (second,)), (30, 40, kept)]
+
+
+def test_what_the_journal_knows_and_the_table_has_stays(found: Any) -> None:
+    old = HeldRange.of(span(0, 0, 10))
+    stray = path()
+    assert found([old], [*old.paths, stray], {stray: footer(5, 15)}) == [(0, 10, old.paths)]
+
+
+def test_a_file_of_a_range_takes_the_place_of_one_that_is_gone(found: Any) -> None:
+    whole = span(0, 0, 10)
+    both = HeldRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
+    made = path()
+    assert found([both], [both.paths[0], made], {made: footer(0, 10)}) == [(0, 10, (both.paths[0], made))]
+
+
+def test_files_are_one_range_only_with_all_of_them() -> None:
+    names = sorted(path() for _ in range(5))
+    range_id, other = new_id(), new_id()
+    footers = {
+        names[0]: footer(0, 10, files=2, range_id=range_id),
+        names[1]: footer(0, 10, files=2, range_id=range_id),
+        names[2]: footer(0, 10, files=2, range_id=other),
+        names[3]: footer(10, 20),
+        names[4]: footer(10, 20),
+    }
+    described = {
+        name: (about, DataFileInfo(path=name, size_bytes=1, rows=5, partition_value=0))
+        for name, about in footers.items()
+    }
+    ranges = ranges_of(described)
+    assert [(one.id, tuple(file.path for file in one.files)) for one in ranges.partial] == [(other, (names[2],))]
+    assert {(one.start_offset, tuple(file.path for file in one.files)) for one in ranges.whole} == {
+        (0, (names[0], names[1])),
+        (10, (names[3],)),
+        (10, (names[4],)),
+    }
+    assert len(ranges.all) == 4

@@ -1,0 +1,190 @@
+"""The registry on a real Postgres, and a journal that is read at the end, hold the same ranges whatever was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import psycopg
+import pytest
+
+from catalog.current_ranges import current_ranges
+from catalog.errors import RewriteRefused
+from catalog.held import HeldRange
+from catalog.holes import Acceptance
+from catalog.journal import JournaledCommit
+from catalog.model import TopicRow, new_id
+from catalog.registry import Registry, file_rows
+from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from tests.support.catalog.memory import file, span
+from tests.support.servers.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def dsn(stack: Stack) -> str:
+    return stack.database()
+
+
+@pytest.fixture(scope="module")
+def registry(dsn: str) -> Iterator[Registry]:
+    with Registry(dsn) as registry:
+        yield registry
+
+
+class Twins:
+    """One topic in the registry, and the journal that was written meanwhile."""
+
+    def __init__(self, dsn: str, registry: Registry, random: Random) -> None:
+        self._dsn = dsn
+        self._registry = registry
+        self._random = random
+        self._topic: TopicRow = registry.topics.register(
+            cluster_id="c", topic=(name := unique("t")), topic_id=None, table=f"kafka.{name}"
+        )
+        self._end = 0
+        self.commits: list[tuple[str, JournaledCommit]] = []
+        self._accepted: list[Acceptance] = []
+        self.refused = 0
+
+    def step(self) -> None:
+        """Do something that can happen to a table."""
+        self._random.choice(
+            [self.archive, self.archive, self.regroup, self.regroup, self.split, self.retire, self.accept]
+        )()
+
+    def archive(self) -> None:
+        """Ten more offsets, in no file, in one or in two."""
+        one = span(0, self._end, self._end + 10)
+        rows = self._random.choice([(), (10,), (10,), (3, 7)])
+        one = replace(one, topic=self._topic.topic, files=tuple(self._file(each).file for each in rows))
+        commit_id = new_id()
+        assert self._registry.files.stage(self._topic, [one], table_offsets={}).accepted == (one,)
+        self._registry.files.confirm(self._topic, [one.id], commit_id=commit_id)
+        self._journal(JournaledCommit(commit_id=commit_id, ranges=(one,)))
+        self._end += 10
+
+    def regroup(self) -> None:
+        """Neighbours in files by other borders: what the new files hold is as much as the old ones had."""
+        old = self._some()
+        if not old:
+            return
+        start, end = old[0].start_offset, old[-1].end_offset
+        inner = range(start + 1, end)
+        borders = [start, *sorted(self._random.sample(inner, min(len(inner), self._random.randrange(3)))), end]
+        spans = list(pairwise(borders))
+        left = sum(one.rows for one in old)
+        files = []
+        for number, (low, high) in enumerate(spans):
+            rows = left if number == len(spans) - 1 else self._random.randint(0, left)
+            left -= rows
+            files.append(self._file(rows, RecordSpan(partition=0, start_offset=low, end_offset=high, rows=rows)))
+        self._rewrite(RewriteGroup(paths=tuple(path for one in old for path in one.paths), files=tuple(files)))
+
+    def split(self) -> None:
+        """One file of a range is written anew, in two; the range's other files stay."""
+        old = [one for one in self.held() if one.paths]
+        if not old:
+            return
+        one = self._random.choice(old)
+        chosen = self._random.choice([each for each in one.files if each.file is not None])
+        about = RecordSpan(partition=0, start_offset=one.start_offset, end_offset=one.end_offset)
+        first = self._random.randint(0, chosen.rows)
+        files = tuple(self._file(rows, replace(about, rows=rows)) for rows in (first, chosen.rows - first))
+        self._rewrite(RewriteGroup(paths=(str(chosen.path),), files=files))
+
+    def retire(self) -> None:
+        """The oldest records of all leave the table."""
+        old = self._some()[:1]
+        if old:
+            (one,) = old
+            gone = RecordSpan(
+                partition=0,
+                start_offset=one.start_offset,
+                end_offset=one.end_offset,
+                retired=one.expected,
+                removed=one.rows - one.expected,
+            )
+            self._rewrite(RewriteGroup(paths=one.paths, emptied=(gone,), why="too old"))
+
+    def accept(self) -> None:
+        """Others took a row, and an operator accepts it."""
+        old = [one for one in self.held() if one.expected]
+        if not old:
+            return
+        one = self._random.choice(old)
+        accepted = Acceptance(
+            range_id=one.id,
+            left=one.expected - 1,
+            erased=1,
+            paths=one.paths,
+            partition=0,
+            start_offset=one.start_offset,
+        )
+        self._registry.rows.record_refill(self._topic, replaced={}, accepted=[accepted], commit_id=new_id())
+        self._accepted.append(accepted)
+
+    def held(self) -> list[HeldRange]:
+        """The ranges that the registry has."""
+        with psycopg.connect(self._dsn) as connection:
+            found = list(file_rows.held(connection, self._topic, "state = 'committed'"))
+        assert all(each.is_whole for each in found)
+        return [each.range for each in found]
+
+    def journaled(self) -> list[HeldRange]:
+        """The ranges by the journal, its entries in any order and some twice."""
+        entries = [*self.commits, *self._random.sample(self.commits, len(self.commits) // 2)]
+        self._random.shuffle(entries)
+        found = current_ranges(entries, self._accepted)
+        return sorted(found, key=lambda one: one.start_offset)
+
+    def _some(self) -> list[HeldRange]:
+        """Neighbours that have files."""
+        ranges = self.held()
+        if not ranges:
+            return []
+        start = self._random.randrange(len(ranges))
+        found = []
+        for one in ranges[start : start + 3]:
+            if not one.paths:
+                break
+            found.append(one)
+        return found
+
+    def _rewrite(self, group: RewriteGroup) -> None:
+        rewrite = Rewrite(commit_id=new_id(), reason="test", schema_version=2, groups=(group,))
+        try:
+            self._registry.rewrites.begin(self._topic, rewrite)
+        except RewriteRefused:
+            self.refused += 1
+            return
+        for _ in range(2):  # as after a kill
+            self._registry.rewrites.finish(self._topic, rewrite)
+        self._journal(JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite))
+
+    def _journal(self, commit: JournaledCommit) -> None:
+        self.commits.append((f"{len(self.commits):04d}", JournaledCommit.from_json(commit.to_json())))
+
+    @staticmethod
+    def _file(rows: int, *spans: RecordSpan) -> NewFile:
+        return NewFile(file=file(f"file:///data/t-{new_id().lower()}.parquet", rows=rows), spans=spans)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_they_hold_the_same(dsn: str, registry: Registry, seed: int) -> None:
+    twins = Twins(dsn, registry, Random(seed))
+    twins.archive()
+    for _ in range(STEPS):
+        twins.step()
+    held = twins.held()
+    assert twins.journaled() == held
+    assert all(before.end_offset == after.start_offset for before, after in pairwise(held)), "a chain without a gap"
+    assert held[0].start_offset == 0
+    archived = sum(sum(file.rows for file in one.files) for _, commit in twins.commits for one in commit.ranges)
+    accounted = sum(one.expected + sum(each.erased + each.retired for each in one.files) for one in held)
+    assert accounted == archived, "every record is expected, or told to be gone"
