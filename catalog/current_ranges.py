@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
-from catalog.held import HeldRange
-from catalog.holes import Acceptance
 from catalog.journal import JournaledCommit
-from catalog.regrouping import regrouped
-from catalog.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.held import HeldRange
+from catalog.ranges.holes import Acceptance
+from catalog.ranges.regrouping import regrouped
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 
 _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 

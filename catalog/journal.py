@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
-from catalog.held import HeldRange
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
-from catalog.rewrite_groups import Rewrite
+from catalog.ranges.held import HeldRange
+from catalog.ranges.rewrite_groups import Rewrite
 from schema_mapping.columns.evolution import Change
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
 from schema_mapping.columns.types import read_type

@@ -26,12 +26,13 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from archiver.wire.record_digest import RecordDigest
-from catalog.holes import Checked, ExpectedRange, Hole
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import history, is_ours, joined, keeps_rows, only_adds, since, summary_of
+from catalog.iceberg.lineage import history, is_ours, keeps_rows, only_adds, since, summary_of
 from catalog.iceberg.offsets import decode_ranges
 from catalog.model import TopicRow, file_name
+from catalog.ranges.holes import Checked, ExpectedRange, Hole
+from catalog.ranges.spans import joined
 from catalog.registry import Registry
 from schema_mapping import names
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from archiver.commit.missing_rows import find_holes, named
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RolledBack, RowsRemoved, TableError
-from catalog.holes import Hole
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
+from catalog.ranges.holes import Hole
 from catalog.registry import Registry
 
 

@@ -19,7 +19,6 @@ from archiver.errors import ConfigError
 from archiver.storage.journal_objects import READERS, CommitObjects, readable
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
-from catalog.holes import Acceptance
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.settle import Settled
 from catalog.journal import (
@@ -31,7 +30,8 @@ from catalog.journal import (
     journaled_schemas,
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
-from catalog.rewrite_groups import Rewrite
+from catalog.ranges.holes import Acceptance
+from catalog.ranges.rewrite_groups import Rewrite
 
 if TYPE_CHECKING:
     from catalog.registry import Registry

@@ -24,8 +24,8 @@ from catalog.iceberg.commit import Unresolved, find_commit
 from catalog.iceberg.rewrite import Displaced, Rewritten
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
+from catalog.ranges.rewrite_groups import Rewrite
 from catalog.registry import Registry
-from catalog.rewrite_groups import Rewrite
 
 LOOKS_AT_ONCE: Final = 16
 _NAMED: Final = 5

@@ -19,6 +19,7 @@ from catalog.errors import RolledBack, TableError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_ranges
+from catalog.ranges.spans import joined
 
 ADDED_DELETES: Final = "added-delete-files"
 """What a snapshot's summary has where it took rows out without touching their files."""
@@ -196,15 +197,4 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
             at = high
         if at < end:
             found.append((at, end))
-    return found
-
-
-def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch or overlap as one."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
     return found

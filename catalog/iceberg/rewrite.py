@@ -22,7 +22,7 @@ from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.producers import overwrite
 from catalog.model import DataFileInfo
-from catalog.rewrite_groups import Rewrite
+from catalog.ranges.rewrite_groups import Rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.iceberg.rewrite import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.settle import Settled, settle
 from catalog.model import TopicRow, TranslatedRange
-from catalog.rewrite_groups import Rewrite
+from catalog.ranges.rewrite_groups import Rewrite
 from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
-from catalog.held import HeldRange
-from catalog.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.model import TopicRow, TranslatedRange
+from catalog.ranges.held import HeldRange
+from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 

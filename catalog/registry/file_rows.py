@@ -15,8 +15,8 @@ from psycopg.types.json import Jsonb
 
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import RegistryError
-from catalog.held import HeldFile, HeldRange
 from catalog.model import DataFileInfo, FileState, TopicRow
+from catalog.ranges.held import HeldFile, HeldRange
 from catalog.registry.postgres import Connection
 
 _ROWS: Final = """

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from catalog.errors import RegistryError
-from catalog.held import HeldRange
 from catalog.iceberg.settle import Settled
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.ranges.held import HeldRange
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 

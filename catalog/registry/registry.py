@@ -15,9 +15,9 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 from uuid import UUID
 
-from catalog.held import HeldRange
 from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, VersionRecord
+from catalog.ranges.held import HeldRange
 from catalog.registry import (
     claims,
     expected,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.errors import RegistryError
-from catalog.held import HeldRange
 from catalog.model import TopicRow, VersionRecord
+from catalog.ranges.held import HeldRange
 from catalog.registry import file_rows, history, ledger, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState

@@ -9,10 +9,10 @@ from __future__ import annotations
 from psycopg.types.json import Jsonb
 
 from catalog.model import TopicRow
+from catalog.ranges.regrouping import regrouped
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
-from catalog.regrouping import regrouped
-from catalog.rewrite_groups import Rewrite, RewriteGroup
 
 _KEY = "rewrite"
 

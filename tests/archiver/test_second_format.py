@@ -24,10 +24,10 @@ from archiver.upkeep.rebuild.unreferenced import Ends, continuing_ranges
 from archiver.upkeep.refill.copying import RowCopier
 from archiver.upkeep.refill.originals import originals
 from catalog.errors import NewerFormat
-from catalog.holes import ExpectedFile, ExpectedRange
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.ranges.holes import ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.kafka.logs import RAW, Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from catalog.errors import RewriteRefused
-from catalog.holes import Acceptance, Checked, GoneRows, Hole
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
+from catalog.ranges.holes import Acceptance, Checked, GoneRows, Hole
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import Registry
-from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
 

@@ -22,8 +22,8 @@ from catalog.errors import RegistryUnreachable
 from catalog.iceberg.append import prepare
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import Registry
-from catalog.rewrite_groups import Rewrite, RewriteGroup
 from schema_mapping.errors import ContextError
 from tests.support.archive.archiving import archive_once
 from tests.support.archive.mending import PARTITIONS as MENDED_PARTITIONS

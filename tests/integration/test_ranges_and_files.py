@@ -20,10 +20,10 @@ from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
 from catalog.errors import RewriteRefused
-from catalog.holes import GoneRows
 from catalog.iceberg.rewrite import Rewritten
 from catalog.model import FileState, TranslatedRange, new_id
-from catalog.rewrite_groups import RewriteGroup
+from catalog.ranges.holes import GoneRows
+from catalog.ranges.rewrite_groups import RewriteGroup
 from tests.support.archive.archiving import without_registry
 from tests.support.archive.ingesting import run, run_well
 from tests.support.archive.readers import Seen, from_archive, from_kafka

@@ -12,12 +12,12 @@ import pytest
 
 from catalog.current_ranges import current_ranges
 from catalog.errors import RewriteRefused
-from catalog.held import HeldRange
-from catalog.holes import Acceptance
 from catalog.journal import JournaledCommit
 from catalog.model import TopicRow, new_id
+from catalog.ranges.held import HeldRange
+from catalog.ranges.holes import Acceptance
+from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry, file_rows
-from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack, unique
 

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from catalog.model import DataFileInfo, FileState, PartitionOffset, TopicRow, TranslatedRange, new_id
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from catalog.registry.trimming import Trimmed
-from catalog.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.catalog.memory import span
 from tests.support.servers.stack import Stack
 

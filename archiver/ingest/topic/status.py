@@ -25,9 +25,9 @@ from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import OpenTransaction, open_transactions
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RolledBack
-from catalog.holes import GoneRows, Hole
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
+from catalog.ranges.holes import GoneRows, Hole
 from catalog.registry import Registry
 from catalog.registry.missing import first_offsets
 from schema_mapping.errors import ContextError

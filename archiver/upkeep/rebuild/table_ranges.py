@@ -10,8 +10,8 @@ from archiver.archive.table_files import TableFile
 from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.rebuild.footers import ranges_of, table_info
 from archiver.upkeep.rebuild.told_losses import told_losses
-from catalog.held import HeldRange, spread
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.ranges.held import HeldRange, spread
 
 
 def table_ranges(

@@ -13,9 +13,9 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from catalog.digests import add_digests
-from catalog.holes import ExpectedRange, Hole
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
+from catalog.ranges.holes import ExpectedRange, Hole
 from catalog.registry import Registry
 from schema_mapping.row import RowMapping
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.holes import Hole
+from catalog.ranges.holes import Hole
 
 
 class Fate(StrEnum):

@@ -23,7 +23,6 @@ from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
 from archiver.upkeep.rewrites import settle_rewrites
 from catalog.errors import CatalogUnreachable, RolledBack
-from catalog.holes import Acceptance, ExpectedRange, Hole
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Unresolved
@@ -31,6 +30,7 @@ from catalog.iceberg.lineage import check_lineage, set_back, uncovered
 from catalog.iceberg.refill import PlannedAnew, Refill, Refilled
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
+from catalog.ranges.holes import Acceptance, ExpectedRange, Hole
 from catalog.registry import Registry
 
 

@@ -24,8 +24,8 @@ from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.rewrite import Rewritten
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import new_id
+from catalog.ranges.rewrite_groups import Rewrite
 from catalog.registry import Registry
-from catalog.rewrite_groups import Rewrite
 from schema_mapping import names
 from schema_mapping.errors import ContextError
 

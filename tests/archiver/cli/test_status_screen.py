@@ -12,8 +12,8 @@ from archiver.cli.status_screen import age, status_json, status_table
 from archiver.errors import DataLoss
 from archiver.ingest.topic.status import PartitionStatus, TopicStatus, batch_time
 from archiver.kafka.open_transactions import OpenTransaction
-from catalog.holes import GoneRows, Hole
 from catalog.model import FileState, StateCount
+from catalog.ranges.holes import GoneRows, Hole
 from tests.support.kafka.record_batches import Record, build
 
 WRITER = OpenTransaction(producer_id=7, producer_epoch=2, first_offset=120, last_timestamp=1, transactional_id="pay")

@@ -14,8 +14,8 @@ import pytest
 from archiver.commit import missing_rows
 from archiver.commit.missing_rows import TableRows, named, search
 from archiver.storage.formats import FORMATS
-from catalog.holes import ExpectedFile, ExpectedRange
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.ranges.holes import ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 
 RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))

@@ -24,11 +24,11 @@ from archiver.storage.journal_objects import CommitObjects
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.errors import RegistryOutdated
-from catalog.held import HeldRange
 from catalog.journal import JournaledCommit
 from catalog.model import TopicRow, VersionRecord, file_name
+from catalog.ranges.held import HeldRange
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import Registry
-from catalog.rewrite_groups import Rewrite, RewriteGroup
 from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import file, span
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from catalog.versions import VersionRecord
-
 from catalog.journal import JournaledSchema
+from catalog.model import VersionRecord
 from catalog.registry.ledger import _columns, _entry
 from schema_mapping import LedgerState, assign
 from tests.support.schemas.fixed_width import FixedSchema

@@ -29,8 +29,8 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite import Displaced, Rewritten
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import DataFileInfo, TopicRow, new_id
+from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
-from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from schema_mapping import names
 
 Keep = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]

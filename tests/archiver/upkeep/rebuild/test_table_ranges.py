@@ -12,8 +12,8 @@ from archiver.archive.table_files import TableFile
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.rebuild.footers import ranges_of
 from archiver.upkeep.rebuild.table_ranges import table_ranges
-from catalog.held import HeldRange
 from catalog.model import DataFileInfo, new_id
+from catalog.ranges.held import HeldRange
 from tests.support.catalog.memory import MemoryCatalog, span
 
 

@@ -19,10 +19,10 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from archiver.upkeep.refill.mending import Mender, Mending
-from catalog.holes import ExpectedFile, ExpectedRange, Hole
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TranslatedRange, new_id
+from catalog.ranges.holes import ExpectedFile, ExpectedRange, Hole
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.catalog.memory import file
 from tests.support.kafka.logs import RAW, Bench, LogInMemory, batch

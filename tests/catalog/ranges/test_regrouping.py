@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from catalog.current_ranges import current_ranges
 from catalog.digests import add_digests, digest_text
 from catalog.errors import RewriteRefused
-from catalog.held import HeldRange
-from catalog.holes import Acceptance
 from catalog.journal import FORMAT, JournaledCommit
 from catalog.model import DataFileInfo, TranslatedRange, new_id
-from catalog.regrouping import regrouped
-from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.held import HeldRange
+from catalog.ranges.holes import Acceptance
+from catalog.ranges.regrouping import regrouped
+from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.catalog.memory import file, span
 
 

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from catalog.digests import add_digests
 from catalog.errors import RewriteRefused
-from catalog.held import HeldFile, HeldRange, spread
-from catalog.iceberg.lineage import joined
 from catalog.model import ulid_in
-from catalog.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.held import HeldFile, HeldRange, spread
+from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.spans import joined
 
 Offsets: TypeAlias = tuple[int, int]
 

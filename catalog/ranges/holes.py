@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from catalog.held import HeldRange
+from catalog.ranges.held import HeldRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
