@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from archiver.errors import StorageUnavailable
 from archiver.observer import ignore
-from archiver.upkeep.orphans.job import removal as orphan_removal
+from archiver.upkeep.orphans import removal as orphan_removal
 from archiver.upkeep.orphans.removal import WORKERS, remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import OrphanSearch

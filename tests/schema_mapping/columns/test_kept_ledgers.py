@@ -16,7 +16,7 @@ from schema_mapping.columns.types import read_type
 from schema_mapping.relearning import relearned
 from schema_mapping.row import row_mapping_from_text
 
-KEPT: dict[str, Any] = json.loads((Path(__file__).parents[1] / "vectors/ledgers/of_protobuf.json").read_text())
+KEPT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "vectors/ledgers/of_protobuf.json").read_text())
 
 
 def state_of(kept: dict[str, Any]) -> LedgerState:

@@ -66,7 +66,7 @@ def test_the_descriptor_built_in_is_what_protoc_makes_of_the_file() -> None:
 
 
 def test_the_file_at_the_root_is_the_one_in_the_package() -> None:
-    root = Path(__file__).parents[2] / "proto" / OPTIONS_FILE
+    root = Path(__file__).parents[3] / "proto" / OPTIONS_FILE
     assert root.read_text() == (resources.files("schema_mapping") / "proto" / OPTIONS_FILE).read_text()
 
 
