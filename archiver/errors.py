@@ -1,38 +1,38 @@
 """The error tree of `archiver`.
 
 ArchiverError
-├── ConfigError              configuration that cannot work; nothing has been started
+├── ConfigError              configuration that can't work; nothing has been started
 ├── SourceError              Kafka
 │   ├── BrokerUnavailable    (retryable) no broker answers
 │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
 │   ├── UnknownTopic         no such topic or partition
 │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
-│   ├── LogTruncated         (retryable) the log was cut back while it was read; the next look says what that means
-│   └── DataLoss             the log no longer holds, or contradicts, what comes next
+│   ├── LogTruncated         (retryable) the log was cut back while it was read; the next look compares it again
+│   └── DataLoss             the log no longer holds the next offsets, or contradicts what is archived
 ├── SchemaRegistryError      the schema registry
 │   ├── SchemaRegistryUnavailable (retryable) it doesn't answer, or asks to slow down
-│   ├── SchemaRegistryDenied the credentials are wrong, or may not read this
+│   ├── SchemaRegistryDenied the credentials are wrong, or have no right to read this
 │   ├── UnknownSubject       it has no schema under this name
 │   └── BadSchema            a schema that can't be compiled
-├── CorruptBatch             bytes of a record batch that contradict their own header or checksum
-├── UnencodableBatch         rows that make no valid record batch
-├── ParseHalted              a record that can't be decoded, where the topic says `on_parse_error = "halt"`
-├── TopicBusy                (retryable) another archiver is at work on the topic
-├── NoProgress               a task came back with nothing, again and again
+├── CorruptBatch             a record batch whose bytes contradict its own header or checksum
+├── UnencodableBatch         rows that can't form a valid record batch
+├── ParseHalted              a record that can't be decoded, and the topic says `on_parse_error = "halt"`
+├── TopicBusy                (retryable) another archiver works on the topic
+├── NoProgress               a partition's tasks returned nothing, again and again
 ├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
 ├── StorageError             the object store or a data file
 │   ├── ObjectMissing        no object at this path
-│   ├── StorageDenied        the credentials may not do this
-│   │   └── CredentialsExpired (retryable) those that the catalog vended have ended
+│   ├── StorageDenied        the credentials have no right to do this
+│   │   └── CredentialsExpired (retryable) the credentials that the catalog vended have expired
 │   ├── StorageUnavailable   (retryable) the store doesn't answer, or asks to slow down
-│   ├── UnknownFormat        a data file in a format that this archiver doesn't read
+│   ├── UnknownFormat        a data file in a format that this archiver can't read
 │   └── BadSegment           a data file whose bytes or version can't be read
 ├── EngineError              Spark
-│   ├── WorkerLost           (retryable) the process that ran a task went away
+│   ├── WorkerLost           (retryable) the process that ran a task ended
 │   └── TaskInterrupted      (retryable) a task was stopped on request
 ├── NotArchived              a topic that has no archive yet
 ├── ReplayError              the read path
-├── UpkeepError              a repair that would not be exact; nothing was changed
+├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
 └── LocalStackError          the embedded stack
 """
 
@@ -48,21 +48,21 @@ class ArchiverError(ContextError):
 
 
 class ConfigError(ArchiverError):
-    """Configuration that cannot work; raised before any work starts, naming the key and what to do."""
+    """Configuration that can't work. Raised before any work starts. Names the key and what to do."""
 
 
 class SourceError(ArchiverError):
-    """Kafka did not give what was asked of it."""
+    """Kafka did not do what was asked of it."""
 
 
 class BrokerUnavailable(SourceError):
-    """No broker answers at the addresses given."""
+    """No broker answers at the given addresses."""
 
     retryable: ClassVar[bool] = True
 
 
 class LeaderUnavailable(SourceError):
-    """No broker leads the partition, or its leader does not answer; elections and restarts pass."""
+    """No broker leads the partition, or its leader does not answer. Elections and restarts pass."""
 
     retryable: ClassVar[bool] = True
 
@@ -72,21 +72,21 @@ class UnknownTopic(SourceError):
 
 
 class AccessDenied(SourceError):
-    """The principal lacks a right, or its credentials are wrong; names the resource."""
+    """The principal lacks a right, or its credentials are wrong. The error names the resource."""
 
 
 class LogTruncated(SourceError):
-    """The log was cut back while it was read; the next look compares it with what is archived."""
+    """The log was cut back while it was read. The next look at it compares it with what is archived."""
 
     retryable: ClassVar[bool] = True
 
 
 class DataLoss(SourceError):
-    """The log no longer holds, or contradicts, what comes next; names the lost or diverging range."""
+    """The log no longer holds the next offsets, or contradicts what is archived. Names the range."""
 
 
 class SchemaRegistryError(ArchiverError):
-    """The schema registry did not give what was asked of it."""
+    """The schema registry did not do what was asked of it."""
 
 
 class SchemaRegistryUnavailable(SchemaRegistryError):
@@ -96,7 +96,7 @@ class SchemaRegistryUnavailable(SchemaRegistryError):
 
 
 class SchemaRegistryDenied(SchemaRegistryError):
-    """The schema registry refuses the credentials, or they may not read this."""
+    """The schema registry refuses the credentials, or they have no right to read this."""
 
 
 class UnknownSubject(SchemaRegistryError):
@@ -104,29 +104,29 @@ class UnknownSubject(SchemaRegistryError):
 
 
 class BadSchema(SchemaRegistryError):
-    """A schema of the registry that can't be compiled, or isn't Protobuf; names its id."""
+    """A schema of the registry that can't be compiled, or isn't Protobuf. Names its id."""
 
 
 class CorruptBatch(ArchiverError):
-    """Bytes of a record batch that contradict their own header or checksum."""
+    """A record batch whose bytes contradict its own header or checksum."""
 
 
 class UnencodableBatch(ArchiverError):
-    """Rows that make no valid record batch; names its base offset and what is wrong."""
+    """Rows that can't form a valid record batch. Names its base offset and what is wrong."""
 
 
 class ParseHalted(ArchiverError):
-    """A record that can't be decoded, where the topic says `on_parse_error = "halt"`; names offset and code."""
+    """A record can't be decoded, and the topic says `on_parse_error = "halt"`. Names offset and code."""
 
 
 class TopicBusy(ArchiverError):
-    """Another archiver is at work on the topic."""
+    """Another archiver works on the topic."""
 
     retryable: ClassVar[bool] = True
 
 
 class NoProgress(ArchiverError):
-    """A partition's tasks came back with nothing, again and again, though its log goes on."""
+    """A partition's tasks returned nothing, again and again, though its log has more records."""
 
 
 class InjectedFault(ArchiverError):
@@ -140,15 +140,15 @@ class StorageError(ArchiverError):
 
 
 class ObjectMissing(StorageError):
-    """No object at this path."""
+    """There is no object at this path."""
 
 
 class StorageDenied(StorageError):
-    """The credentials may not do this; names the object, and the local file if it was kept."""
+    """The credentials have no right to do this. Names the object, and the local file if it was kept."""
 
 
 class CredentialsExpired(StorageDenied):
-    """The credentials that the catalog vended have ended, and it gives no others now; later it may."""
+    """The credentials that the catalog vended have expired, and it gives no others now. It may later."""
 
     retryable: ClassVar[bool] = True
 
@@ -160,7 +160,7 @@ class StorageUnavailable(StorageError):
 
 
 class UnknownFormat(StorageError):
-    """A data file in a format that this archiver doesn't read; names the file and the format."""
+    """A data file in a format that this archiver can't read. Names the file and the format."""
 
 
 class BadSegment(StorageError):
@@ -168,11 +168,11 @@ class BadSegment(StorageError):
 
 
 class EngineError(ArchiverError):
-    """Spark could not run a list of tasks."""
+    """Spark could not run the tasks."""
 
 
 class WorkerLost(EngineError):
-    """The process that ran a task went away, or could not be started."""
+    """The process that ran a task ended or could not be started."""
 
     retryable: ClassVar[bool] = True
 
@@ -188,11 +188,11 @@ class NotArchived(ArchiverError):
 
 
 class ReplayError(ArchiverError):
-    """A replay that cannot be exact; names the file or range."""
+    """A replay that can't be exact. Names the file or range."""
 
 
 class UpkeepError(ArchiverError):
-    """A rewrite or repair that would not be exact, and therefore was not made; names the file."""
+    """A rewrite or repair that would not be exact. It was not made. Names the file."""
 
 
 class LocalStackError(ArchiverError):

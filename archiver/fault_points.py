@@ -1,9 +1,9 @@
-"""Named points where a test can make the job die, one after each step that a crash could come between.
+"""Named points where a test can make the job fail: one after each step that a crash could come between.
 
-`ARCHIVER_FAULT=after_stage:kill` ends the process with SIGKILL at that point; `:raise` raises `InjectedFault`;
-`:pause` waits there to be killed from outside, `:stop` suspends the process until SIGCONT. `@n` means only the n-th
-passage in a process: `after_upload:kill@2`. Without the variable a point costs a dictionary lookup. Points of tasks act
-in Spark's Python workers.
+`ARCHIVER_FAULT=after_stage:kill` kills the process with SIGKILL at that point. `:raise` raises `InjectedFault`,
+`:pause` sleeps until the process is killed from outside, `:stop` suspends the process until SIGCONT. `@n` means only
+the n-th time that a process passes the point: `after_upload:kill@2`. Without the variable, a point costs one dictionary
+lookup. Points of tasks act in Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _passages: Counter[str] = Counter()
 
 
 class FaultPoint(StrEnum):
-    """Every point, in the order in which a job passes them."""
+    """All fault points, in the order in which a job passes them."""
 
     AFTER_ASSIGN = "after_assign"
     AFTER_CREATE = "after_create"
@@ -40,7 +40,7 @@ class FaultPoint(StrEnum):
 
 
 def pass_point(point: FaultPoint) -> None:
-    """Go on, unless the environment says that this process ends here."""
+    """Do nothing, unless the environment asks for a failure at this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return

@@ -19,7 +19,7 @@ from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
 from archiver.archive.projection import Projection, compile_projection
 from archiver.archive.records import AS_CONSUMED, HEADER, RecordParts, RecordShape
 from archiver.errors import ReplayError
-from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.row_columns import column_by_id, field_id
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
 from schema_mapping.errors import KernelError

@@ -19,9 +19,9 @@ from pyiceberg.manifest import DataFile
 
 from archiver.archive.table_files import TableFile
 from archiver.errors import ReplayError
-from archiver.storage.columns import column_by_id, field_id
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
+from archiver.storage.row_columns import column_by_id, field_id
 from archiver.storage.segment import SegmentFormat
 
 KEPT = 32

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.typedef import Record
 
-from archiver.storage.rows import MICROS_PER_MILLI, NO_TIMESTAMP
+from archiver.storage.row_columns import MICROS_PER_MILLI, NO_TIMESTAMP
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
     EVENT_TIMESTAMP_ID,

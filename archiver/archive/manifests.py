@@ -24,7 +24,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table.snapshots import Snapshot
 
 from archiver.errors import StorageError
-from archiver.storage.failures import classified
+from archiver.storage.store_errors import storage_error
 
 _UNREADABLE = (OSError, ValueError, EOFError, zlib.error, LookupError, TypeError, SystemError, ResolveError)
 """What reading raises; the last four where pyiceberg's decoder meets damaged bytes."""
@@ -40,7 +40,7 @@ def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
             content = stream.read()
         found = list(read_manifest_list(cast("InputFile", _Held(content))))
     except _UNREADABLE as error:
-        raise classified(error, verb="read", path=path) from error
+        raise storage_error(error, verb="read", path=path) from error
     # Each block of an Avro file, and its header, ends with the same 16 bytes; the decoder takes any end for the last.
     if found and content.find(content[-_SYNC:]) == len(content) - _SYNC:
         raise _list_cut_short(path)
@@ -73,7 +73,7 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
                 found += 1
                 yield _inherited(entry, manifest)
     except _UNREADABLE as error:
-        raise classified(error, verb="read", path=manifest.manifest_path) from error
+        raise storage_error(error, verb="read", path=manifest.manifest_path) from error
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if found < counted:
         raise _cut_short(manifest, entries=found, counted=counted)

@@ -16,7 +16,7 @@ from archiver.archive import file_columns
 from archiver.archive.deletes import Mask
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import TableFile, TableFiles
-from archiver.storage.rows import record_timestamps
+from archiver.storage.row_columns import record_timestamps
 from archiver.storage.segment import RowRange
 from schema_mapping import names
 

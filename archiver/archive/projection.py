@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
-from archiver.storage.columns import field_id
+from archiver.storage.row_columns import field_id
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 

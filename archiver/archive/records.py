@@ -13,8 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.columns import field_id
-from archiver.storage.rows import record_timestamps
+from archiver.storage.row_columns import field_id, record_timestamps
 from schema_mapping import names
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,

@@ -1,4 +1,4 @@
-"""The `archiver` command: sub-commands mounted in one place, heavy imports left to those that need them."""
+"""The `archiver` command: puts all sub-commands together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from archiver.cli.archive import archive
 from archiver.cli.demo import demo
-from archiver.cli.failures import exit_code, print_error
+from archiver.cli.error_output import exit_code, print_error
 from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
@@ -57,7 +57,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; expected errors are printed for their reader and set the exit code."""
+    """Run the command line. Expected errors are printed for people and set the exit code."""
     try:
         app()
     except ContextError as error:

@@ -1,4 +1,4 @@
-"""`archiver archive`: the main job."""
+"""`archiver archive`: archives topics, once or at an interval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.failures import FAILED, reported
+from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
 from archiver.errors import ConfigError
 
@@ -33,7 +33,7 @@ def archive(
     from archiver.observe.archive_screen import ArchiveScreen
     from archiver.observe.bars import Terminal
     from archiver.observe.output import Output
-    from archiver.observe.watching import watched
+    from archiver.observe.telemetry import watched
 
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:

@@ -1,4 +1,4 @@
-"""`archiver demo`: everything at once, on embedded parts."""
+"""`archiver demo`: shows everything at once on an embedded stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from archiver.cli.failures import reported
+from archiver.cli.error_output import reported
 
 
 def demo(
@@ -37,9 +37,9 @@ def demo(
 
 @contextmanager
 def _stack_folder(directory: Path | None, *, keep: bool, console: Console) -> Iterator[Path]:
-    """The demo's folder; afterwards the stack is down and a temporary folder gone, unless all is to be kept.
+    """Yield the demo's folder. Afterwards, stop the stack and remove a temporary folder, unless `keep` is set.
 
-    A demo that fails leaves its folder, with the servers' logs, and says where.
+    If the demo fails, its folder with the servers' logs stays, and the path is printed.
     """
     from archiver.local import LocalStack
 

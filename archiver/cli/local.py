@@ -1,4 +1,4 @@
-"""`archiver local`: brings the embedded stack up and down, and tells how it is."""
+"""`archiver local`: starts and stops the embedded stack, and shows its state."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def up(
         int | None, typer.Option("--brokers", help="Nodes of Kafka in a new stack: 1, the default, or 3, a cluster.")
     ] = None,
 ) -> None:
-    """Start what does not run yet and write DIR/archiver.toml; the servers stay up after this command."""
+    """Start what isn't running and write DIR/archiver.toml. The servers keep running after this command."""
     from archiver.local import LocalStack
-    from archiver.local.progress import followed
-    from archiver.local.tables import endpoints_table
+    from archiver.local.screen import endpoints_table, followed
 
     stack = LocalStack(directory)
     with followed(Console(stderr=True)) as progress:
@@ -52,9 +51,9 @@ def down(
     parts: Annotated[list[str] | None, typer.Argument(help="Only these, as `status --json` names them.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop the servers; the data stays, and `up` goes on with it."""
+    """Stop the servers. The data stays, and `up` starts from it."""
     from archiver.local import LocalStack
-    from archiver.local.progress import followed
+    from archiver.local.screen import followed
 
     with followed(Console(stderr=True)) as progress:
         stopped = LocalStack(directory).down(progress, only=parts or ())
@@ -71,7 +70,7 @@ def status(
     as_json: AsJson = False,
     secrets: Annotated[bool, typer.Option("--secrets", help="With passwords and keys.")] = False,
 ) -> None:
-    """Show every server and endpoint; exit code 0 only if all are ready."""
+    """Show every server and endpoint. The exit code is 0 only if all are ready."""
     from archiver.local import LocalStack
 
     found = LocalStack(directory).status()
@@ -84,7 +83,7 @@ def status(
 
 
 def _show(found: StackStatus, *, secrets: bool) -> None:
-    from archiver.local.tables import endpoints_table, parts_table
+    from archiver.local.screen import endpoints_table, parts_table
 
     console = Console()
     if not found.parts:

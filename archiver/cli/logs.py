@@ -1,4 +1,4 @@
-"""Warnings of libraries and of the archiver itself, on standard error: text for people, JSON lines for machines."""
+"""Writes warnings of the archiver and its libraries to standard error: text for people, JSON lines for machines."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from schema_mapping.secrets import without_secrets
 
 
 def log_to_stderr(*, as_json: bool) -> None:
-    """Have warnings and errors written; once for a process."""
+    """Write warnings and errors to standard error. Call it once in a process."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if as_json else TextLines("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 class TextLines(logging.Formatter):
-    """Plain lines, without secrets in URIs."""
+    """Formats records as plain lines, with secrets in URIs hidden."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text."""
+        """Format a record as text."""
         return without_secrets(super().format(record))
 
 
 class JsonLines(logging.Formatter):
-    """One object a line, in the shape of the job's events."""
+    """Formats a record as one JSON object, in the shape of the job's events."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON."""
+        """Format a record as JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "event": "log",

@@ -27,12 +27,12 @@ DEFAULT_CONFIG = Path("archiver.toml")
 
 
 def wants_json(chosen: bool | None) -> bool:
-    """Whether output is for a machine: as `--json/--no-json` says, else wherever it doesn't go to a terminal."""
+    """Whether output is for a machine: as `--json/--no-json` says, else whenever it doesn't go to a terminal."""
     return not sys.stdout.isatty() if chosen is None else chosen
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
-    """What an option says as a duration, in seconds; ConfigError where it is none."""
+    """Parse an option's duration into seconds. Raises ConfigError if it is none."""
     from archiver.config.quantities import parse_seconds
 
     if text is None:

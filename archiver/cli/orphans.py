@@ -1,4 +1,4 @@
-"""`archiver orphans`: files of ours that nothing refers to any more."""
+"""`archiver orphans`: finds our files that nothing refers to any more, and deletes them on request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.failures import FAILED, reported
+from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
 
 

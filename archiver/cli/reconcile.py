@@ -1,4 +1,4 @@
-"""`archiver reconcile`: staged files into their tables, after the catalog was away."""
+"""`archiver reconcile`: commits staged files to their tables after the catalog was unavailable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archiver.cli.failures import FAILED, print_error, reported
+from archiver.cli.error_output import FAILED, print_error, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
 from archiver.observe.json_lines import error_json, write_line
 

@@ -1,4 +1,4 @@
-"""`archiver refill`: records that a table lost, brought back."""
+"""`archiver refill`: brings back records that a table lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archiver.cli.failures import FAILED, reported
+from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
 from archiver.errors import ConfigError
 from archiver.observe.json_lines import write_line

@@ -1,4 +1,4 @@
-"""`archiver registry`: the registry's own upkeep."""
+"""`archiver registry`: repairs the registry in Postgres."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.failures import reported
+from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 from archiver.errors import ConfigError
 

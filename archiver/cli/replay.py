@@ -1,4 +1,4 @@
-"""`archiver replay`: records of an archived topic, to standard output or a file."""
+"""`archiver replay`: writes records of an archived topic to standard output or a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from archiver.cli.failures import reported
+from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, ConfigPath
 from archiver.errors import ConfigError
 
@@ -52,7 +52,7 @@ def replay(
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """The stream to write to. A reader of standard output that has seen enough ends the replay quietly."""
+    """Open the stream to write to. If the reader of standard output closes it, the replay ends quietly."""
     if output is not None:
         try:
             file = output.open("wb")

@@ -1,4 +1,4 @@
-"""`archiver reprocess`: rows that couldn't be decoded, decoded again after the schema was mended."""
+"""`archiver reprocess`: decodes rows again that couldn't be decoded, after the schema was corrected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.failures import FAILED, reported
+from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
 
 

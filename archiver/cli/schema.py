@@ -1,4 +1,4 @@
-"""`archiver schema`: how a topic's messages lie in its table, how that came to be, and what a change would do."""
+"""`archiver schema`: shows a topic's columns and their history, and what a schema change would do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from archiver.cli.failures import reported
+from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 from archiver.observe.json_lines import error_json
 
@@ -104,7 +104,7 @@ def diff(
 
 @contextmanager
 def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
-    """The registry with the topic's row; NotArchived where there is none, or no columns yet."""
+    """Open the registry with the topic's row. Raises NotArchived if there is no row, or it has no columns yet."""
     from archiver.config import load_config
     from archiver.upkeep.archived_topic import known_topics, not_archived
     from catalog.registry import Registry

@@ -1,4 +1,4 @@
-"""What a schema would change if it were deployed: the assignment that the job would make, without keeping it."""
+"""What would change if a schema were deployed: makes the assignment that the job would make, without keeping it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schemas:
-    """The schemas of key and value; None is a format without one."""
+    """The schemas of key and value. None if a format has no schema."""
 
     key: DeclaredSchema | None
     value: DeclaredSchema | None
@@ -30,7 +30,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDiff:
-    """What would change: the version the rows would have, whether it is new, and columns cut that aren't now."""
+    """What would change: the version that rows would get, whether it is new, and columns that would newly be cut."""
 
     version: int
     is_new: bool
@@ -40,7 +40,7 @@ class SchemaDiff:
 
     @property
     def summary(self) -> str:
-        """The outcome in a few words."""
+        """Tell the outcome in a few words."""
         if not self.is_new:
             if self.version == self.newest:
                 return f"the newest schema, version {self.version}: nothing changes"
@@ -48,7 +48,7 @@ class SchemaDiff:
         return f"would become version {self.version}" + ("" if self.changes else "; no column changes")
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the outcome."""
+        """Return the outcome as a JSON object."""
         changes = [change.to_json() for change in self.changes]
         return {"version": self.version, "is_new": self.is_new, "changes": changes, "cuts": list(self.cuts)}
 
@@ -61,11 +61,10 @@ def proposed_schemas(
     message: str | None,
     of_key: bool,
 ) -> Schemas:
-    """The schemas to compare with: `file` for one side and today's for the other.
+    """Read the schemas to compare with: `file` for one side, today's schema for the other.
 
-    Of several message types `file` is for the one named `message`, or adds it.
-
-    Raises ConfigError where the file can't be read or its message isn't known.
+    If the topic has several message types, `file` replaces the one named `message`, or adds it. Raises ConfigError if
+    the file can't be read or its message isn't known.
     """
     newest = _newest(state)
     side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
@@ -86,7 +85,7 @@ def proposed_schemas(
 
 
 def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> DeclaredSchema:
-    """What a side's schema becomes with a message read from a file."""
+    """Put a message that was read from a file into a side's schema."""
     match today:
         case UnionSchema():
             others = (member for member in today.members if member.message != read.message)
@@ -104,7 +103,7 @@ def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> Decla
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
-    """What the job would make of the schemas."""
+    """Compare the schemas with what the ledger holds: what would the job make of them?"""
     newest = state.versions[-1].version
     outcome = assign(
         state,

@@ -1,4 +1,4 @@
-"""How schemas look on a terminal: a tree of columns, a table's history, and what a new schema would change."""
+"""Shows schemas on a terminal: a tree of columns, a table's history, and what a new schema would change."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WORDS = {
 
 
 def outline_tree(topic: str, table: str, outline: Outline) -> Group:
-    """The columns of key and value as trees, and every cut."""
+    """Show the columns of key and value as trees, with every cut."""
     head = Text.assemble((topic, "bold"), f" in {table}, schema version {outline.version}")
     trees = [_root_tree(root) for root in outline.roots]
     cuts = [f"{column}  {each.protobuf}: {each.cut}" for column, each in cut_columns(outline)]
@@ -48,13 +48,13 @@ def outline_tree(topic: str, table: str, outline: Outline) -> Group:
 
 
 def cut_columns(outline: Outline) -> Iterator[tuple[str, ColumnOutline]]:
-    """Columns that hold a message whole, with their dotted names."""
+    """List the columns that hold a whole message as bytes, with their dotted names."""
     for root in outline.roots:
         yield from _cuts(root.name, root.columns)
 
 
 def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
-    """Every version with its time and changes."""
+    """Show every version with its time and its changes."""
     parts = [Text(topic, style="bold")]
     for record in records:
         made = record.created.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -66,12 +66,12 @@ def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
 
 
 def changes_lines(changes: Iterable[Change]) -> list[Text]:
-    """A line for each change."""
+    """Make one line for each change."""
     return [Text(f"  {describe(change)}", style=_COLOURS.get(change.kind, "")) for change in changes]
 
 
 def describe(change: Change) -> str:
-    """A change in words."""
+    """Tell a change in words."""
     names = change.kind is ChangeKind.RENAMED
     before, after = (each if names or each is None else type_name(each) for each in (change.before, change.after))
     column = f"{change.column} (id {change.field_id})"

@@ -1,4 +1,4 @@
-"""`archiver status`: how far topics are archived, and what keeps them."""
+"""`archiver status`: shows how far topics are archived, and what holds them up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from archiver.cli.failures import FAILED, reported
+from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How the status of a topic looks: a table for people, an object for machines."""
+"""Shows the status of a topic: as a table for people, as JSON for machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def status_table(status: TopicStatus) -> RenderableType:
-    """A topic: a headline, a row for each partition, and below it what keeps it."""
+    """Show a topic: a headline, a row for each partition, and below it what holds it up."""
     table = Table(title=_headline(status), title_justify="left")
     table.add_column("partition", justify="right")
     for heading in ("archived to", "staged to", "last stable", "high watermark", "lag", "oldest"):
@@ -36,7 +36,7 @@ def status_table(status: TopicStatus) -> RenderableType:
 
 
 def status_json(status: TopicStatus) -> dict[str, Any]:
-    """Everything of a topic as plain JSON values; ages in seconds, times in ms since 1970."""
+    """Return everything about a topic as plain JSON values. Ages are in seconds, times in ms since 1970."""
     return {
         "topic": status.topic,
         "table": status.table,
@@ -61,7 +61,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
 
 
 def age(seconds: float | None) -> str:
-    """An age as people say it: `42 s`, `3.5 h`."""
+    """Format an age for people: `42 s`, `3.5 h`."""
     if seconds is None:
         return "-"
     for length, unit in _UNITS:

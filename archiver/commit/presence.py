@@ -15,8 +15,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
-from archiver.storage.failures import classified
 from archiver.storage.objects import ObjectStore
+from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.registry import MissingFiles
@@ -169,4 +169,4 @@ def _data_paths(table: ArchiveTable) -> Iterator[str]:
         for manifest in snapshot.manifests(table.io) if snapshot else ():
             yield from (entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
     except (OSError, ValueError) as error:
-        raise classified(error, verb="read", path=table.metadata_location) from error
+        raise storage_error(error, verb="read", path=table.metadata_location) from error

@@ -1,4 +1,8 @@
-"""The configuration: `archiver.toml` and the environment as one frozen, validated value."""
+"""The configuration: reads `archiver.toml` and the environment into one frozen, validated `Config`.
+
+`sources` reads and merges settings, `model` validates them, `load` puts a `Config` together. What settings lead to
+doesn't belong here: other rooms read the values.
+"""
 
 from archiver.config.load import Config, load_config
 from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicConfig

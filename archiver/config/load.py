@@ -1,4 +1,4 @@
-"""From `archiver.toml` and the environment to one frozen `Config`; every mistake is a ConfigError naming its key."""
+"""Makes one frozen `Config` of `archiver.toml` and the environment. Mistakes are ConfigErrors that name the key."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole configuration, validated. Options of Kafka, the catalog and Spark are kept under their own names."""
+    """The whole, validated configuration. Options of Kafka, the catalog and Spark keep their own names."""
 
     _file: ConfigFile
     _folder: Path
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Options of librdkafka, under its names."""
+        """Options of librdkafka, under librdkafka's names."""
         return self._file.kafka
 
     @property
     def catalog(self) -> Mapping[str, str]:
-        """Catalog properties, as pyiceberg takes them."""
+        """Catalog properties, under pyiceberg's names."""
         return self._file.catalog
 
     @property
@@ -54,7 +54,7 @@ class Config:
 
     @property
     def schema_registry(self) -> SchemaRegistrySection | None:
-        """Where the schema registry is, if there is one; relative paths mean files beside the configuration."""
+        """Where the schema registry is, if there is one. Relative paths are relative to the configuration file."""
         section = self._file.schema_registry
         if section is None:
             return None
@@ -70,12 +70,12 @@ class Config:
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where operators reach metrics and health, if anywhere."""
+        """Where metrics and health are served, if anywhere."""
         return self._file.metrics
 
     @property
     def traces(self) -> TracesSection | None:
-        """Where spans go, if anywhere."""
+        """Where spans are sent, if anywhere."""
         return self._file.traces
 
     @property
@@ -84,7 +84,7 @@ class Config:
         return self._file.archive
 
     def topic(self, name: str) -> TopicConfig:
-        """The settings of one topic: its own section, or the longest matching pattern, over `[defaults]`."""
+        """Return the settings of one topic: its own section or the longest matching pattern, over `[defaults]`."""
         section = section_for(name, self._file.topics)
         if section is None:
             raise ConfigError(
@@ -104,19 +104,19 @@ class Config:
         )
 
     def table_of(self, topic: str) -> str | None:
-        """The table of a topic; None where no section speaks for it."""
+        """Return the table of a topic. None if no section matches it."""
         return None if section_for(topic, self._file.topics) is None else self.topic(topic).table
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Where tables lie: the namespaces of those that the topics named here have, and that of default names."""
+        """The namespaces of tables: those that the topics in the file name, and that of default table names."""
         named = (self.topic(section).table for section in self._file.topics if not is_pattern(section))
         return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
 
     def select(self, existing: Iterable[str], wanted: Iterable[str] = ()) -> tuple[TopicConfig, ...]:
-        """The topics to archive: `wanted`, else those named in the file and the existing ones that a pattern matches.
+        """Return the topics to archive: `wanted`, else those in the file and existing ones that a pattern matches.
 
-        ConfigError where two of them share a table, or none is left.
+        Raises ConfigError if two of them share a table, or if there are none.
         """
         names = list(dict.fromkeys(wanted))
         if not names:
@@ -131,9 +131,10 @@ class Config:
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration in `path`, overridden by `ARCHIVER__…` variables of `environment` (default: our own).
+    """Load the configuration in `path`. `ARCHIVER__…` variables of `environment` (default: our own) override it.
 
-    Raises ConfigError, naming file and key, for anything that can't be right. Relative paths mean files beside it.
+    Raises ConfigError, which names file and key, for everything that can't be right. Relative paths are relative to the
+    file.
     """
     path = Path(path)
     tables = overlay_environment(read_toml(path), os.environ if environment is None else environment)
@@ -147,7 +148,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
 
 
 def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
-    """Envelopes can't be read without the registry that gave their ids."""
+    """Refuse envelopes without a schema registry: nothing else knows the ids in them."""
     for part, format_ in (("key", topic.key), ("value", topic.value)):
         if isinstance(format_, ProtobufFormat) and format_.wire_format == "confluent":
             raise ConfigError(
@@ -157,7 +158,7 @@ def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
 
 
 def _anchored(format_: FormatConfig, folder: Path) -> FormatConfig:
-    """Relative paths of a format mean files beside the configuration."""
+    """Make relative paths of a format relative to the configuration file's folder."""
     if not isinstance(format_, ProtobufFormat):
         return format_
     paths: dict[str, Any] = {
@@ -178,7 +179,7 @@ def _validate(kind: type[Model], values: Mapping[str, Any], prefix: str, **where
 
 
 def _explain(error: ValidationError, kind: type[BaseModel], prefix: str) -> str:
-    """Every mistake on a line of its own: the dotted key, and what is wrong with it."""
+    """Tell every mistake on a line of its own: the dotted key, and what is wrong with it."""
     lines = []
     for mistake in error.errors(include_url=False, include_input=False, include_context=False):
         key = ".".join(str(part) for part in (prefix, *mistake["loc"]) if part != "")
@@ -192,7 +193,7 @@ def _explain(error: ValidationError, kind: type[BaseModel], prefix: str) -> str:
 
 
 def _nearest(location: tuple[int | str, ...], kind: type[BaseModel]) -> str:
-    """A hint from the keys known where the mistake stands."""
+    """Suggest the known keys nearest to an unknown one."""
     for part in location[:-1]:
         field = kind.model_fields.get(str(part))
         if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):

@@ -1,4 +1,4 @@
-"""The configuration as frozen, validated values (keys: docs/configuration.md)."""
+"""The sections of the configuration as frozen, validated values (keys: docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 
 
 class Section(BaseModel):
-    """Base of every section: frozen, and an unknown key is an error."""
+    """The base of every section. Sections are frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class RawFormat(Section):
-    """Keys or values kept as they are: one binary column."""
+    """Keys or values that are kept as they are, in one binary column."""
 
     format: Literal["raw"] = "raw"
 
@@ -60,7 +60,7 @@ class RawFormat(Section):
 class ProtobufFormat(Section):
     """Keys or values that are Protobuf messages, from a descriptor set, `.proto` files or a registry.
 
-    They are of one type, `message`, or with a registry of any of `messages`.
+    All are of one type, `message`. With a registry they may be of any of `messages`.
     """
 
     format: Literal["protobuf"]
@@ -120,11 +120,11 @@ class ProtobufFormat(Section):
 
 
 FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
-"""How keys or values are read: one of the formats, told apart by `format`."""
+"""How keys or values are read: one of the formats, chosen by `format`."""
 
 
 class TopicSection(Section):
-    """What a `[topics.NAME]` section resolves to, defaults merged in."""
+    """The settings of a `[topics.NAME]` section, with defaults merged in."""
 
     table: str | None = Field(default=None, pattern=TABLE_NAME)
     partition_by: Literal["hour", "day", "month"] = "day"
@@ -144,7 +144,7 @@ class TopicSection(Section):
 
 
 class TopicConfig(TopicSection):
-    """One topic's settings, its table's name included."""
+    """One topic's settings, with the name of its table."""
 
     name: str
     table: str = Field(pattern=TABLE_NAME)
@@ -157,7 +157,7 @@ class RegistrySection(Section):
 
 
 class SchemaRegistrySection(Section):
-    """Where the schema registry is (Confluent's REST API), and who asks."""
+    """Where the schema registry is (Confluent's REST API), and the credentials for it."""
 
     url: str = Field(min_length=1, repr=False)
     username: str | None = None
@@ -186,7 +186,7 @@ class SchemaRegistrySection(Section):
 
 
 class ArchiveSection(Section):
-    """The job's own settings: where files wait before upload, how long a wave may take, how a backlog is cut."""
+    """The job's own settings: where files wait for upload, how long a wave may take, how a backlog is split."""
 
     spool: Path = Field(default_factory=lambda: Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}")
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
@@ -201,7 +201,7 @@ class ArchiveSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _gather_journal_properties(cls, values: Any) -> Any:
-        """Options named `journal.*` are FileIO properties of the journal's store."""
+        """Collect options named `journal.*`: FileIO properties of the store that has the journal."""
         if not isinstance(values, Mapping):
             return values
         own = {key: str(value) for key, value in values.items() if key.startswith(_JOURNAL)}
@@ -210,35 +210,35 @@ class ArchiveSection(Section):
 
 
 class MetricsSection(Section):
-    """Where operators reach metrics and health."""
+    """Where metrics and health are served."""
 
     listen: str = Field(pattern=LISTEN)
 
     @property
     def host(self) -> str:
-        """The address to bind, `::1` without its brackets."""
+        """The address to bind; `::1` without its brackets."""
         return self.listen.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """The port; 0 for any that is free."""
+        """The port. 0 means any free port."""
         return int(self.listen.rpartition(":")[2])
 
 
 class TracesSection(Section):
-    """Where OpenTelemetry spans go: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
+    """Where OpenTelemetry spans are sent: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
 
     endpoint: str = Field(pattern=r"^https?://\S+$")
     headers: str = Field(default="", pattern=r"^([^=,\s]+=[^,]*(,[^=,\s]+=[^,]*)*)?$", repr=False)
 
     @property
     def named_headers(self) -> dict[str, str]:
-        """`name=value,name=value` by name."""
+        """Split `name=value,name=value` into values by name."""
         return dict(pair.split("=", 1) for pair in self.headers.split(",") if pair)
 
 
 class ConfigFile(Section):
-    """Everything an `archiver.toml` may hold, before topics are resolved."""
+    """Everything that an `archiver.toml` may hold, before topics are resolved."""
 
     kafka: Mapping[str, str] = Field(repr=False)
     catalog: Mapping[str, str] = Field(repr=False)

@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them: `256MiB`, `5m`; bytes and seconds inside."""
+"""Parses sizes and durations as people write them: `256MiB` into bytes, `5m` into seconds."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _parse(text: object, units: dict[str, float] | dict[str, int], what: str, ex
 
 
 def parse_bytes(text: object) -> int:
-    """A size in bytes from `256MiB`, `1GB` or a plain number of bytes; ValueError where it is none."""
+    """Parse a size like `256MiB`, `1GB` or a plain number of bytes. Raises ValueError if it is none."""
     return int(_parse(text, _BYTES, "size", "256MiB"))
 
 
 def parse_seconds(text: object) -> float:
-    """A duration in seconds from `500ms`, `60s`, `5m`, `24h`, `7d` or plain seconds; ValueError where it is none."""
+    """Parse a duration like `500ms`, `60s`, `5m`, `24h`, `7d` or plain seconds. Raises ValueError if it is none."""
     return _parse(text, _SECONDS, "duration", "5m")
 
 

@@ -1,8 +1,9 @@
-"""Raw settings from an `archiver.toml` and the environment, merged; nothing is validated here.
+"""Reads raw settings from `archiver.toml` and the environment and merges them. Nothing is validated here.
 
-`ARCHIVER__SECTION__KEY` overrides a key. In sections whose keys belong to others the rest of the name becomes theirs:
-`ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`, `ARCHIVER__CATALOG__S3__REGION` is `s3.region`
-(pyiceberg's own rule). A value `{ file = "…" }` or `{ env = "…" }` is read from there.
+`ARCHIVER__SECTION__KEY` overrides a key. Some sections hold options of other software. There, the rest of the name
+turns into that software's key: `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`,
+`ARCHIVER__CATALOG__S3__REGION` is `s3.region` (pyiceberg's own rule). A value `{ file = "…" }` is read from that file,
+`{ env = "…" }` from that variable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _REFERENCES = ("kafka", "catalog", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The file's tables; ConfigError where it is missing or not TOML."""
+    """Read the file's tables. Raises ConfigError if the file is missing or isn't TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -34,7 +35,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def overlay_environment(tables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """`tables` with every `ARCHIVER__…` variable laid over them."""
+    """Return `tables`, overridden by every `ARCHIVER__…` variable."""
     merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for variable, value in sorted(environment.items()):
         if not variable.startswith(PREFIX):
@@ -65,7 +66,7 @@ def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
 
 
 def _spark_key(table: Mapping[str, Any], rest: str) -> str:
-    """Spark's keys have capitals: the file's spelling where it names the key, else the variable's own."""
+    """Find Spark's spelling of a key, which has capitals: the file's, if it has the key, else the variable's own."""
     wanted = rest.replace("__", ".")
     return next((key for key in table if key.lower() == wanted.lower()), wanted)
 
@@ -75,7 +76,7 @@ def _existing(table: Mapping[str, Any], name: str) -> str:
 
 
 def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections of borrowed options with dotted keys and text values, references resolved."""
+    """Return the sections of other software's options, with dotted keys, text values and resolved references."""
     flat = dict(tables)
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):

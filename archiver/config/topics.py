@@ -1,4 +1,4 @@
-"""Which section of the configuration speaks for a topic, and which table it gets."""
+"""Finds the section of the configuration for a topic, and the topic's table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NOT_IN_TABLE = re.compile(r"[^a-z0-9_]")
 
 
 def is_pattern(section: str) -> bool:
-    """Whether a section's name is a glob (`orders.*`) rather than a topic's name."""
+    """Whether a section's name is a glob (`orders.*`) and not a topic's name."""
     return bool(_GLOB.search(section))
 
 
 def section_for(topic: str, sections: Iterable[str]) -> str | None:
-    """The section that speaks for `topic`: its own name, else the longest glob that matches, else none."""
+    """Find the section for `topic`: its own, else the longest glob that matches, else None."""
     names = list(sections)
     if topic in names:
         return topic
@@ -28,12 +28,12 @@ def section_for(topic: str, sections: Iterable[str]) -> str | None:
 
 
 def default_table(topic: str) -> str:
-    """`kafka.<topic>`, lower-cased, what a table name can't hold turned into `_`."""
+    """Return `kafka.<topic>` in lower case. Characters that table names can't have turn into `_`."""
     return "kafka." + _NOT_IN_TABLE.sub("_", topic.lower())
 
 
 def refuse_shared_tables(tables: Mapping[str, str]) -> None:
-    """Two topics must not write to one table; `tables` maps topic to table."""
+    """Raise ConfigError if two topics would write to one table. `tables` maps topic to table."""
     topics_of: dict[str, list[str]] = defaultdict(list)
     for topic, table in tables.items():
         topics_of[table].append(topic)

@@ -21,7 +21,7 @@ from archiver.ingest.job import ArchiveJob
 from archiver.ingest.report import JobReport
 from archiver.ingest.task.work import MODULES
 from archiver.local import Endpoints, LocalStack
-from archiver.local.progress import followed
+from archiver.local.screen import followed
 from archiver.replay import ReplayConsumer
 from catalog.digests import add_digests
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from archiver.errors import LocalStackError
 from archiver.local.java import find_java
 from archiver.local.maven import Artifact, jars
-from archiver.local.part import Say, Seat
+from archiver.local.part import PartContext, Say
 from archiver.local.ports import HOST, accepts
 from archiver.local.process import Launch, environment, tail
 from archiver.local.state import StackState
@@ -68,19 +68,19 @@ class Kafka:
         """Where clients connect, and where controllers do."""
         return _port_names(self.node, self.nodes)
 
-    def prepare(self, seat: Seat, say: Say) -> None:
+    def prepare(self, context: PartContext, say: Say) -> None:
         """Fetch the jars, write the settings, format the log folder the first time."""
         classpath = _classpath(say)
-        seat.folder.mkdir(parents=True, exist_ok=True)
-        properties = "".join(f"{key}={value}\n" for key, value in broker_settings(seat.state, self.node).items())
-        (seat.folder / _PROPERTIES).write_text(properties, encoding="utf-8")
+        context.folder.mkdir(parents=True, exist_ok=True)
+        properties = "".join(f"{key}={value}\n" for key, value in broker_settings(context.state, self.node).items())
+        (context.folder / _PROPERTIES).write_text(properties, encoding="utf-8")
         logging = Path(__file__).with_name(_LOGGING).read_text(encoding="utf-8")
-        (seat.folder / _LOGGING).write_text(logging, encoding="utf-8")
-        if not (seat.folder / "data" / "meta.properties").exists():
+        (context.folder / _LOGGING).write_text(logging, encoding="utf-8")
+        if not (context.folder / "data" / "meta.properties").exists():
             say("formatting the log folder")
-            _format(seat, classpath)
+            _format(context, classpath)
 
-    def launch(self, seat: Seat) -> Launch:
+    def launch(self, context: PartContext) -> Launch:
         """`kafka.Kafka`; its files are named relative to its folder, which may hold any character."""
         return Launch(
             argv=(
@@ -93,24 +93,24 @@ class Kafka:
                 "kafka.Kafka",
                 _PROPERTIES,
             ),
-            cwd=seat.folder,
-            log=seat.log,
+            cwd=context.folder,
+            log=context.log,
         )
 
-    def tidy(self, seat: Seat) -> None:
+    def tidy(self, context: PartContext) -> None:
         """Nothing lies outside its folder."""
 
-    def suits(self, seat: Seat) -> bool:
+    def suits(self, context: PartContext) -> bool:
         """Whether it was started with the controllers' addresses as they are now."""
         try:
-            written = (seat.folder / _PROPERTIES).read_text(encoding="utf-8")
+            written = (context.folder / _PROPERTIES).read_text(encoding="utf-8")
         except FileNotFoundError:
             return False
-        return f"{_VOTERS}={_voters(seat.state)}\n" in written
+        return f"{_VOTERS}={_voters(context.state)}\n" in written
 
-    def is_ready(self, seat: Seat) -> bool:
+    def is_ready(self, context: PartContext) -> bool:
         """Whether the broker is registered with the controllers, so that topics can be created."""
-        port = seat.port(self.port_names[0])
+        port = context.port(self.port_names[0])
         if not accepts(port):
             return False
         client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0})
@@ -200,13 +200,13 @@ def _classpath(say: Say) -> str:
     return f"{jars(f'kafka-{VERSION}', ARTIFACTS, find_java(), say)}/*"
 
 
-def _format(seat: Seat, classpath: str) -> None:
+def _format(context: PartContext, classpath: str) -> None:
     command = [find_java().executable, "-cp", classpath, "kafka.tools.StorageTool", "format", "--ignore-formatted"]
-    command += ["--cluster-id", seat.state.cluster_id, "--config", _PROPERTIES]
-    with seat.log.open("ab") as log:
+    command += ["--cluster-id", context.state.cluster_id, "--config", _PROPERTIES]
+    with context.log.open("ab") as log:
         done = subprocess.run(  # noqa: S603
             command,
-            cwd=seat.folder,
+            cwd=context.folder,
             env=environment({}),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -214,4 +214,4 @@ def _format(seat: Seat, classpath: str) -> None:
             check=False,
         )
     if done.returncode != 0:
-        raise LocalStackError(f"Kafka could not format its log folder\n{tail(seat.log)}", log=str(seat.log))
+        raise LocalStackError(f"Kafka could not format its log folder\n{tail(context.log)}", log=str(context.log))

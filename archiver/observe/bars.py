@@ -1,4 +1,4 @@
-"""The frame of every command's screen: one bar on a terminal, and errors as they come."""
+"""What all screens share: one bar on a terminal, and errors as they come."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from schema_mapping.errors import ContextError
 
 
 class RateColumn(ProgressColumn):
-    """How many units were done a second."""
+    """Shows how many units were done in a second."""
 
     def render(self, task: Task) -> Text:
-        """The current rate; empty while there is none."""
+        """Show the current rate, or nothing if there is none."""
         return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 class Terminal(Console):
-    """A console for observers: where nobody reads its pipe any more, printing raises BrokenPipeError.
+    """A console for observers. If its pipe is closed, printing raises BrokenPipeError.
 
-    Rich would end the process, in the middle of the job's work.
+    Rich itself would end the process in the middle of the job's work.
     """
 
     def on_broken_pipe(self) -> None:
-        """Print nothing more, and say why."""
+        """Stop printing, and raise the reason."""
         self.quiet = True
         raise BrokenPipeError("nobody reads standard output any more")
 
 
 class Bars:
-    """A bar with rate and time left, on a terminal only. Use as a context."""
+    """A bar with rate and time left, on a terminal only. Use as a context manager."""
 
     def __init__(self, console: Console, *, unit: str) -> None:
         self.console = console
@@ -72,13 +72,13 @@ class Bars:
         self.close()
 
     def show(self, title: str, *, total: int | None, done: int | None = None) -> None:
-        """Show the bar with this title. Without `done` it stays where it is."""
+        """Show the bar with this title. Without `done` it keeps its position."""
         if self._task is None:
             self._task = self._progress.add_task(title, total=total)
         self._progress.update(self._task, description=title, total=total, completed=done)
 
     def advance(self, by: int = 1) -> None:
-        """Move the bar, if there is one."""
+        """Move the bar, if it is shown."""
         if self._task is not None:
             self._progress.advance(self._task, by)
 
@@ -86,11 +86,11 @@ class Bars:
         """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
-            self._progress.refresh()  # else the bar stays below what is printed next until the next tick
+            self._progress.refresh()  # else the bar stays below the next line until the next tick
             self._task = None
 
     def close(self) -> None:
-        """Take the bar from the terminal, for good."""
+        """Remove the bar for good."""
         self._progress.stop()
 
     def say_error(self, where: str, error: ContextError) -> None:

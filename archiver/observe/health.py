@@ -1,4 +1,4 @@
-"""Whether the process is alive and can do its work, and if not, why: what an orchestrator asks."""
+"""Health for orchestrators: whether the process lives and can do its work, and if not, why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """`live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out."""
+    """Whether the job is healthy, with the reasons if not.
+
+    `live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out.
+    """
 
     live: bool
     ready: bool
@@ -32,26 +35,26 @@ class Health:
         self._reasons: tuple[str, ...] = ("The job has not begun yet",)
 
     def progressed(self) -> None:
-        """Note progress."""
+        """Note that the job made progress."""
         with self._lock:
             self._progress = self._clock()
             self._idle = False
 
     def began(self) -> None:
-        """Note that a run has begun, with topics that can be archived."""
+        """Note that a run has begun and has topics to archive."""
         self.progressed()
         with self._lock:
             if self._reasons == ("The job has not begun yet",):
                 self._reasons = ()
 
     def ended(self, reasons: Sequence[str]) -> None:
-        """Note that a run is over. `reasons` say what it could not archive."""
+        """Note that a run has ended. `reasons` say what it could not archive."""
         with self._lock:
             self._idle = True
             self._reasons = tuple(reasons)
 
     def report(self) -> HealthReport:
-        """The health now."""
+        """Return the health as of now."""
         with self._lock:
             silent = self._clock() - self._progress
             live = self._idle or silent < self._stalled_after

@@ -1,4 +1,4 @@
-"""Every Prometheus metric of an archiver, by name (docs/operations.md lists them)."""
+"""All Prometheus metrics of an archiver, by name (docs/operations.md lists them)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMMIT_BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class Instruments:
-    """The metrics of one process, in a registry of their own."""
+    """The metrics of one process, in a Prometheus registry of their own."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
@@ -49,7 +49,7 @@ class Instruments:
         )
 
     def text(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

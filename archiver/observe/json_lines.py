@@ -1,4 +1,4 @@
-"""JSON lines for machines: one object a line, each with `time` and `event`."""
+"""JSON lines for machines: one object a line, with `time` and `event` in each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from schema_mapping.errors import ContextError
 E = TypeVar("E")
 
 Line: TypeAlias = tuple[str, dict[str, Any]]
-"""What one line says: the event's name and its values."""
+"""The content of one line: the event's name and its values."""
 
 
 class JsonLines(Generic[E]):
-    """An observer that writes the lines which `lines_of` makes of each event; `out` is standard output by default."""
+    """An observer that writes the lines which `lines_of` makes of each event, by default to standard output."""
 
     def __init__(self, lines_of: Callable[[E], Iterable[Line]], out: TextIO | None = None) -> None:
         self._lines_of = lines_of
@@ -30,7 +30,7 @@ class JsonLines(Generic[E]):
 
 
 def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
-    """Write one line; `out` is standard output by default."""
+    """Write one line, by default to standard output."""
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
     stream = out or sys.stdout
     stream.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -38,6 +38,6 @@ def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
 
 
 def error_json(error: ContextError) -> dict[str, Any]:
-    """An error as plain JSON values."""
+    """Turn an error into plain JSON values."""
     context = {name: str(value) for name, value in error.context.items()}
     return {"kind": type(error).__name__, "message": error.message, "context": context, "retryable": error.retryable}

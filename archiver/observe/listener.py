@@ -1,7 +1,8 @@
 """The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live` and `/health/ready`.
 
-Health answers 200 or 503 with a JSON object that gives the reasons. Nothing secret is served; bind it where only
-operators reach it. Slow clients are dropped. If all places are taken, the connection that was silent longest has to go.
+Health answers 200 or 503, with a JSON object that gives the reasons. Nothing secret is served, but bind it to an
+address that only operators reach. Slow clients are dropped. If all workers are busy, the connection that was silent
+longest is dropped.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
 
 WORKERS: Final = 8
-"""Connections served at a time."""
+"""How many connections are served at a time."""
 REQUEST_SECONDS: Final = 5.0
-"""How long a request may take to arrive whole."""
+"""How long the whole request may take to arrive."""
 ANSWER_SECONDS: Final = 10.0
 """How long a client may take to receive an answer."""
 _REQUEST_BYTES: Final = 16 << 10
@@ -35,7 +36,7 @@ _END: Final = b"\r\n\r\n"
 
 
 class Listener:
-    """Serves on `host:port` (0: any free port) from threads of its own. A context manager."""
+    """Serves on `host:port` (0: any free port) from its own threads. Use as a context manager."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The host and port where it listens."""
         host, port = self._server.server_address[:2]
         return str(host), int(port)
 
@@ -101,13 +102,13 @@ class _Server(HTTPServer):
         self._pool.submit(self._serve, request, client_address)
 
     def request_is_whole(self, request: socket.socket) -> None:
-        """Note that a connection gets its answer now."""
+        """Note that a connection's request has arrived and gets its answer now."""
         with self._lock:
             if request in self._open:
                 self._open[request] = True
 
     def server_close(self) -> None:
-        """Drop what is open, and end the workers."""
+        """Drop open connections and end the workers."""
         super().server_close()
         with self._lock:
             for each in self._open:
@@ -136,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = ANSWER_SECONDS
 
     def setup(self) -> None:
-        """Read the request whole, within its time; what follows reads it from memory. TimeoutError where it isn't."""
+        """Read the whole request within its time limit, else raise TimeoutError. Then serve it from memory."""
         super().setup()
         head = self._head()
         self.connection.settimeout(ANSWER_SECONDS)
@@ -144,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.request_is_whole(self.connection)
 
     def do_GET(self) -> None:
-        """Answer a request; the base class finds this by its name."""
+        """Answer a request. The base class finds this method by its name."""
         path = self.path.partition("?")[0].rstrip("/")
         report = self.server.health.report()
         match path:
@@ -160,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"/metrics, /health, /health/live, /health/ready\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it
-        """Say nothing: probes come every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
     def _head(self) -> bytes:
         deadline = time.monotonic() + self.server.request_seconds

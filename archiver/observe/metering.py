@@ -1,4 +1,4 @@
-"""A job's progress as Prometheus metrics and as health."""
+"""Shows a job's progress as Prometheus metrics and as health."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from archiver.observe.instruments import Instruments
 
 
 class Metering:
-    """An observer that counts what the job tells.
+    """An observer that counts the job's events.
 
-    If it fails, it is told nothing more, and health soon shows a job without progress: numbers don't go stale unseen.
+    If it fails, it gets no more events, and health soon shows a job without progress. So stale numbers are noticed.
     """
 
     def __init__(self, instruments: Instruments, health: Health) -> None:
@@ -35,7 +35,7 @@ class Metering:
         self._ends: dict[tuple[str, int], int] = {}
 
     def __call__(self, event: JobEvent) -> None:
-        """Count an event; each one says that the job moves."""
+        """Count an event. Every event is progress."""
         self._health.progressed()
         match event:
             case TopicsOpened():
@@ -62,7 +62,7 @@ class Metering:
                 assert_never(never)
 
     def _seen(self, event: PartitionsSeen) -> None:
-        """Note how far behind the partitions are."""
+        """Note how many records each partition has that aren't archived yet."""
         for each in event.partitions:
             self._ends[event.topic, each.partition] = each.last_stable
             self._place(event.topic, each.partition, each.next_offset)

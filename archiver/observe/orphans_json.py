@@ -10,7 +10,7 @@ from archiver.upkeep.orphans.report import OrphanEvent, OrphansFinished, TopicOr
 
 
 def orphans_lines(event: OrphanEvent) -> Iterator[Line]:
-    """The lines of the run's end. What comes before is progress, for people only."""
+    """Make the lines at the end of the run. Events before it are progress, which only people are shown."""
     if not isinstance(event, OrphansFinished):
         return
     report = event.report

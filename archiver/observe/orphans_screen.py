@@ -1,4 +1,4 @@
-"""How a search for orphans looks to people: a bar while it lists and deletes, then a table of what was found."""
+"""Shows people a search for orphans: a bar while it lists and deletes, then a table of what it found."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from archiver.upkeep.orphans.report import (
 )
 
 SHOWN = 20
-"""How many paths of a topic a person is shown; `--json` has all."""
+"""How many paths of a topic people are shown. `--json` has all."""
 MEGABYTE = 1_000_000
 
 
 class OrphansScreen(Bars):
-    """Shows a person the search: a bar on a terminal, failures as they come, the report at the end.
+    """An observer that shows people the search. Use as a context manager.
 
-    An observer of `OrphanEvent`. Use as a context.
+    A terminal gets a bar. Failures are shown as they come, the report at the end.
     """
 
     def __init__(self, console: Console) -> None:
@@ -59,7 +59,7 @@ class OrphansScreen(Bars):
 
 
 def print_report(console: Console, report: OrphansReport) -> None:
-    """Show a person what was found, and what became of it."""
+    """Show what was found, and what was done with it."""
     for topic in report.topics:
         for each in topic.orphans[:SHOWN]:
             console.print(f"{each.kind:>9}  {each.modified}  {each.size:>13,}  {each.path}", highlight=False)

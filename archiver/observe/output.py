@@ -1,4 +1,4 @@
-"""The frame of a long command's output: JSON lines for a machine or a screen for a person, told one event at a time."""
+"""The output of a long command, event by event: JSON lines for machines or a screen for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class Screen(Protocol[E_contra]):
-    """Shows events to a person while the context is open."""
+    """Shows events to people while its context is open."""
 
     def __enter__(self) -> Observer[E_contra]: ...
 
@@ -22,9 +22,9 @@ class Screen(Protocol[E_contra]):
 
 
 class Output(Generic[E]):
-    """The observer of a command that has `lines_of` for machines and `screen` for people. Use as a context.
+    """The observer of a command: `lines_of` for machines, `screen` for people. Use as a context manager.
 
-    `failed` says that an event could not be shown: the command then ends with an error, though its work is done.
+    `failed` means that an event could not be shown. Then the command ends with an error, though its work is done.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Output(Generic[E]):
         self._opened.__exit__(None, None, None)
 
     def __call__(self, event: E) -> None:
-        """Show an event. Raises what keeps it from being shown."""
+        """Show an event. Raises what prevents that."""
         assert self._show is not None
         try:
             self._show(event)

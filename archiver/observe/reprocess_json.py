@@ -1,4 +1,4 @@
-"""A reprocessing as JSON lines: one line, at its end."""
+"""Shows a reprocessing as JSON lines: one line, at its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archiver.upkeep.reprocess.report import ReprocessEvent, ReprocessFinished
 
 
 def reprocess_lines(event: ReprocessEvent) -> Iterator[Line]:
-    """The line of the end. What comes before is progress, for people only."""
+    """Make the line at the end. Events before it are progress, which only people are shown."""
     if not isinstance(event, ReprocessFinished):
         return
     report = event.report

@@ -1,4 +1,4 @@
-"""How a reprocessing looks to people: a bar over the files, then a table of the errors found and mended."""
+"""Shows people a reprocessing: a bar over the files, then a table of the errors found and corrected."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from archiver.upkeep.reprocess.report import (
 
 
 class ReprocessScreen(Bars):
-    """Shows a person the reprocessing: a bar on a terminal, failures as they come, the report at the end.
+    """An observer that shows people the reprocessing. Use as a context manager.
 
-    An observer of `ReprocessEvent`. Use as a context.
+    A terminal gets a bar. Failures are shown as they come, the report at the end.
     """
 
     def __init__(self, console: Console) -> None:
@@ -45,7 +45,7 @@ class ReprocessScreen(Bars):
 
 
 def print_report(console: Console, report: ReprocessReport) -> None:
-    """Show a person what was done."""
+    """Show what was done."""
     if report.schema_registry_down is not None:
         console.print(f"[yellow]By the schemas last known[/]: {report.schema_registry_down}", highlight=False)
     if not report.found:

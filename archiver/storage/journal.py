@@ -16,7 +16,7 @@ from uuid import UUID
 
 from archiver.config import Config
 from archiver.errors import ConfigError
-from archiver.storage.journal_objects import READERS, CommitObjects, readable
+from archiver.storage.journal_commits import READERS, JournalCommits, readable
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.archive_table import ArchiveTable
@@ -180,9 +180,9 @@ class TableJournal:
         return 0 if self.folder is None else self._commits.merge()
 
     @property
-    def _commits(self) -> CommitObjects:
+    def _commits(self) -> JournalCommits:
         assert self.folder is not None
-        return CommitObjects(folder=self.folder, objects=self.objects)
+        return JournalCommits(folder=self.folder, objects=self.objects)
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
         if self.folder is not None:

@@ -19,10 +19,10 @@ from pyiceberg.table import Table
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from archiver.errors import StorageError
-from archiver.storage.copying import copy
-from archiver.storage.failures import classified, may_be_expired
-from archiver.storage.renewal import Properties, Source, latest, renew_after, renewed_ahead, seconds_left
+from archiver.storage.bounded_copy import copy
+from archiver.storage.credentials import CredentialSource, Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.iceberg.vended import CredentialSource
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ObjectStore:
 
     properties: Properties = field(default=(), repr=False)
     attempts: int = 5
-    source: Source | None = None
+    source: CredentialSource | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
@@ -211,7 +211,7 @@ class ObjectStore:
             try:
                 return call()
             except (OSError, ValueError, ArrowException) as error:
-                raise classified(error, verb=verb, path=path, **context) from error
+                raise storage_error(error, verb=verb, path=path, **context) from error
 
         def tried() -> T:
             used = self.current

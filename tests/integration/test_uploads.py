@@ -8,7 +8,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from archiver.storage.copying import AHEAD, copy
+from archiver.storage.bounded_copy import AHEAD, copy
 from archiver.storage.objects import ObjectStore
 from tests.support.servers.stack import Stack, unique
 

@@ -18,7 +18,7 @@ from archiver.files.rotation import EndReason, Rotation, Run, partition_folder
 from archiver.files.translate import Translator
 from archiver.files.upload import Uploader
 from archiver.ingest.task.values import TranslateTask
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.segment import SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
@@ -151,7 +151,7 @@ class RangeWriter:
     def _start_file(self, partition_value: int) -> _OpenFile:
         target, file_id = self._target, new_id()
         folder = partition_folder(target.partition_name, partition_value, target.partition_by)
-        name = DataName(
+        name = DataFileName(
             topic=target.topic,
             ulid=file_id,
             extension=target.format.extension,

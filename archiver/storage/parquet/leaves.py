@@ -11,7 +11,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from archiver.storage.columns import field_id
+from archiver.storage.row_columns import field_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
-from archiver.storage.failures import classified, may_be_expired
 from archiver.storage.footer import read_footer
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.leaves import leaves_of, paths_by_id
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
-from archiver.storage.rows import MICROS_PER_MILLI
+from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
+from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.model import DataFileInfo
 from schema_mapping import names
 from schema_mapping.columns.fixed import (
@@ -201,7 +201,7 @@ class ParquetSegmentReader:
         try:
             yield
         except (pa.ArrowException, OSError) as error:
-            failure = classified(error, verb="read", path=self._path)
+            failure = storage_error(error, verb="read", path=self._path)
             if type(failure) is not StorageError or may_be_expired(failure):
                 raise failure from error
             raise BadSegment(

@@ -19,7 +19,7 @@ from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose
 from archiver.storage.parquet.leaves import Leaf, leaves_of
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
-from archiver.storage.rows import RowTotals
+from archiver.storage.row_columns import RowTotals
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo

@@ -18,7 +18,7 @@ from pyiceberg.manifest import ManifestFile
 
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.errors import ObjectMissing
-from archiver.storage.failures import classified
+from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import file_name
 
@@ -93,4 +93,4 @@ def _parent_of(io: FileIO, path: str) -> str:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             return str(reader.header.meta.get(_PARENT, _NO_PARENT))
     except (OSError, ValueError, EOFError) as error:
-        raise classified(error, verb="read", path=path) from error
+        raise storage_error(error, verb="read", path=path) from error

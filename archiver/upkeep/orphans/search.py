@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.errors import StorageError
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ListedObject, ObjectStore
@@ -62,7 +62,7 @@ class _Listed:
     The lists are everybody's.
     """
 
-    data: dict[str, tuple[ListedObject, DataName]] = field(default_factory=dict)
+    data: dict[str, tuple[ListedObject, DataFileName]] = field(default_factory=dict)
     manifests: dict[str, ListedObject] = field(default_factory=dict)
     young: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
@@ -120,7 +120,7 @@ class OrphanSearch:
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
         listed, formats = _Listed(), self._connected.formats
         for each in self._walk(objects, table.data_location):
-            name = DataName.of(each.name)
+            name = DataFileName.of(each.name)
             if name is None or name.topic != self._topic.topic or name.extension not in formats.extensions:
                 continue
             if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):
@@ -151,8 +151,8 @@ class OrphanSearch:
         return time_ms is not None and self._connected.now_ms - time_ms >= seconds * 1_000
 
     def _not_journaled(
-        self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataName]]
-    ) -> Sequence[tuple[ListedObject, DataName]]:
+        self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataFileName]]
+    ) -> Sequence[tuple[ListedObject, DataFileName]]:
         """Those that the journal doesn't have; it is read only where there are any."""
         if not data:
             return ()
@@ -161,11 +161,11 @@ class OrphanSearch:
         return [each for name, each in data.items() if name not in journaled]
 
     def _proven(
-        self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataName]]
-    ) -> Iterator[tuple[ListedObject, DataName]]:
+        self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
+    ) -> Iterator[tuple[ListedObject, DataFileName]]:
         """Those whose footers say that they are this archive's, and that the table is past them."""
 
-        def read(each: tuple[ListedObject, DataName]) -> SegmentMetadata | StorageError:
+        def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:
             try:
                 with self._connected.formats.of_path(each[0].path).open(objects, each[0].path) as reader:
                     return reader.metadata
@@ -185,7 +185,7 @@ class OrphanSearch:
                 else:
                     self._report.kept[reason] += 1
 
-    def _doubt(self, name: DataName, footer: SegmentMetadata, offsets: Mapping[int, int]) -> KeptFor | None:
+    def _doubt(self, name: DataFileName, footer: SegmentMetadata, offsets: Mapping[int, int]) -> KeptFor | None:
         origin = footer.origin
         if origin is None:
             is_ours_rewritten = name.partition is None and footer.format_version is not None
@@ -194,7 +194,7 @@ class OrphanSearch:
             return KeptFor.FOOTER
         return None if origin.end_offset <= offsets.get(origin.partition, 0) else KeptFor.OFFSETS
 
-    def _orphans(self, found: Iterable[tuple[ListedObject, DataName]], claims: Claims) -> Iterator[Orphan]:
+    def _orphans(self, found: Iterable[tuple[ListedObject, DataFileName]], claims: Claims) -> Iterator[Orphan]:
         for each, name in found:
             state = claims.states.get(each.name)
             kind = OrphanKind.UNKNOWN if state is None else _KINDS[state]

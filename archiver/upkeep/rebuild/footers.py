@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.archive.table_files import TableFile
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from catalog.model import DataFileInfo, TranslatedRange, new_id
@@ -86,7 +86,7 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 def range_id(path: str) -> str:
     """The ULID in a file's name, else a new one."""
-    found = DataName.of(path.rpartition("/")[2])
+    found = DataFileName.of(path.rpartition("/")[2])
     return new_id() if found is None else found.ulid
 
 

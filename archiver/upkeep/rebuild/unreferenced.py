@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
@@ -138,7 +138,7 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
 
 
 def _may_continue(name: str, table: ArchiveTable, ends: Ends) -> bool:
-    found = DataName.of(name)
+    found = DataFileName.of(name)
     if found is None or found.partition is None or found.start_offset is None or found.topic != table.topic.topic:
         return False
     return found.start_offset >= ends.reached.get(found.partition, 0)

@@ -17,7 +17,7 @@ from archiver.archive.assemble import Assembler
 from archiver.archive.deletes import Deletes
 from archiver.archive.mappings import KnownMappings, MappingSource
 from archiver.archive.open_file import OpenFile
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin, SegmentReader, SegmentWriter
@@ -116,8 +116,8 @@ class RowCopier:
             other_mappings=about.other_mappings,
         )
 
-    def _name(self, file_id: str, wanted: RowRange) -> DataName:
-        return DataName(
+    def _name(self, file_id: str, wanted: RowRange) -> DataFileName:
+        return DataFileName(
             topic=self.topic,
             ulid=file_id,
             extension=self.formats.written.extension,

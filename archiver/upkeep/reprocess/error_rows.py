@@ -16,7 +16,7 @@ from archiver.archive import file_columns as columns
 from archiver.archive.open_file import OpenFile
 from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile, TableFiles
-from archiver.storage.columns import column_by_id, field_id
+from archiver.storage.row_columns import column_by_id, field_id
 from archiver.storage.segment import Block
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, VAL_ID

@@ -21,7 +21,7 @@ from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, SegmentLayout
@@ -190,7 +190,7 @@ class _Rewriting:
 
     def _path(self, file_id: str) -> str:
         origin = self._file.reader.metadata.origin
-        name = DataName(
+        name = DataFileName(
             topic=self._target.topic,
             ulid=file_id,
             extension=self._target.formats.written.extension,

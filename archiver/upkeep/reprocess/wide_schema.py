@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from archiver.storage.columns import field_id
+from archiver.storage.row_columns import field_id
 
 _WIDER = {
     (pa.int32(), pa.int64()): pa.int64(),

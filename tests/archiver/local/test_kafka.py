@@ -9,7 +9,7 @@ import pytest
 from archiver.errors import LocalStackError
 from archiver.local import LocalStack, state
 from archiver.local.kafka import Kafka, bootstrap_servers, broker_settings
-from archiver.local.part import Seat
+from archiver.local.part import PartContext
 from archiver.local.stack import parts_of
 from archiver.local.state import StackState
 
@@ -49,13 +49,13 @@ def test_three_nodes_keep_three_copies_and_need_two():
 
 def test_a_node_is_started_again_where_another_moved(tmp_path: Path):
     known, part = state_of(3), Kafka(node=2, nodes=3)
-    seat = Seat(folder=tmp_path, log=tmp_path / "log", state=known)
-    assert not part.suits(seat)
+    context = PartContext(folder=tmp_path, log=tmp_path / "log", state=known)
+    assert not part.suits(context)
     text = "".join(f"{key}={value}\n" for key, value in broker_settings(known, 2).items())
     (tmp_path / "server.properties").write_text(text)
-    assert part.suits(seat)
+    assert part.suits(context)
     moved = known.with_ports({"kafka-3-controller": 15_999})
-    assert not part.suits(Seat(folder=tmp_path, log=tmp_path / "log", state=moved))
+    assert not part.suits(PartContext(folder=tmp_path, log=tmp_path / "log", state=moved))
 
 
 def test_a_stack_that_was_made_keeps_its_brokers(tmp_path: Path):

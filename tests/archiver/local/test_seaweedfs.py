@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archiver.local import ports, state
-from archiver.local.part import Seat
+from archiver.local.part import PartContext
 from archiver.local.seaweedfs import SeaweedFS, _has_volumes
 
 
@@ -22,21 +22,21 @@ def bound(path: Path) -> socket.socket:
 
 
 @pytest.fixture
-def seat(tmp_path: Path) -> Seat:
+def context(tmp_path: Path) -> PartContext:
     known = state.draw().with_ports(ports.choose(SeaweedFS().port_names))
-    return Seat(folder=tmp_path, log=tmp_path / "log", state=known)
+    return PartContext(folder=tmp_path, log=tmp_path / "log", state=known)
 
 
-def test_only_dead_sockets_of_its_own_ports_are_removed(seat: Seat):
-    mine, admin = seat.port("s3"), seat.port("admin") + ports.COMPANION
-    names = [f"seaweedfs-s3-{mine}", f"seaweedfs-admin-grpc-{admin}", f"seaweedfs-filer-{seat.port('filer')}"]
+def test_only_dead_sockets_of_its_own_ports_are_removed(context: PartContext):
+    mine, admin = context.port("s3"), context.port("admin") + ports.COMPANION
+    names = [f"seaweedfs-s3-{mine}", f"seaweedfs-admin-grpc-{admin}", f"seaweedfs-filer-{context.port('filer')}"]
     dead, dead_grpc, living = (Path("/tmp") / f"{name}.sock" for name in names)
     foreign = Path(tempfile.gettempdir()) / f"seaweedfs-s3-{os.getpid()}99999.sock"
     with bound(living), bound(dead) as first, bound(dead_grpc) as second, bound(foreign) as third:
         for one in (first, second, third):
             one.close()
         try:
-            SeaweedFS().tidy(seat)
+            SeaweedFS().tidy(context)
             assert [path.exists() for path in (dead, dead_grpc, living, foreign)] == [False, False, True, True]
         finally:
             for path in (dead, dead_grpc, living, foreign):
@@ -44,7 +44,7 @@ def test_only_dead_sockets_of_its_own_ports_are_removed(seat: Seat):
 
 
 def test_nothing_to_remove_before_ports_are_known(tmp_path: Path):
-    SeaweedFS().tidy(Seat(folder=tmp_path, log=tmp_path / "log", state=state.draw()))
+    SeaweedFS().tidy(PartContext(folder=tmp_path, log=tmp_path / "log", state=state.draw()))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
 from archiver.observe.json_lines import JsonLines
 from archiver.observe.metering import Metering
-from archiver.observe.spans import Spans
-from archiver.observe.tracing import tracer_to
+from archiver.observe.tracing import Spans, tracer_to
 from archiver.observer import all_of
 from tests.support.archive.events import play, run
 

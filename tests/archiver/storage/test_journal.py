@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from ulid import ULID
 
 from archiver.errors import BadSegment, StorageError, StorageUnavailable
-from archiver.storage import journal_objects
+from archiver.storage import journal_commits
 from archiver.storage.journal import TableJournal
-from archiver.storage.journal_objects import CommitObjects
+from archiver.storage.journal_commits import JournalCommits
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.errors import RegistryOutdated
@@ -38,7 +38,7 @@ COMMITS = 12
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_objects, "LEAST_MERGED", 4)
+    monkeypatch.setattr(journal_commits, "LEAST_MERGED", 4)
 
 
 def commit_name(age_seconds: float) -> str:
@@ -114,7 +114,7 @@ class Killed(Exception):
 def merge(journal: TableJournal, befall: Callable[[int], None]) -> None:
     store = cast("ObjectStore", Troubled(befall))
     with suppress(Killed):
-        CommitObjects(folder=str(journal.folder), objects=store).merge()
+        JournalCommits(folder=str(journal.folder), objects=store).merge()
 
 
 def test_it_reads_the_same_put_together(journal: TableJournal) -> None:
@@ -144,15 +144,15 @@ def test_cut_short_at_any_step_it_reads_the_same_and_is_taken_up_again(journal: 
 def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole merge happens between the reader's list and its first look at an object."""
     before = held(journal)
-    listed = CommitObjects._listed
+    listed = JournalCommits._listed
 
-    def list_then_merge(commits: CommitObjects) -> Any:
+    def list_then_merge(commits: JournalCommits) -> Any:
         found = listed(commits)
-        monkeypatch.setattr(CommitObjects, "_listed", listed)
+        monkeypatch.setattr(JournalCommits, "_listed", listed)
         assert journal.tidy() == COMMITS + 1
         return found
 
-    monkeypatch.setattr(CommitObjects, "_listed", list_then_merge)
+    monkeypatch.setattr(JournalCommits, "_listed", list_then_merge)
     assert held(journal) == before
 
 
@@ -181,7 +181,7 @@ def test_few_and_young_ones_stay_alone(tmp_path: Path) -> None:
 
 def test_objects_stay_small(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     before = held(journal)
-    monkeypatch.setattr(journal_objects, "MOST_BYTES", 4_000)
+    monkeypatch.setattr(journal_commits, "MOST_BYTES", 4_000)
     journal.tidy()
     assert 1 < len(names(str(journal.folder))) < COMMITS
     assert held(journal) == before
@@ -209,7 +209,7 @@ def test_a_store_that_gives_back_other_bytes_loses_nothing(journal: TableJournal
         def write(self, path: str, data: bytes) -> None:
             super().write(path, data[:-1])
 
-    commits = CommitObjects(folder=str(journal.folder), objects=cast("ObjectStore", Lying(lambda _: None)))
+    commits = JournalCommits(folder=str(journal.folder), objects=cast("ObjectStore", Lying(lambda _: None)))
     with pytest.raises(StorageError, match="other bytes"):
         commits.merge()
     assert len(names(str(journal.folder))) == COMMITS + 2
@@ -226,7 +226,7 @@ def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
 
 def _names_of(journal: TableJournal) -> Iterator[str]:
     """Every file that was ever brought, the one that was rewritten too."""
-    for _, commit in CommitObjects(folder=str(journal.folder), objects=ObjectStore()).read():
+    for _, commit in JournalCommits(folder=str(journal.folder), objects=ObjectStore()).read():
         yield from (one.file.path.rpartition("/")[2] for one in commit.ranges if one.file)
 
 
@@ -273,7 +273,7 @@ def test_a_list_that_a_merge_runs_through_misses_nothing(journal: TableJournal) 
     before = held(journal)
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged(names(folder)[0], journal.tidy))
-    found = current_ranges(CommitObjects(folder=folder, objects=store).read())
+    found = current_ranges(JournalCommits(folder=folder, objects=store).read())
     assert len(names(folder)) == 1, "it was merged while the list was read"
     assert held_files(found) == before
 
@@ -286,7 +286,7 @@ def test_commits_that_come_meanwhile_do_not_end_the_looks(journal: TableJournal)
         journal.keep_commit(commit_name(-number), [span(2, number, number + 1)])
 
     store = cast("ObjectStore", Paged("d", come))
-    CommitObjects(folder=str(journal.folder), objects=store)._paths()
+    JournalCommits(folder=str(journal.folder), objects=store)._paths()
     assert next(later) == 2
 
 
@@ -294,7 +294,7 @@ def test_commits_that_keep_vanishing_are_not_believed(journal: TableJournal) -> 
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged("a", lambda: ObjectStore().delete(f"{folder}/{names(folder)[0]}")))
     with pytest.raises(StorageUnavailable, match="run it again"):
-        list(CommitObjects(folder=folder, objects=store).read())
+        list(JournalCommits(folder=folder, objects=store).read())
 
 
 class Versions:

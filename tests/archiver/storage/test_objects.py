@@ -10,9 +10,9 @@ import pytest
 from pyiceberg.io import load_file_io
 
 from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
-from archiver.storage.failures import classified, may_be_expired
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.store_errors import may_be_expired, storage_error
 
 OBJECTS = ObjectStore.of({})
 
@@ -132,7 +132,7 @@ def test_a_store_that_does_not_answer_is_tried_again_then_named(tmp_path: Path):
     ],
 )
 def test_failures_are_told_apart(error: Exception, kind: type[StorageError]):
-    failure = classified(error, verb="upload", path="s3://lake/x")
+    failure = storage_error(error, verb="upload", path="s3://lake/x")
     assert type(failure) is kind
     assert "s3://lake/x" in str(failure)
     assert str(error) in str(failure)
@@ -154,4 +154,4 @@ def test_failures_are_told_apart(error: Exception, kind: type[StorageError]):
     ],
 )
 def test_what_storage_says_of_credentials_that_have_ended(text: str, *, may_be: bool):
-    assert may_be_expired(classified(OSError(text), verb="read", path="s3://lake/x")) is may_be
+    assert may_be_expired(storage_error(OSError(text), verb="read", path="s3://lake/x")) is may_be

@@ -27,7 +27,7 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.typedef import Record
 
-from archiver.storage.rows import MICROS_PER_MILLI
+from archiver.storage.row_columns import MICROS_PER_MILLI
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.raw_mapping import RawMapping
 from schema_mapping.row import RowMapping, table_schema

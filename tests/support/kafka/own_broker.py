@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archiver.local import kafka, ports, process
-from archiver.local.part import Seat
+from archiver.local.part import PartContext
 from archiver.local.process import ProcessMark
 from archiver.local.state import draw
 from tests.support.servers.stack import Stack
@@ -23,20 +23,20 @@ class OwnBroker:
 
     def __init__(self, shared: Stack, folder: Path) -> None:
         chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT))
-        self._seat = Seat(folder=folder / "kafka", log=folder / "kafka.log", state=draw().with_ports(chosen))
+        self._context = PartContext(folder=folder / "kafka", log=folder / "kafka.log", state=draw().with_ports(chosen))
         self._mark: ProcessMark | None = None
-        address = kafka.bootstrap_servers(self._seat.state)
+        address = kafka.bootstrap_servers(self._context.state)
         self.stack = Stack(replace(shared.endpoints, bootstrap_servers=address), folder)
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
         part = kafka.Kafka()
-        part.prepare(self._seat, lambda _: None)
-        self._mark = process.spawn(part.launch(self._seat))
+        part.prepare(self._context, lambda _: None)
+        self._mark = process.spawn(part.launch(self._context))
         deadline = time.monotonic() + _READY_WITHIN
-        while not part.is_ready(self._seat):
-            assert process.is_running(self._mark), process.tail(self._seat.log)
-            assert time.monotonic() < deadline, process.tail(self._seat.log)
+        while not part.is_ready(self._context):
+            assert process.is_running(self._mark), process.tail(self._context.log)
+            assert time.monotonic() < deadline, process.tail(self._context.log)
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -51,7 +51,7 @@ class OwnBroker:
 
     def log_folder(self, topic: str, partition: int = 0) -> Path:
         """Where it keeps a partition."""
-        return self._seat.folder / "data" / f"{topic}-{partition}"
+        return self._context.folder / "data" / f"{topic}-{partition}"
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from archiver.local import kafka, ports, process
-from archiver.local.part import Seat
+from archiver.local.part import PartContext
 from archiver.local.state import draw
 
 USER: Final = "archiver"
@@ -54,13 +54,13 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     make_certificates(folder)
     chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT, *LISTENERS))
     state = draw().with_ports(chosen)
-    seat = Seat(folder=folder / "kafka", log=folder / "kafka.log", state=state)
+    context = PartContext(folder=folder / "kafka", log=folder / "kafka.log", state=state)
     part = kafka.Kafka()
-    part.prepare(replace(seat, folder=folder / "kafka"), lambda _: None)
+    part.prepare(replace(context, folder=folder / "kafka"), lambda _: None)
     settings = {**kafka.broker_settings(state), **security_settings(chosen, folder)}
     text = "".join(f"{key}={value}\n" for key, value in settings.items())
-    (seat.folder / "server.properties").write_text(text)
-    mark = process.spawn(part.launch(seat))
+    (context.folder / "server.properties").write_text(text)
+    mark = process.spawn(part.launch(context))
     broker = SecuredBroker(
         open_address=kafka.bootstrap_servers(state),
         addresses={name: f"{ports.HOST}:{chosen[name]}" for name in LISTENERS},
@@ -68,9 +68,9 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     )
     try:
         deadline = time.monotonic() + 90
-        while not part.is_ready(seat):
-            assert process.is_running(mark), process.tail(seat.log)
-            assert time.monotonic() < deadline, process.tail(seat.log)
+        while not part.is_ready(context):
+            assert process.is_running(mark), process.tail(context.log)
+            assert time.monotonic() < deadline, process.tail(context.log)
             time.sleep(0.3)
         add_scram_user(broker.admin)
         yield broker

@@ -16,11 +16,11 @@ from testcontainers.core.container import DockerContainer
 from archiver.local import Endpoints, config_file, ports
 from archiver.local.endpoints import endpoints_of
 from archiver.local.kafka import Kafka, broker_settings
-from archiver.local.part import Part, Seat
+from archiver.local.part import Part, PartContext
+from archiver.local.part_runner import context_of
 from archiver.local.postgres import DATABASE, PORT, ROLE, Postgres
 from archiver.local.seaweedfs import SeaweedFS
 from archiver.local.stack import PARTS
-from archiver.local.starting import seat_of
 from archiver.local.state import StackState, StateFile
 
 IMAGES = {"kafka": "apache/kafka", "seaweedfs": "chrislusf/seaweedfs", "postgres": "postgres"}
@@ -36,25 +36,27 @@ def docker_endpoints(directory: Path) -> Iterator[Endpoints]:
     endpoints = endpoints_of(directory, directory / config_file.FILE_NAME, state)
     config_file.refresh(endpoints, known_digest="", moved={})
     with ExitStack() as running:
-        seats = [(part, seat_of(part, directory, state)) for part in PARTS]
-        for part, seat in seats:
-            running.enter_context(_container(part, seat))
-        for part, seat in seats:
-            _await(part, seat)
+        contexts = [(part, context_of(part, directory, state)) for part in PARTS]
+        for part, context in contexts:
+            running.enter_context(_container(part, context))
+        for part, context in contexts:
+            _await(part, context)
         yield endpoints
 
 
-def _container(part: Part, seat: Seat) -> DockerContainer:
+def _container(part: Part, context: PartContext) -> DockerContainer:
     container = DockerContainer(f"{IMAGES[part.name]}:{part.version}").with_kwargs(network_mode="host")
     match part:
         case Postgres():
-            return _with_env(container, _postgres_env(seat.state)).with_command(f"-h {ports.HOST} -p {seat.port(PORT)}")
+            return _with_env(container, _postgres_env(context.state)).with_command(
+                f"-h {ports.HOST} -p {context.port(PORT)}"
+            )
         case Kafka():
-            settings = {**broker_settings(seat.state), "log.dirs": "/tmp/kafka-logs"}
+            settings = {**broker_settings(context.state), "log.dirs": "/tmp/kafka-logs"}
             names = {f"KAFKA_{key.upper().replace('.', '_')}": str(value) for key, value in settings.items()}
-            return _with_env(container, {"CLUSTER_ID": seat.state.cluster_id, **names})
+            return _with_env(container, {"CLUSTER_ID": context.state.cluster_id, **names})
         case SeaweedFS():
-            launch = part.launch(seat)
+            launch = part.launch(context)
             return _with_env(container, dict(launch.env)).with_command(list(launch.argv[1:]))
         case _:
             raise NotImplementedError(part.name)
@@ -70,9 +72,9 @@ def _postgres_env(state: StackState) -> dict[str, str]:
     return {"POSTGRES_USER": ROLE, "POSTGRES_PASSWORD": state.postgres_password, "POSTGRES_DB": DATABASE}
 
 
-def _await(part: Part, seat: Seat) -> None:
+def _await(part: Part, context: PartContext) -> None:
     deadline = time.monotonic() + _READY_WITHIN
-    while not part.is_ready(seat):
+    while not part.is_ready(context):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{part.title} in its container is not ready after {_READY_WITHIN:.0f} s")
         time.sleep(0.2)

@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.columns import field_id
 from archiver.storage.footer import footer_of, read_footer
 from archiver.storage.objects import ObjectStore
-from archiver.storage.rows import RowTotals
+from archiver.storage.row_columns import RowTotals, field_id
 from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo

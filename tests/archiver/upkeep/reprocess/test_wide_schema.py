@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from archiver.storage.columns import field_id
+from archiver.storage.row_columns import field_id
 from archiver.upkeep.reprocess.wide_schema import wide_schema
 from schema_mapping.columns.arrow import arrow_field
 

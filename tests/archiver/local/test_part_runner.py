@@ -15,9 +15,9 @@ import pytest
 
 from archiver.errors import LocalStackError
 from archiver.local import ports, process
-from archiver.local.part import Say, Seat
+from archiver.local.part import PartContext, Say
+from archiver.local.part_runner import PartRunner
 from archiver.local.process import Launch
-from archiver.local.starting import Bench
 from archiver.local.state import StateFile
 
 SERVER = """
@@ -42,24 +42,24 @@ class Toy:
     port_names = ("toy",)
     stop_signal = signal.SIGTERM
 
-    def prepare(self, seat: Seat, say: Say) -> None:
-        seat.folder.mkdir(exist_ok=True)
+    def prepare(self, context: PartContext, say: Say) -> None:
+        context.folder.mkdir(exist_ok=True)
         if self.thieves is not None and not self.thieves:
-            self.thieves.append(socket.create_server((ports.HOST, seat.port("toy"))))
+            self.thieves.append(socket.create_server((ports.HOST, context.port("toy"))))
 
-    def launch(self, seat: Seat) -> Launch:
-        command = (sys.executable, "-c", self.script, str(seat.port("toy")))
-        return Launch(argv=command, cwd=seat.folder, log=seat.log)
+    def launch(self, context: PartContext) -> Launch:
+        command = (sys.executable, "-c", self.script, str(context.port("toy")))
+        return Launch(argv=command, cwd=context.folder, log=context.log)
 
-    def tidy(self, seat: Seat) -> None:
-        (seat.folder / "left outside").unlink(missing_ok=True)
+    def tidy(self, context: PartContext) -> None:
+        (context.folder / "left outside").unlink(missing_ok=True)
 
-    def suits(self, seat: Seat) -> bool:
-        return not (seat.folder / "moved").exists()
+    def suits(self, context: PartContext) -> bool:
+        return not (context.folder / "moved").exists()
 
-    def is_ready(self, seat: Seat) -> bool:
+    def is_ready(self, context: PartContext) -> bool:
         try:
-            with socket.create_connection((ports.HOST, seat.port("toy")), timeout=0.5) as connection:
+            with socket.create_connection((ports.HOST, context.port("toy")), timeout=0.5) as connection:
                 return connection.recv(4) == b"here"
         except OSError:
             return False
@@ -69,25 +69,25 @@ class Toy:
 def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "logs").mkdir()
     yield tmp_path
-    Bench(part=Toy(), directory=tmp_path, state_file=StateFile(tmp_path)).stop(lambda _: None)
+    PartRunner(part=Toy(), directory=tmp_path, state_file=StateFile(tmp_path)).stop(lambda _: None)
 
 
-def bench(folder: Path, **how: object) -> Bench:
-    return Bench(part=Toy(**how), directory=folder, state_file=StateFile(folder))
+def runner(folder: Path, **how: object) -> PartRunner:
+    return PartRunner(part=Toy(**how), directory=folder, state_file=StateFile(folder))
 
 
-def start(one: Bench, *, ready_within: float = 20.0) -> tuple[bool, list[str]]:
+def start(one: PartRunner, *, ready_within: float = 20.0) -> tuple[bool, list[str]]:
     said: list[str] = []
     return one.start(said.append, threading.Event(), ready_within=ready_within), said
 
 
 def test_it_starts_once_and_says_so(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     started, said = start(one)
     assert started
     assert said[0] == "starting"
     assert said[-1].startswith("ready in")
-    assert start(bench(folder)) == (False, ["already up"])
+    assert start(runner(folder)) == (False, ["already up"])
     said = []
     assert one.stop(said.append)
     assert said == ["stopped"]
@@ -96,29 +96,29 @@ def test_it_starts_once_and_says_so(folder: Path):
 
 
 def test_the_port_is_remembered(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     start(one)
-    port = one.seat.port("toy")
+    port = one.context.port("toy")
     one.stop(lambda _: None)
-    again = bench(folder)
+    again = runner(folder)
     start(again)
-    assert again.seat.port("toy") == port
+    assert again.context.port("toy") == port
 
 
 def test_a_port_taken_meanwhile_is_given_up(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     start(one)
     one.stop(lambda _: None)
-    with socket.create_server((ports.HOST, one.seat.port("toy"))) as thief:
+    with socket.create_server((ports.HOST, one.context.port("toy"))) as thief:
         started, said = start(one)
         assert started
         assert "taken by another program" in said[0]
-        assert one.seat.port("toy") != thief.getsockname()[1]
+        assert one.context.port("toy") != thief.getsockname()[1]
 
 
 def test_a_port_lost_while_starting_is_replaced(folder: Path):
     thieves: list[socket.socket] = []
-    one = bench(folder, thieves=thieves)
+    one = runner(folder, thieves=thieves)
     try:
         started, said = start(one)
     finally:
@@ -130,16 +130,16 @@ def test_a_port_lost_while_starting_is_replaced(folder: Path):
 
 def test_a_server_that_ends_shows_its_last_words(folder: Path):
     with pytest.raises(LocalStackError, match=r"Toy ended while starting(.|\n)*`colour` is wrong(.|\n)*toy\.log"):
-        start(bench(folder, script=BROKEN))
+        start(runner(folder, script=BROKEN))
 
 
 def test_a_server_that_never_answers_is_named(folder: Path):
     with pytest.raises(LocalStackError, match=r"did not get ready within 1 s(.|\n)*thinking"):
-        start(bench(folder, script=SILENT), ready_within=1.0)
+        start(runner(folder, script=SILENT), ready_within=1.0)
 
 
 def test_giving_up_ends_the_wait_at_once(folder: Path):
-    one = bench(folder, script=SILENT)
+    one = runner(folder, script=SILENT)
     cancelled = threading.Event()
     threading.Timer(0.5, cancelled.set).start()
     begun = time.monotonic()
@@ -149,7 +149,7 @@ def test_giving_up_ends_the_wait_at_once(folder: Path):
 
 
 def test_a_server_that_stopped_answering_is_replaced(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     start(one)
     hung = process.find(one.mark)
     assert hung is not None
@@ -160,18 +160,18 @@ def test_a_server_that_stopped_answering_is_replaced(folder: Path):
 
 
 def test_a_server_started_for_other_ports_is_replaced(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     start(one)
     before = one.mark
-    (one.seat.folder / "moved").touch()
+    (one.context.folder / "moved").touch()
     assert start(one)[0]
     assert one.mark != before
 
 
 def test_ports_are_reserved_before_anything_starts_and_kept_while_it_runs(folder: Path):
-    one = bench(folder)
+    one = runner(folder)
     one.reserve_ports(lambda _: None)
-    port = one.seat.port("toy")
+    port = one.context.port("toy")
     start(one)
     one.reserve_ports(lambda _: None)
-    assert one.seat.port("toy") == port
+    assert one.context.port("toy") == port

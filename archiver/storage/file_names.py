@@ -15,7 +15,7 @@ _NAME: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataName:
+class DataFileName:
     """A data file's name. `ulid` is in capitals; files whose rows have no one origin have no partition and start."""
 
     topic: str

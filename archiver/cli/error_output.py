@@ -1,4 +1,4 @@
-"""How an error reaches the person at the terminal: one readable text, and an exit code."""
+"""How errors reach the person at the terminal: one readable text and an exit code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MISCONFIGURED = 2
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Print an expected error for its reader and leave with its exit code: 2 for configuration, 1 for the rest.
+    """Print an expected error and leave with its exit code: 2 for configuration, 1 for all others.
 
-    What nobody expected keeps its traceback.
+    Unexpected errors keep their traceback.
     """
     try:
         yield
@@ -32,12 +32,12 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
 
 
 def exit_code(error: ContextError) -> int:
-    """2 for configuration, 1 for the rest."""
+    """Return 2 for configuration errors, 1 for all others."""
     return MISCONFIGURED if isinstance(error, ConfigError) else FAILED
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:
-    """`error` on standard error, as text or as one JSON object."""
+    """Print `error` on standard error, as text or as one JSON object."""
     if as_json:
         context = {name: str(value) for name, value in error.context.items()}
         record = {"error": type(error).__name__, "message": error.message, "context": context}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from archiver.errors import LocalStackError
 from archiver.local import ports, process, strays
-from archiver.local.part import Part, Say, Seat
+from archiver.local.part import Part, PartContext, Say
 from archiver.local.state import StackState, StateFile
 
 READY_WITHIN = 60.0
@@ -22,7 +22,7 @@ _PORT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class PartRunner:
     """One part on the stack it belongs to."""
 
     part: Part
@@ -30,9 +30,9 @@ class Bench:
     state_file: StateFile
 
     @property
-    def seat(self) -> Seat:
+    def context(self) -> PartContext:
         """The part's place, with the state as it is now."""
-        return seat_of(self.part, self.directory, self.state_file.current)
+        return context_of(self.part, self.directory, self.state_file.current)
 
     @property
     def mark(self) -> process.ProcessMark | None:
@@ -47,7 +47,7 @@ class Bench:
     @property
     def is_up(self) -> bool:
         """Whether the process is ours, fits the stack as it is now, and serves."""
-        return process.is_running(self.mark) and self.part.suits(self.seat) and self.part.is_ready(self.seat)
+        return process.is_running(self.mark) and self.part.suits(self.context) and self.part.is_ready(self.context)
 
     def reserve_ports(self, say: Say) -> None:
         """Choose ports where there are none yet, or others have taken them, unless it runs."""
@@ -63,9 +63,9 @@ class Bench:
         for _ in range(_PORT_ATTEMPTS):
             self.stop(_unheard)
             self._find_ports(say)
-            self.part.prepare(self.seat, say)
+            self.part.prepare(self.context, say)
             say("starting")
-            mark = process.spawn(self.part.launch(self.seat))
+            mark = process.spawn(self.part.launch(self.context))
             self._note(mark)
             if self._await_ready(mark, cancelled, ready_within):
                 say(f"ready in {time.monotonic() - begun:.1f} s")
@@ -79,8 +79,8 @@ class Bench:
         """End the part's process and forget it; whether there was one."""
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
-        stopped |= strays.end(self.seat.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
-        self.part.tidy(self.seat)
+        stopped |= strays.end(self.context.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
+        self.part.tidy(self.context)
         if stopped:
             say("stopped")
         if mark is not None:
@@ -110,13 +110,13 @@ class Bench:
             if not process.is_running(mark):
                 return False
             # Another stack may answer on the port that ours is about to fail on.
-            if self.part.is_ready(self.seat) and process.listens(mark, self._ports):
+            if self.part.is_ready(self.context) and process.listens(mark, self._ports):
                 return True
             cancelled.wait(_POLL)
         return False
 
     def _failure(self, ready_within: float) -> LocalStackError:
-        log = self.seat.log
+        log = self.context.log
         running = process.is_running(self.mark)
         what = f"did not get ready within {ready_within:.0f} s" if running else "ended while starting"
         return LocalStackError(
@@ -126,9 +126,9 @@ class Bench:
         )
 
 
-def seat_of(part: Part, directory: Path, state: StackState) -> Seat:
+def context_of(part: Part, directory: Path, state: StackState) -> PartContext:
     """The place of a part in the folder of a stack."""
-    return Seat(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
+    return PartContext(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
 
 
 def _unheard(step: str) -> None:

@@ -34,7 +34,7 @@ _LOOKS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitObjects:
+class JournalCommits:
     """The commits in a journal's folder. Methods raise the leaves of StorageError, and RegistryOutdated."""
 
     folder: str

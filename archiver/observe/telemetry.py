@@ -1,4 +1,4 @@
-"""Starts what the configuration asks for beside a job's output: metrics, health and traces."""
+"""Starts what the configuration asks for besides a job's output: metrics, health and traces."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def watched(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
             open_until_the_end.enter_context(listener)
             more.append(Metering(instruments, health))
         if config.traces is not None:
-            from archiver.observe.spans import Spans
-            from archiver.observe.tracing import tracer_to
+            from archiver.observe.tracing import Spans, tracer_to
 
             tracer = open_until_the_end.enter_context(tracer_to(config.traces.endpoint, config.traces.named_headers))
             more.append(Spans(tracer))

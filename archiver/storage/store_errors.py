@@ -28,7 +28,7 @@ _PASSING_ERRNO = frozenset(
 )
 
 
-def classified(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
+def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
     """Make the leaf of StorageError that says what happened to `path` while trying to `verb` it."""
     if isinstance(error, StorageError):
         return error

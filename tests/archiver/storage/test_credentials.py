@@ -15,8 +15,8 @@ import pytest
 from pyiceberg.io import FileIO
 
 from archiver.errors import CredentialsExpired, StorageDenied
+from archiver.storage.credentials import latest
 from archiver.storage.objects import ObjectStore
-from archiver.storage.renewal import latest
 from catalog.errors import CatalogDenied, CatalogUnreachable
 from catalog.iceberg.vended import CredentialSource
 from tests.support.servers.stack import unique

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from archiver.storage.copying import AHEAD, CHUNK, copy
+from archiver.storage.bounded_copy import AHEAD, CHUNK, copy
 
 
 class Slow(io.RawIOBase):

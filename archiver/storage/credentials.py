@@ -26,7 +26,7 @@ _PAUSE_SECONDS: Final = 1.0
 _REMEMBERED: Final = 512
 
 
-class Source(Protocol):
+class CredentialSource(Protocol):
     """Where new credentials come from. Values of this type pickle, and equal ones ask the same."""
 
     def load(self) -> dict[str, str]:
@@ -39,8 +39,8 @@ class Source(Protocol):
 class _Renewals:
     lock: threading.Lock = field(default_factory=threading.Lock)
     newer: OrderedDict[Properties, Properties] = field(default_factory=OrderedDict)
-    asking: dict[Source, threading.Lock] = field(default_factory=dict)
-    in_vain: dict[Source, float] = field(default_factory=dict)
+    asking: dict[CredentialSource, threading.Lock] = field(default_factory=dict)
+    in_vain: dict[CredentialSource, float] = field(default_factory=dict)
 
 
 _KNOWN: Final = _Renewals()
@@ -60,7 +60,7 @@ def seconds_left(properties: Properties) -> float | None:
     return None if until is None else until / 1_000 - time.time()
 
 
-def renewed_ahead(source: Source, properties: Properties) -> Properties:
+def renewed_ahead(source: CredentialSource, properties: Properties) -> Properties:
     """The latest properties, renewed if they are about to end; a catalog that has none now is no error yet."""
     properties = latest(properties)
     left = seconds_left(properties)
@@ -74,7 +74,7 @@ def renewed_ahead(source: Source, properties: Properties) -> Properties:
     return fresh
 
 
-def renew_after(failure: StorageError, source: Source, used: Properties) -> None:
+def renew_after(failure: StorageError, source: CredentialSource, used: Properties) -> None:
     """Have others take the place of properties that storage denied.
 
     Raises CredentialsExpired where they have ended and the catalog gives no others now, and `failure` where it gives
@@ -100,7 +100,7 @@ def renew_after(failure: StorageError, source: Source, used: Properties) -> None
         raise failure
 
 
-def _renew(source: Source, used: Properties) -> None:
+def _renew(source: CredentialSource, used: Properties) -> None:
     with _KNOWN.lock:
         asking = _KNOWN.asking.setdefault(source, threading.Lock())
     with asking:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from catalog.model import new_id
 
 KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
@@ -14,13 +14,13 @@ KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
 @given(topic=KAFKA_NAMES, partition=st.integers(0, 2**31 - 1), start=st.integers(0, 2**63 - 1))
 def test_a_name_says_what_it_was_made_of(topic: str, partition: int, start: int) -> None:
     for place in ({"partition": partition, "start_offset": start}, {}):
-        name = DataName(topic=topic, ulid=new_id(), extension="parquet", **place)
-        assert DataName.of(str(name)) == name
+        name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", **place)
+        assert DataFileName.of(str(name)) == name
 
 
 def test_it_says_when_it_was_given() -> None:
     ulid = ULID.from_timestamp(1_767_225_600.5)
-    assert DataName(topic="t", ulid=str(ulid), extension="parquet").created_ms == 1_767_225_600_500
+    assert DataFileName(topic="t", ulid=str(ulid), extension="parquet").created_ms == 1_767_225_600_500
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_it_says_when_it_was_given() -> None:
     ],
 )
 def test_names_that_others_give(name: str) -> None:
-    assert DataName.of(name) is None
+    assert DataFileName.of(name) is None
