@@ -1,1 +1,9 @@
-"""Data files and the object store they live in: the segment seam, the formats behind it, and uploads."""
+"""Data files, and the object store and local spool that they pass through.
+
+`objects` reads and writes the object store. `spool` keeps files on local disk until they are uploaded. `segment` is the
+interface of a file format, `formats` lists the formats, and `parquet` is the first of them. `journal` keeps, beside the
+tables, what a lost registry is rebuilt from.
+
+What rows mean, and when a file ends, doesn't belong here: see `schema_mapping` and `archiver.files`. Other rooms import
+these modules directly. This package imports nothing, so that commands start fast.
+"""

@@ -1,4 +1,4 @@
-"""A file's bytes into a stream that may send them by and by, a bounded part of them on their way at any time."""
+"""Copies a file into a stream and bounds how many bytes the stream holds unsent."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 CHUNK = 4 << 20
 AHEAD = 16 << 20
-"""Bytes on their way at most. pyarrow's S3 streams take all that is written; slow stores made them hold whole files."""
+"""The most bytes that may wait unsent.
+
+pyarrow's S3 streams accept everything, so with a slow store they would hold whole files.
+"""
 
 
 class Writable(Protocol):
-    """A stream that bytes go into."""
+    """A stream that takes bytes."""
 
     def write(self, data: bytes, /) -> int:
-        """Take bytes."""
+        """Take these bytes."""
 
 
 @runtime_checkable
 class Flushing(Protocol):
-    """A stream that can wait for what it has taken."""
+    """A stream that can wait until its bytes are sent."""
 
     def flush(self) -> None:
-        """Wait until it is out."""
+        """Wait until everything taken so far is sent."""
 
 
 def copy(source: BinaryIO, sink: Writable) -> None:
-    """Copy all of `source`, and wait for what was written before more than `AHEAD` bytes of it are on their way."""
+    """Copy all of `source`. Flush the sink before more than `AHEAD` bytes wait in it."""
     ahead = 0
     while chunk := source.read(CHUNK):
         if ahead + len(chunk) > AHEAD and isinstance(sink, Flushing):

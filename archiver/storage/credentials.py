@@ -1,7 +1,7 @@
-"""Vended credentials renewed: what replaced which, for all of a process, each asked for by one thread at a time.
+"""Renews vended credentials, and remembers for the whole process which ones replaced which.
 
-A catalog's credentials live for minutes, a backfill or a replay for days. A store made with credentials that have
-ended goes on with those that took their place, wherever it was made.
+A catalog's credentials are valid for minutes, but a backfill or a replay runs for days. A store that was made with
+expired credentials goes on with those that replaced them. Only one thread at a time asks a catalog for new ones.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from catalog.iceberg.credentials import credentials, expires_ms
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 EARLY_SECONDS: Final = 30.0
-"""New credentials are asked for so long before the old ones end."""
+"""We ask for new credentials this long before the old ones expire."""
 _PAUSE_SECONDS: Final = 1.0
-"""A catalog that gave nothing newer ahead of time isn't asked again at once."""
+"""If the catalog had nothing newer before the end, we wait this long before we ask again."""
 _REMEMBERED: Final = 512
 
 
-class CredentialSource(Protocol):
-    """Where new credentials come from. Values of this type pickle, and equal ones ask the same."""
+class CredentialVendor(Protocol):
+    """Where new credentials come from. Values pickle, and equal ones ask the same catalog for the same table."""
 
     def load(self) -> dict[str, str]:
-        """FileIO properties with the credentials as they are vended now. Raises the leaves of TableError."""
+        """Ask for FileIO properties with the credentials as vended now. Raises subclasses of TableError."""
 
     def __hash__(self) -> int: ...
 
@@ -39,15 +39,15 @@ class CredentialSource(Protocol):
 class _Renewals:
     lock: threading.Lock = field(default_factory=threading.Lock)
     newer: OrderedDict[Properties, Properties] = field(default_factory=OrderedDict)
-    asking: dict[CredentialSource, threading.Lock] = field(default_factory=dict)
-    in_vain: dict[CredentialSource, float] = field(default_factory=dict)
+    asking: dict[CredentialVendor, threading.Lock] = field(default_factory=dict)
+    in_vain: dict[CredentialVendor, float] = field(default_factory=dict)
 
 
 _KNOWN: Final = _Renewals()
 
 
 def latest(properties: Properties) -> Properties:
-    """The properties that took the place of these, as far as this process knows."""
+    """Return the properties that replaced these, as far as this process knows."""
     with _KNOWN.lock:
         while (newer := _KNOWN.newer.get(properties)) is not None:
             properties = newer
@@ -55,18 +55,21 @@ def latest(properties: Properties) -> Properties:
 
 
 def seconds_left(properties: Properties) -> float | None:
-    """How long the credentials still hold, by this machine's clock; None where nobody says."""
+    """How long the credentials are still valid, by this machine's clock. None if nobody gave an end."""
     until = expires_ms(dict(properties))
     return None if until is None else until / 1_000 - time.time()
 
 
-def renewed_ahead(source: CredentialSource, properties: Properties) -> Properties:
-    """The latest properties, renewed if they are about to end; a catalog that has none now is no error yet."""
+def renewed_ahead(source: CredentialVendor, properties: Properties) -> Properties:
+    """Return the latest properties, renewed if they are about to expire.
+
+    It is no error yet if the catalog has no newer ones.
+    """
     properties = latest(properties)
     left = seconds_left(properties)
     if left is None or left > EARLY_SECONDS or time.monotonic() < _KNOWN.in_vain.get(source, 0.0):
         return properties
-    with suppress(TableError):  # they may hold for a while yet; once storage denies them, the catalog is asked again
+    with suppress(TableError):  # these are still valid; if storage denies them later, we ask again
         _renew(source, properties)
     fresh = latest(properties)
     if fresh == properties:
@@ -74,11 +77,11 @@ def renewed_ahead(source: CredentialSource, properties: Properties) -> Propertie
     return fresh
 
 
-def renew_after(failure: StorageError, source: CredentialSource, used: Properties) -> None:
-    """Have others take the place of properties that storage denied.
+def renew_after(failure: StorageError, source: CredentialVendor, used: Properties) -> None:
+    """Replace properties that storage denied.
 
-    Raises CredentialsExpired where they have ended and the catalog gives no others now, and `failure` where it gives
-    the same ones that haven't.
+    Raises CredentialsExpired if they have expired and the catalog has no others now. Raises `failure` if the catalog
+    gives the same ones and they haven't expired.
     """
     try:
         _renew(source, used)
@@ -100,7 +103,7 @@ def renew_after(failure: StorageError, source: CredentialSource, used: Propertie
         raise failure
 
 
-def _renew(source: CredentialSource, used: Properties) -> None:
+def _renew(source: CredentialVendor, used: Properties) -> None:
     with _KNOWN.lock:
         asking = _KNOWN.asking.setdefault(source, threading.Lock())
     with asking:
@@ -110,7 +113,7 @@ def _renew(source: CredentialSource, used: Properties) -> None:
         if credentials(dict(fresh)) == credentials(dict(used)):
             return
         with _KNOWN.lock:
-            _KNOWN.newer.pop(fresh, None)  # one that took turns with it would lead in a circle
+            _KNOWN.newer.pop(fresh, None)  # else credentials that come back would make `latest` go in a circle
             _KNOWN.newer[used] = fresh
             while len(_KNOWN.newer) > _REMEMBERED:
                 _KNOWN.newer.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Names of data files: which topic, partition and first offset a file is of, and its ULID, read and written alike."""
+"""Names of data files: topic, partition, first offset and ULID, written and read in one place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileName:
-    """A data file's name. `ulid` is in capitals; files whose rows have no one origin have no partition and start."""
+    """The name of a data file, in its parts.
+
+    `ulid` is in capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
+    """
 
     topic: str
     ulid: str
@@ -26,7 +29,7 @@ class DataFileName:
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """Read a file name; None where it isn't one of ours."""
+        """Parse a file name. None if it isn't the name of one of our files."""
         found = _NAME.fullmatch(name)
         if found is None:
             return None
@@ -44,5 +47,5 @@ class DataFileName:
 
     @property
     def created_ms(self) -> int:
-        """When the name was given, in ms since 1970, by the clock of the machine that wrote the file."""
+        """When the file was named, in ms since 1970, by the clock of the machine that wrote it."""
         return int(ULID.from_str(self.ulid).milliseconds)

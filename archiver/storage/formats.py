@@ -1,6 +1,6 @@
-"""The formats of data files: the one place that names them. New files get one; files of all are read.
+"""The formats of data files. Only this module names them. New files are written in one; all can be read.
 
-A reader goes by the name in the file's manifest entry, or by the end of its path where no manifest has the file.
+The file's manifest entry says its format. If no manifest has the file, the end of its path does.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from archiver.storage.segment import SegmentFormat
 __all__ = ["FORMATS", "SegmentFormats"]
 
 _ALLOWED: Final = frozenset(each.value.lower() for each in FileFormat if each is not FileFormat.PUFFIN)
-"""Iceberg's names of formats that data files may have."""
+"""The names of formats that Iceberg allows for data files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFormats:
-    """The formats that a job knows: new files are `written` in one, files of the `others` are read too. Picklable.
+    """The formats that a job knows. It writes new files in `written`, and reads those and the `others`. Picklable.
 
-    ValueError where two share a name or an extension, or where Iceberg has no data files of such a name.
+    Raises ValueError if two formats share a name or an extension, or if Iceberg has no such format for data files.
     """
 
     written: SegmentFormat
@@ -38,16 +38,16 @@ class SegmentFormats:
 
     @property
     def known(self) -> tuple[SegmentFormat, ...]:
-        """All formats, the one of new files first."""
+        """All formats; the one for new files comes first."""
         return (self.written, *self.others)
 
     @property
     def extensions(self) -> frozenset[str]:
-        """What names of data files end in."""
+        """The extensions of data files, one for each format."""
         return frozenset(each.extension for each in self.known)
 
     def named(self, name: str, path: str) -> SegmentFormat:
-        """The format of this name; UnknownFormat, which names the file at `path`, where there is none."""
+        """Return the format of this name. Raises UnknownFormat, which names the file at `path`, if there is none."""
         found = next((each for each in self.known if each.name == name), None)
         if found is None:
             raise UnknownFormat(
@@ -60,10 +60,10 @@ class SegmentFormats:
         return found
 
     def of_path(self, path: str) -> SegmentFormat:
-        """The format of a file of ours by its name; UnknownFormat where its end says none."""
+        """Return the format of one of our files by its extension. Raises UnknownFormat if none has this extension."""
         extension = path.rpartition("/")[2].rpartition(".")[2]
         return next((each for each in self.known if each.extension == extension), None) or self.named(extension, path)
 
 
 FORMATS: Final = SegmentFormats(written=ParquetFormat())
-"""What jobs and replays use unless they are given others."""
+"""The formats that jobs and replays use, unless they are given others."""

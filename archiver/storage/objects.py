@@ -1,7 +1,7 @@
-"""The object store: whole files up, open files down, through pyiceberg's FileIO.
+"""The object store: upload whole files, open objects for reading, list and delete them, by pyiceberg's FileIO.
 
-An `ObjectStore` is a value (FileIO properties as given to the catalog), so it travels to Spark's Python workers; the
-client behind it is made once per process. Errors are leaves of StorageError, each naming the file and what to do.
+An `ObjectStore` is a value: the FileIO properties as the catalog got them. So it can be sent to Spark's Python workers.
+Each process makes its client once. All errors are subclasses of StorageError. Each names the file and says what to do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from archiver.errors import StorageError
 from archiver.storage.bounded_copy import copy
-from archiver.storage.credentials import CredentialSource, Properties, latest, renew_after, renewed_ahead, seconds_left
+from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.iceberg.vended import CredentialSource
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedObject:
-    """An object's URI, its size in bytes, and when it was last written (ms since 1970; None: the store doesn't say)."""
+    """An object's URI, size in bytes, and time of its last change (ms since 1970; None if the store doesn't say)."""
 
     path: str
     size: int
@@ -44,15 +44,15 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Files by URI (`s3://…`, `file:///…`), with one set of FileIO properties.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties.
 
-    `attempts` bounds how often a call is tried on errors that say they may pass (with back-off and jitter). Where
-    `source` is given, credentials that are about to end, or were denied, are renewed there.
+    `attempts` is how often a call is tried if its error may pass, with back-off and jitter. If `source` is given, the
+    store asks it for new credentials when the old ones are about to expire or were denied.
     """
 
     properties: Properties = field(default=(), repr=False)
     attempts: int = 5
-    source: CredentialSource | None = None
+    source: CredentialVendor | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
@@ -62,13 +62,13 @@ class ObjectStore:
 
     @classmethod
     def of_table(cls, table: Table) -> Self:
-        """The store of a loaded table, with the credentials that the catalog gave for it and will give for it."""
+        """Make the store of a loaded table. It uses the credentials that the catalog vends for this table."""
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
 
     @property
     def seconds_left(self) -> float | None:
-        """How long its credentials hold; None where they are its own, or nobody says."""
+        """How long the credentials are still valid. None if they are our own, or the catalog gave no end."""
         return None if self.source is None else seconds_left(self.current)
 
     @property
@@ -86,10 +86,9 @@ class ObjectStore:
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
         """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
 
-        StorageError where the local file isn't of the `expected` bytes: then somebody else wrote to it.
-
-        Calling again with the same file is harmless: the object is replaced. The local file is kept, and named by
-        the error where the upload fails.
+        Raises StorageError if the local file doesn't have the `expected` size: then somebody else wrote to it. A second
+        call with the same file does no harm: it replaces the object. The local file stays, and if the upload fails, the
+        error names it.
         """
         if expected is not None and source.size != expected:
             raise StorageError(
@@ -102,7 +101,7 @@ class ObjectStore:
         return self._attempt(lambda: self._upload_once(source, path), "upload", path, spooled=str(source))
 
     def write(self, path: str, data: bytes) -> None:
-        """Make a small object that holds exactly `data`, replacing one that is there."""
+        """Write a small object that holds exactly `data`. An object at this path is replaced."""
 
         def put() -> None:
             with self.file_io(path).new_output(path).create(overwrite=True) as stream:
@@ -111,7 +110,7 @@ class ObjectStore:
         self._attempt(put, "write", path)
 
     def read(self, path: str) -> bytes:
-        """Return a small object whole."""
+        """Read a small object whole."""
 
         def get() -> bytes:
             with self.input(path) as stream:
@@ -120,11 +119,14 @@ class ObjectStore:
         return self._attempt(get, "read", path)
 
     def open(self, path: str) -> InputStream:
-        """Open an object for reads at any position. The caller closes it, and classifies errors of its reads."""
+        """Open an object for reading at any position.
+
+        The caller closes it, and turns errors of its reads into StorageErrors (`store_errors.storage_error`).
+        """
         return self._attempt(lambda: self.input(path), "open", path)
 
     def input(self, path: str) -> InputStream:
-        """Open once, with the client's own errors."""
+        """Open an object once, without retries. Errors are the client's own."""
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
@@ -132,22 +134,25 @@ class ObjectStore:
         return self._attempt(lambda: self.file_io(path).new_input(path).exists(), "look at", path)
 
     def size(self, path: str) -> int:
-        """Return the object's size in bytes; raises ObjectMissing where there is none."""
+        """Return the object's size in bytes. Raises ObjectMissing if there is none."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
-        """Every object below a folder, at any depth; none where there is no such folder."""
+        """List every object below a folder, at any depth. Empty if there is no such folder."""
         return self._look(folder, recursive=True)[0]
 
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
-        """Every object below a folder, in parts: those in it, then those of each folder below it."""
+        """List every object below a folder, in parts.
+
+        First come the objects in the folder, then those of each folder in it.
+        """
         inside, folders = self._look(folder, recursive=False)
         yield inside
         for each in folders:
             yield self.list(each)
 
     def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
-        """The objects and the folders in a folder, or below it."""
+        """The objects and the folders in a folder, or below it if `recursive`."""
 
         def look() -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
             io = self.file_io(folder)
@@ -174,7 +179,7 @@ class ObjectStore:
         return self._attempt(look, "list", folder)
 
     def delete(self, path: str) -> None:
-        """Remove the object; an object that isn't there is removed already."""
+        """Remove the object. It is no error if there is none."""
 
         def remove() -> None:
             io = self.file_io(path)
@@ -184,11 +189,11 @@ class ObjectStore:
         self._attempt(remove, "delete", path)
 
     def file_io(self, path: str) -> FileIO:
-        """The client itself, for what pyiceberg reads of this path's store; its errors are the client's own."""
+        """Return pyiceberg's client for the store of this path. Its errors are the client's own."""
         return _file_io(self.current, path.partition("://")[0])
 
     def reading(self, path: str, read: Callable[[FileIO], T]) -> T:
-        """What `read` makes of the client itself; its errors are classified, tried again, credentials renewed."""
+        """Return what `read` makes of pyiceberg's client, with retries, renewed credentials and StorageErrors."""
         return self._attempt(lambda: read(self.file_io(path)), "read", path)
 
     def _upload_once(self, source: SpoolFile, path: str) -> int:
@@ -232,4 +237,6 @@ class ObjectStore:
 
 @lru_cache(maxsize=16)
 def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
-    return load_file_io({BUFFER_SIZE: "0"} | dict(properties), f"{scheme}://")  # a buffer hides the stream's flush
+    return load_file_io(
+        {BUFFER_SIZE: "0"} | dict(properties), f"{scheme}://"
+    )  # a buffer would hide the stream's flush

@@ -1,7 +1,7 @@
-"""Folders that belong to this user alone: made so, and what others could have laid in the way is refused.
+"""Makes and opens folders that only this user can use, and refuses what others put in their place.
 
-A folder is opened once and used by its descriptor from then on. Whoever may rename the folders above it can put
-another in its place, but not reach what is written here, nor have something else read.
+A folder is opened once. After that, only its descriptor is used. A user who may rename the folders above it can put
+another folder in its place, but can neither reach what is written here nor make us read something else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(path: Path) -> int:
-    """Open the spool's folder, made with all above it where it isn't there. Raises what `open_folder` does."""
+    """Open the spool's folder; make it and all folders above it if missing. Raises as `open_folder` does."""
     try:
         for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
-            with suppress(FileExistsError):  # another task was faster, or it is a link to nowhere
+            with suppress(FileExistsError):  # another task made it, or it is a broken link
                 missing.mkdir(mode=stat.S_IRWXU)
     except OSError as error:
         raise _unusable(error, path) from error
@@ -31,10 +31,10 @@ def make_folder(path: Path) -> int:
 
 
 def open_folder(path: Path) -> int:
-    """Open the spool's folder, and take the rights of others on it away.
+    """Open the spool's folder and take away the rights of others on it.
 
-    Raises ConfigError where it is a link, is another user's or stays open to others, StorageError where it can't be
-    used for another reason.
+    Raises ConfigError if it is a link, belongs to another user or stays open to others. Raises StorageError if it can't
+    be used for another reason.
     """
     try:
         if path.is_symlink():
@@ -56,7 +56,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_below(folder: int, name: str) -> int:
-    """Open a folder in one that is ours. Raises OSError where it is a link, isn't there, or is another user's."""
+    """Open a folder inside one of ours. Raises OSError if it is a link, is missing or belongs to another user."""
     below = os.open(name, _FLAGS, dir_fd=folder)
     if os.fstat(below).st_uid != os.geteuid():
         os.close(below)
@@ -65,14 +65,14 @@ def open_below(folder: int, name: str) -> int:
 
 
 def make_below(folder: int, name: str) -> int:
-    """Open a folder in one that is ours, made where it isn't there."""
+    """Open a folder inside one of ours; make it if missing."""
     with suppress(FileExistsError):
         os.mkdir(name, stat.S_IRWXU, dir_fd=folder)
     return open_below(folder, name)
 
 
 def _claim(folder: int, path: Path) -> None:
-    """Refuse a folder of another user; one of ours that others may look into is closed to them."""
+    """Refuse another user's folder. Close our own folder to others if they may look into it."""
     found = os.fstat(folder)
     if found.st_uid != os.geteuid():
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""What every archived row shows, whatever file holds it: its place, and the time a consumer sees.
+"""Reads columns of archived rows: by field id, the timestamps that consumers see, and totals of a file.
 
-Times are milliseconds since 1970 as Kafka counts them; -1 is Kafka's "none".
+Times are milliseconds since 1970, as Kafka counts them. -1 is Kafka's "none".
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ MICROS_PER_MILLI = 1_000
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return the field's id from its metadata, or None."""
+    """Return the field's id from its metadata, or None if it has none."""
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     return None if text is None else int(text)
 
 
 def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
-    """Find a column at any depth of structs; null where a struct above it is null. None where there is none."""
+    """Find a column by its field id, at any depth of structs. None if no column has this id.
+
+    The column is null wherever a struct above it is null.
+    """
     path = _position(rows.schema, identifier)
     if path is None:
         return None
@@ -35,10 +38,10 @@ def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
 
 
 def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
-    """The timestamp a consumer is given for each row: never null.
+    """Compute the timestamp that a consumer is given for each row; never null.
 
-    Log-append time where the topic has it, else the producer's; the exact milliseconds where the table's microseconds
-    can't hold them; -1 where there was none.
+    This is the log-append time if the topic uses it, else the producer's time. `raw_timestamp` has the exact
+    milliseconds where the table's microseconds can't hold them. -1 means that the record has none.
     """
     event = _millis(kafka.field(names.EVENT_TIMESTAMP))
     append = _millis(kafka.field(names.APPEND_TIMESTAMP))
@@ -49,10 +52,10 @@ def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
 
 @dataclass(slots=True)
 class RowTotals:
-    """What a writer says of all rows of a file, in whatever format: added up batch by batch.
+    """Totals over all rows of a file, which a writer of any format adds up batch by batch.
 
-    `raw_values` counts values kept whole in `__raw__`; `timestamps` are the least and the greatest that a consumer is
-    given, None where no record has one.
+    `raw_values` counts values that are kept whole in `__raw__`. `timestamps` are the lowest and the highest that a
+    consumer is given, or None if no record has one.
     """
 
     rows: int = 0
@@ -60,7 +63,7 @@ class RowTotals:
     timestamps: tuple[int, int] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch that has the columns of a table."""
+        """Count the rows of a batch. The batch has the columns of the table."""
         self.rows += batch.num_rows
         raw = pc.struct_field(batch.column(names.VAL), names.RAW)
         self.raw_values += len(raw) - raw.null_count
@@ -83,5 +86,5 @@ def _position(fields: Iterable[pa.Field], identifier: int) -> tuple[int, ...] | 
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:
-    """Microseconds to milliseconds, exactly: the table's times are whole milliseconds."""
+    """Convert microseconds to milliseconds. This is exact: the table's times are whole milliseconds."""
     return pc.divide(column.cast(pa.int64()), pa.scalar(MICROS_PER_MILLI, pa.int64()))

@@ -1,8 +1,8 @@
-"""The seam behind which a file format stands: writers and readers of one stable file of archived rows.
+"""The interface of a file format: writers and readers of one immutable file of archived rows.
 
-Ingest and replay see rows as Arrow batches in the columns of the topic's table, and never name a format. A file holds
-rows sorted by (partition, offset), in blocks that can be ruled out one by one. Pruning is conservative: unsure means
-keep.
+Other rooms see rows as Arrow batches with the columns of the topic's table, and never name a format. A file holds rows
+sorted by (partition, offset), in blocks. A reader can skip a block if it holds no row that was asked for. If a reader
+isn't sure, it keeps the block.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentOrigin:
-    """Which part of which log a file holds.
+    """The topic, partition and range of offsets that a file holds.
 
-    `topic_id` is the UUID as text, empty where the cluster has none. `start_offset` is inclusive, `end_offset`
-    exclusive; together they are a range of offsets covered, not a count of rows (compaction and transactions leave
-    gaps). Where the range's records are in several `files`, each names the same `range_id`: one of them alone isn't
-    the range.
+    `topic_id` is the topic's UUID as text, empty if the cluster has none. `start_offset` is inclusive, `end_offset`
+    exclusive. They say which offsets the range covers, not how many rows there are: compaction and transactions leave
+    gaps. If the records of the range are in several `files`, all of them have the same `range_id`, and one alone isn't
+    the whole range.
     """
 
     cluster_id: str
@@ -41,13 +41,13 @@ class SegmentOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentLayout:
-    """What every row of a file has in common.
+    """What all rows of a file have in common.
 
-    `schema` is `RowMapping.arrow_schema` (field ids in the metadata of every field); `mapping` is the text of
-    `RowMapping.to_json()`, kept in the file so that a replay needs nothing else; `table_properties` are the Iceberg
-    table's, of which the metrics modes are honoured. A file that is rewritten may keep rows of other schema versions:
-    then `other_mappings` has theirs, and `schema` the columns of all. `is_sorted` is false where rows may come in any
-    order.
+    `schema` is `RowMapping.arrow_schema`, with field ids in the metadata of every field. `mapping` is the text of
+    `RowMapping.to_json()`; the file keeps it, so that a replay needs nothing else. `table_properties` are those of the
+    Iceberg table; the metrics modes among them are used. A rewritten file may keep rows of other schema versions: then
+    `other_mappings` has their mappings, and `schema` has the columns of all. `is_sorted` is false if rows may come in
+    any order.
     """
 
     schema: pa.Schema
@@ -70,10 +70,10 @@ class SegmentLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMetadata:
-    """What a file says about itself. Everything but `rows` is None in files that others have rewritten.
+    """What a file says about itself. In files rewritten by other writers everything but `rows` is None.
 
-    `digest` is that of the rows (docs/digest.md), None also where the file has none of the algorithm known here.
-    `other_mappings` are those of rows of other versions than `schema_version`, by version.
+    `digest` is the digest of the rows (docs/digest.md). It is None if the file has none of the algorithm known here.
+    `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`.
     """
 
     rows: int
@@ -94,9 +94,9 @@ class SegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRange:
-    """Rows a reader asks for: one partition, offsets from `start_offset` up to and without `end_offset`.
+    """The rows that a reader asks for: one partition, offsets from `start_offset` to just before `end_offset`.
 
-    `min_timestamp` (ms) keeps only what may hold a record with this timestamp or a later one; None asks for all.
+    `min_timestamp` (ms) leaves out what can't hold a record with this timestamp or a later one. None asks for all.
     """
 
     partition: int
@@ -107,10 +107,10 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a file that is read or ruled out as a whole: `first_row` is its first row's position in the file.
+    """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row in the file.
 
-    No row's offset lies outside `low_offset` and `high_offset` (both included; None where the file doesn't say).
-    `is_sorted` says that its rows are known to be in the order of (partition, offset).
+    All offsets of its rows lie between `low_offset` and `high_offset`, both included. These are None if the file
+    doesn't say. `is_sorted` means that its rows are known to be in the order of (partition, offset).
     """
 
     index: int
@@ -123,37 +123,38 @@ class Block:
 
 
 class SegmentWriter(Protocol):
-    """One file being written to the local spool. Memory is bounded by one block, whatever the file's size."""
+    """Writes one file to the local spool. Its memory is bounded by one block, whatever the file's size."""
 
     @property
     def rows(self) -> int:
-        """Rows handed over so far."""
+        """How many rows were handed over so far."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file so far, with an estimate for rows not written yet; never falls. For rotation."""
+        """How many bytes the file has so far, with an estimate for rows not written yet. Never falls. For rotation."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows of the layout's schema, in ascending order of offset.
+        """Append rows with the layout's schema, in ascending order of offset.
 
-        Raises StorageError if the spool refuses the bytes or the batch isn't of the layout's schema.
+        Raises StorageError if the spool refuses the bytes, or if the batch doesn't have the layout's schema.
         """
 
     def close(
         self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
     ) -> DataFileInfo:
-        """Finish the local file and describe it as the data file it becomes at `path` once uploaded.
+        """Finish the local file. Describe it as the data file that it becomes at `path` once it is uploaded.
 
-        `origin` is None where the rows are no one range of a log. `partition_value` is the time partition's ordinal
-        (hours, days or months since 1970), `digest` that of the records that the rows were made from.
+        `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
+        partition (hours, days or months since 1970). `digest` is the digest of the records that the rows were made
+        from.
         """
 
     def abort(self) -> None:
-        """Drop the file and what is buffered; harmless after `close` (the file then stays) and when called twice."""
+        """Drop the file and all buffered rows. May be called twice. After `close` it does nothing: the file stays."""
 
 
 class SegmentReader(Protocol):
-    """One open file. Use as a context manager."""
+    """Reads one open file. Use as a context manager."""
 
     @property
     def metadata(self) -> SegmentMetadata:
@@ -161,16 +162,16 @@ class SegmentReader(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns in its own order and under its own names, with field ids in each field's metadata."""
+        """The file's columns in its own order and under its own names. Field ids are in each field's metadata."""
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """Blocks that may hold such rows, in file order; all where nothing is said."""
+        """The blocks that may hold these rows, in file order. All blocks if `rows` is None."""
 
     def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows of one block in file order, in batches of bounded bytes; of the columns with these ids only, if given.
+        """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
 
-        An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`); an id the file doesn't
-        have is left out. Raises the leaves of StorageError, naming the file.
+        An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
+        doesn't have are ignored. Raises subclasses of StorageError, which name the file.
         """
 
     def close(self) -> None:
@@ -182,30 +183,30 @@ class SegmentReader(Protocol):
 
 
 class SegmentFormat(Protocol):
-    """A way to keep rows in a file. Values of this type are picklable: Spark's Python workers get them.
+    """A format of files that keep rows. Values are picklable, as Spark's Python workers get them.
 
-    Iceberg's specification has a closed list of names for data files (avro, orc, parquet); readers go by the name in
-    the manifest, whatever the file's path ends in.
+    Iceberg's specification has a closed list of formats for data files (avro, orc, parquet). Readers go by the format
+    in the manifest, whatever the file's extension is.
     """
 
     @property
     def name(self) -> str:
-        """Iceberg's name of the format, in lower case: what manifests and `DataFileInfo.format` say."""
+        """Iceberg's name of the format in lower case, as manifests and `DataFileInfo.format` have it."""
 
     @property
     def extension(self) -> str:
-        """End of the file name, without a dot."""
+        """The extension of file names, without a dot."""
 
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in the local spool, in one that was just made."""
+        """Start to write a file, into a new file of the local spool."""
 
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:
-        """Open a file of the object store; raises the leaves of StorageError, each naming the file."""
+        """Open a file of the object store. Raises subclasses of StorageError, which name the file."""
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store as `SegmentWriter.close` did, but for its records' times.
+        """Describe a finished file of the object store as `SegmentWriter.close` did, but without its records' times.
 
-        It needs bounds of the ingest timestamp: they tell the file's partition where nobody knows it any more.
+        It must give bounds of the ingest timestamp: they tell the file's partition if nobody knows it any more.
         """

@@ -1,8 +1,8 @@
-"""The local folder where files wait for their upload: a subfolder for each task, bounded, and cleaned of the dead.
+"""The spool: the local folder where files wait for upload, with a subfolder for each task.
 
-All of it is this user's alone. A task holds a lock on its subfolder, which the kernel drops with the process, however
-that ends; so a folder that can be locked belongs to nobody, and the next task on that machine removes it. Files that
-storage denied lie in `kept`, and stay until a person has looked.
+Only this user can use it. A task holds a lock on its subfolder. The kernel drops the lock when the process ends, in
+whatever way. So a subfolder that can be locked is a dead task's, and the next task on the machine removes it. Files
+that storage denied are moved to `kept`, and stay until a person looks at them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ KEPT: Final = "kept"
 _TASK: Final = "task-"
 _LOCK: Final = "lock"
 _BIRTH_SECONDS: Final = 60.0
-"""A folder without a lock is being made, or its maker died over it: after so long it is the latter."""
+"""How long a new folder may have no lock yet. An older folder without one was left by a task that died."""
 
 
 class TaskSpool:
-    """A task's own folder below `root`. Use as a context manager: the folder is gone afterwards.
+    """A task's own folder in the spool at `root`. Use as a context manager: the folder is removed at the end.
 
-    Entering it removes what dead tasks left below `root`: on a cluster nobody else comes by.
+    Entering it also removes what dead tasks left in the spool: on a cluster, nothing else cleans it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -49,7 +49,7 @@ class TaskSpool:
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
             self._lock = os.open(f"{_LOCK}.new", flags, 0o600, dir_fd=self._folder)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            os.rename(  # never seen without its lock
+            os.rename(  # nobody sees the lock file before it is locked
                 f"{_LOCK}.new", _LOCK, src_dir_fd=self._folder, dst_dir_fd=self._folder
             )
         except OSError as error:
@@ -64,7 +64,10 @@ class TaskSpool:
         self._leave()
 
     def create(self, name: str) -> SpoolFile:
-        """Make a file; it is gone with the task unless kept. Raises StorageError where the spool refuses it."""
+        """Make a file, which is removed with the task unless it is kept.
+
+        Raises StorageError if the spool refuses it.
+        """
         path = self._root / self._name / name
         try:
             file = SpoolFile.create(path, folder=self._folder)
@@ -74,9 +77,9 @@ class TaskSpool:
         return file
 
     def keep(self, file: SpoolFile, name: str) -> Path:
-        """Move a file to where no task and no job removes it; one kept before under this name is replaced.
+        """Move a file to `kept`, where no task removes it. A file kept under this name before is replaced.
 
-        Raises StorageError where it can't be.
+        Raises StorageError if the file can't be moved.
         """
         path = self._root / KEPT / name
         try:
@@ -102,23 +105,23 @@ class TaskSpool:
 
 
 def clean_spool(root: Path) -> int:
-    """Remove what dead processes left below `root`; returns how many tasks' folders that were.
+    """Remove what dead tasks left in the spool at `root`, and return how many folders that were.
 
-    Raises ConfigError where `root` isn't this user's own folder.
+    Raises ConfigError if `root` isn't this user's own folder.
     """
     with _opened(root) as folder:
         return 0 if folder is None else _clean(folder)
 
 
 def dead_folders(root: Path) -> tuple[str, ...]:
-    """Names of the folders below `root` of tasks whose process is dead. Raises what `clean_spool` does."""
+    """Names of the folders in the spool that dead tasks left. Raises as `clean_spool` does."""
     with _opened(root) as folder:
         return () if folder is None else _dead(folder)
 
 
 @contextmanager
 def _opened(root: Path) -> Iterator[int | None]:
-    """The folder, None where there is none."""
+    """The open folder, or None if there is none."""
     if not root.exists() and not root.is_symlink():
         yield None
         return
@@ -146,7 +149,7 @@ def _is_held(root: int, name: str) -> bool:
     try:
         folder = open_below(root, name)
     except OSError:
-        return True  # another cleaner was faster, or it is a link or another user's: none of a task
+        return True  # already removed, or a link, or another user's: no dead task's folder
     try:
         lock = os.open(_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""A file in the spool, open from the moment it is made: what was written is what is uploaded, whatever its name says.
+"""A file in the spool. It stays open from its creation to its upload, so nobody can swap it in between.
 
-Its name is used to make and to remove it. Everything between goes by the descriptor, also where a library wants a path:
+Its name is only used to make and to remove it. All other access uses the descriptor, even where a library wants a path:
 `/dev/fd/N` leads to the open file and to no other.
 """
 
@@ -16,7 +16,7 @@ from archiver.errors import StorageError
 
 
 class SpoolFile:
-    """A file of our own, new and readable by this user alone. It stays open until `close` or `remove`."""
+    """A new file of our own that only this user can read. It stays open until `close` or `remove`."""
 
     def __init__(self, path: Path, descriptor: int, folder: int | None) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class SpoolFile:
 
     @classmethod
     def create(cls, path: Path, *, folder: int | None = None) -> Self:
-        """Make the file, which must not be there yet; `folder` is the descriptor of the one it lies in.
+        """Make the file. It must not exist yet. `folder` is the descriptor of the folder that it is made in.
 
         Raises OSError.
         """
@@ -38,7 +38,7 @@ class SpoolFile:
 
     @property
     def uri(self) -> str:
-        """The open file's URI in this process."""
+        """The URI of the open file, valid in this process."""
         return f"file://{self._open_path}"
 
     @property
@@ -47,23 +47,23 @@ class SpoolFile:
         return os.fstat(self._descriptor).st_size
 
     def sink(self) -> pa.NativeFile:
-        """A stream that writes it from its start."""
+        """Open a stream that writes the file from its start."""
         return pa.OSFile(self._open_path, "wb")
 
     def reader(self) -> BinaryIO:
-        """A stream of what was written, from its start. The caller closes it."""
+        """Open a stream of the file's bytes, from its start. The caller closes it."""
         stream = os.fdopen(os.dup(self._descriptor), "rb")
         stream.seek(0)
         return stream
 
     def move(self, folder: int, path: Path) -> None:
-        """Give it another name, in the folder of this descriptor; a file of that name is replaced. Raises OSError."""
+        """Move the file to `path` in the folder with this descriptor. A file at `path` is replaced. Raises OSError."""
         os.replace(self._name, path.name, src_dir_fd=self._folder, dst_dir_fd=folder)
         self.path = path
         self._folder = None
 
     def remove(self) -> None:
-        """Close and remove it; one that is gone already is no error."""
+        """Close and remove the file. It is no error if it is gone already."""
         try:
             os.unlink(self._name, dir_fd=self._folder)
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class SpoolFile:
             self.close()
 
     def close(self) -> None:
-        """Close it; closing again does nothing."""
+        """Close the file. Closing it again does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -87,7 +87,7 @@ class SpoolFile:
 
 
 def spool_error(error: OSError, path: Path) -> StorageError:
-    """What to tell of a failure to write to the spool."""
+    """Make the error that tells a person why the spool can't be written to."""
     return StorageError(
         "can't write to the spool: check that the folder exists, belongs to this user and has room",
         file=str(path),

@@ -1,7 +1,7 @@
-"""What an object store's failure means: missing, denied, passing, or anything else.
+"""Tells from a client's error what is wrong with an object: missing, denied, unavailable or something else.
 
-Clients behind FileIO report most failures as OSError with the store's code in the text; this is the only place that
-reads such texts. Everything above asks the error's class.
+Clients used by FileIO report most failures as OSError, with the store's code in the text. Only this module reads such
+texts. All other code goes by the class of the error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _PASSING_ERRNO = frozenset(
 
 
 def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
-    """Make the leaf of StorageError that says what happened to `path` while trying to `verb` it."""
+    """Make the StorageError for what went wrong when we tried to `verb` the object at `path`.
+
+    `context` is added to the error. A StorageError is returned as it is.
+    """
     if isinstance(error, StorageError):
         return error
     text = str(error)
@@ -38,10 +41,10 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
 
 
 def may_be_expired(failure: StorageError) -> bool:
-    """Whether storage may have said that the credentials have ended.
+    """Whether the failure may mean that the credentials have expired.
 
-    S3 answers with status 400 then, to HEAD without a reason, and of other answers the client loses the text where it
-    is longer than what was to be read.
+    S3 then answers with status 400. An answer to HEAD has no reason in it. For other requests, the client loses the
+    reason where the answer is longer than what it asked for.
     """
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 

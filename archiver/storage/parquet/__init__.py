@@ -1,4 +1,8 @@
-"""Segments as Parquet files. The rest of the archiver knows this format by `archiver.storage.formats` only."""
+"""Segments as Parquet files. Only `archiver.storage.formats` may import this package.
+
+`writer` and `reader` write and read one file. `encodings` and `pages` decide how columns are stored. `leaves` and
+`metrics` say what Iceberg's manifests want to know about the columns.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,14 @@ __all__ = ["ParquetFormat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """A SegmentFormat: Parquet, zstd, long strings at `compression_level`."""
+    """The SegmentFormat of Parquet: zstd, with `compression_level` for long strings."""
 
     name: ClassVar[str] = FORMAT
     extension: ClassVar[str] = "parquet"
     compression_level: int = 3
 
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in the local spool, in one that was just made."""
+        """Start to write a file, into a new file of the local spool."""
         return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
 
     def open(self, objects: ObjectStore, path: str) -> SegmentReader:
@@ -36,6 +40,6 @@ class ParquetFormat:
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store, but for its records' times."""
+        """Describe a finished file of the object store, but without its records' times."""
         with ParquetSegmentReader(objects, path) as reader:
             return reader.describe(objects.size(path), partition_value, table_properties)

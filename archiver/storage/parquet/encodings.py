@@ -1,8 +1,8 @@
-"""Which encoding each column of a file gets, by a look at the first rows that go into it.
+"""Chooses the encoding of each column of a file by a look at the first rows that go into it.
 
-Dictionaries are for values that repeat. Where they don't, one is built for a megabyte, given up, and costs more than it
-saves; numbers are then kept as differences, short strings without the start they share with the one before, if they
-share much. Encodings are only those that every engine of docs/engines.md reads.
+Columns whose values repeat get a dictionary. If values don't repeat, a dictionary grows to a megabyte, is given up, and
+costs more than it saves. Then numbers are stored as differences. Short strings are stored without the prefix that they
+share with the string before, if they share much. Only encodings that every engine in docs/engines.md reads are used.
 """
 
 from __future__ import annotations
@@ -23,31 +23,35 @@ OFFSET: Final = f"{names.KAFKA}.{names.OFFSET}"
 DIFFERENCES: Final = "DELTA_BINARY_PACKED"
 SHARED_STARTS: Final = "DELTA_BYTE_ARRAY"
 ALWAYS_DIFFERENCES: Final = (OFFSET, f"{names.KAFKA}.{names.EVENT_TIMESTAMP}")
-"""Columns that rise by small steps: delta encoding beats a dictionary of as many entries as rows."""
+"""Columns that rise by small steps. Delta encoding beats a dictionary with as many entries as rows."""
 NEVER_DICTIONARY: Final = (f"{names.VAL}.{names.RAW}",)
-"""Columns whose values rarely repeat, however they begin."""
+"""Columns whose values rarely repeat, even if the first ones do."""
 
 SAMPLE: Final = 16_384
 ENOUGH: Final = 1_024
-"""Values of a sample below which it says nothing."""
+"""A sample with fewer values says nothing."""
 REPEATING: Final = 0.75
-"""Distinct values of a sample, as a share, up to which they repeat enough for a dictionary."""
+"""Share of distinct values in a sample up to which values repeat enough for a dictionary."""
 UNIQUE: Final = 0.99
-"""From this share on, more values would only be more that don't repeat."""
+"""Share of distinct values from which a larger sample would not find more repeats."""
 SHORT: Final = 64
-"""Bytes of a string, on average, up to which a start it shares with another is worth looking for."""
+"""Average bytes of a string up to which a search for shared prefixes is worth it."""
 PAIRS: Final = 256
-"""Neighbouring strings of a sample that are compared."""
+"""How many pairs of neighbouring strings of a sample are compared."""
 SHARED: Final = 0.5
-"""Share of their bytes from which shared starts are left out: compression finds less almost as well, and faster."""
+"""Share of bytes in shared prefixes from which prefixes are left out.
+
+Below it, compression saves almost as much, and is faster.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """Paths of the columns that get a dictionary, and of those with an encoding of their own; the rest is plain.
+    """The paths of columns with a dictionary, and of columns with an encoding of their own. All others are plain.
 
-    `long` are those of long strings: what is left for the compression to find is in them. In `constant` ones, numbers
-    of one value or none, nothing is left. Strings that are all null at first may be whole messages later.
+    `long` are columns of long strings: compression still finds much in them. `constant` are columns of numbers with one
+    value or none: nothing is left to compress. String columns are never `constant`: they may be null at first and hold
+    whole messages later.
     """
 
     dictionary: tuple[str, ...]
@@ -57,7 +61,7 @@ class Encodings:
 
 
 def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
-    """Choose by the first `rows` of a file; with too few of them, dictionaries nearly everywhere."""
+    """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
     dictionary: list[str] = []
     special: dict[str, str] = {}
     long, constant = set(), set()
@@ -90,7 +94,7 @@ def _choice(leaf: Leaf, values: pa.Array) -> str:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether the values repeat, or are too few to tell. The first of them often say enough."""
+    """Whether the values repeat, or are too few to tell. The first ones often say enough."""
     sample = values.slice(0, SAMPLE).drop_null()
     for size in (ENOUGH, 4 * ENOUGH, SAMPLE) if len(sample) >= ENOUGH else ():
         part = sample.slice(0, size)
@@ -108,7 +112,7 @@ def _is_constant(values: pa.Array) -> bool:
 
 
 def _share_starts(strings: pa.Array) -> bool:
-    """Whether a string begins as the one before it does for much of its length, on average."""
+    """Whether strings, on average, share a long prefix with the string before them."""
     sample = strings.slice(0, SAMPLE).drop_null().slice(0, PAIRS).cast(pa.binary()).to_pylist()
     return sum(starmap(_shared, pairwise(sample))) >= SHARED * sum(map(len, sample[1:]))
 

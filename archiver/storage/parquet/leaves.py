@@ -1,6 +1,6 @@
-"""The leaf columns of an Arrow schema, as Parquet and Iceberg name them.
+"""The leaf columns of an Arrow schema, with their names in Parquet and in Iceberg.
 
-Both name a nested column differently; the field id is what they agree on.
+The two name nested columns differently. They agree on the field id.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from archiver.storage.row_columns import field_id
 class Leaf:
     """One primitive column: its position in the file, and its names.
 
-    `path` is the column's path in the file's schema (`headers.list.element.key`), `name` Iceberg's full column name
-    (`headers.element.key`), `is_repeated` says that a list or map lies above it. `field_id` is None only in files
-    written by others without ids.
+    `path` is its path in the file's schema (`headers.list.element.key`), `name` is Iceberg's full column name
+    (`headers.element.key`). `is_repeated` means that a list or map lies above it. `field_id` is None only in files that
+    others wrote without ids.
     """
 
     index: int

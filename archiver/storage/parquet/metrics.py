@@ -1,8 +1,8 @@
-"""What Iceberg's manifests say about a file's columns, taken from its Parquet footer.
+"""Computes what Iceberg's manifests say about a file's columns, from its Parquet footer.
 
-Metrics modes are the table's (`write.metadata.metrics.*`). Columns inside structs get bounds as top-level ones do: the
-pruning of a replay rests on `kafka.partition` and `kafka.offset`. A bound that one row group doesn't support is left
-out, never narrowed to the others.
+The table sets the metrics modes (`write.metadata.metrics.*`). Columns inside structs get bounds like top-level columns:
+a replay prunes files by `kafka.partition` and `kafka.offset`. If one row group has no bound, the column gets none: it
+is never narrowed to the other row groups.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """How much is kept about a column: counts, bounds, and bounds cut to so many characters or bytes (None: whole)."""
+    """How much is kept about a column: counts, and bounds cut to this many characters or bytes (None: whole)."""
 
     counts: bool
     bounds: bool
@@ -43,7 +43,7 @@ class MetricsMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMetrics:
-    """The maps of a manifest entry, from field id to value; bounds in Iceberg's single-value serialization."""
+    """The maps of a manifest entry, from field id to value. Bounds are in Iceberg's single-value serialization."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -54,7 +54,7 @@ class ColumnMetrics:
 
 
 def metrics_mode(text: str) -> MetricsMode:
-    """Read one of Iceberg's mode names: none, counts, full, truncate(n)."""
+    """Parse one of Iceberg's mode names: none, counts, full, truncate(n)."""
     mode = text.strip().lower()
     if mode == "none":
         return MetricsMode(counts=False, bounds=False)
@@ -68,7 +68,7 @@ def metrics_mode(text: str) -> MetricsMode:
 
 
 def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
-    """Resolve the mode of every column, by field id."""
+    """Find the mode of every column, by field id."""
     default = properties.get(DEFAULT_MODE, "truncate(16)")
     return {
         leaf.field_id: metrics_mode(properties.get(COLUMN_MODE + leaf.name, default))
@@ -78,18 +78,21 @@ def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> di
 
 
 ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
-"""Whatever the table's modes: with `kafka.event_timestamp` they tell a replay which files can't hold a time."""
+"""Columns measured whatever the table's modes are.
+
+With `kafka.event_timestamp` they tell a replay which files can't hold a time.
+"""
 
 
 def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
-    """The modes of a file of ours."""
+    """Find the modes of one of our own files."""
     return metrics_modes(leaves, properties) | ALWAYS_MEASURED
 
 
 def column_metrics(
     footer: pq.FileMetaData, leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Add up the row groups of a finished file."""
+    """Add up the metrics of all row groups of a finished file."""
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
     values: dict[int, int] = {}
@@ -137,7 +140,7 @@ def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode)
 
 
 def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
-    """The least and the greatest value; None where there is none, or a row group doesn't tell."""
+    """The lowest and the highest value. None if there is none, or if a row group doesn't say."""
     found: list[tuple[Any, Any]] = []
     for chunk in chunks:
         one = chunk.statistics
@@ -152,18 +155,18 @@ def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, An
 
 
 def _comparable(kind: pa.DataType, raw: Any) -> Any:
-    """A bound as something that compares like the column's values: a decimal's bytes don't where it may be negative."""
+    """Turn a bound into a value that compares as the column does. Bytes of negative decimals don't."""
     return int.from_bytes(raw, "big", signed=True) if pa.types.is_decimal(kind) and isinstance(raw, bytes) else raw
 
 
 def _unscaled(number: int) -> bytes:
-    """A decimal in Iceberg's single-value serialization: its unscaled value, big-endian in as few bytes as hold it."""
+    """Serialize a decimal as Iceberg does: its unscaled value, big-endian, in as few bytes as possible."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:
-    """Shorten bounds to `length` characters or bytes; an upper bound that can't be shortened upwards is dropped."""
+    """Shorten bounds to `length` characters or bytes. Drop an upper bound that can't be shortened and stay above."""
     if length is None:
         return low, high
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -173,7 +176,7 @@ def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tupl
 
 
 def _text_above(prefix: str) -> bytes | None:
-    """The shortest text greater than every text that begins with `prefix`; surrogates aren't text."""
+    """Return the shortest text greater than all texts that begin with `prefix`. Surrogates aren't text."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     if not kept:
         return None
@@ -182,13 +185,13 @@ def _text_above(prefix: str) -> bytes | None:
 
 
 def _bytes_above(prefix: bytes) -> bytes | None:
-    """The shortest bytes greater than all bytes that begin with `prefix`."""
+    """Return the shortest bytes greater than all bytes that begin with `prefix`."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 
 
 def _start(group: pq.RowGroupMetaData) -> int:
-    """Where a row group's bytes begin."""
+    """The position where a row group's bytes begin."""
     first = group.column(0)
     offset: int = first.data_page_offset
     if first.has_dictionary_page and first.dictionary_page_offset is not None:

@@ -1,8 +1,9 @@
-"""Where rows are cut into row groups and pages.
+"""Decides where rows are split into row groups and pages.
 
-pyarrow looks at a page's size only after each slice handed to it and after every `write_batch_size` values of a slice.
-Slicing rows so that neither brings more than `SLICE_BYTES` of one column keeps every page within 1 MiB, whatever the
-sizes are and however they change within a file; a value larger than a slice may follow up to `PAGE_LIMIT` of others.
+pyarrow checks a page's size only after each slice that it gets, and after every `write_batch_size` values of a slice.
+So rows are sliced so that neither adds more than `SLICE_BYTES` of one column. This keeps every page within 1 MiB,
+whatever the sizes are and however they change within a file. A value larger than a slice may still come after up to
+`PAGE_LIMIT` bytes of other values.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import pyarrow as pa
 PAGE_BYTES = 1 << 20
 SLICE_BYTES = PAGE_BYTES // 4
 PAGE_LIMIT = PAGE_BYTES - SLICE_BYTES
-"""pyarrow's `data_page_size`: a page that has reached it is closed."""
+"""pyarrow's `data_page_size`: pyarrow closes a page that has reached it."""
 VALUES_PER_CHECK = 2048
-"""pyarrow's `write_batch_size`: values between two looks at the page's size."""
+"""pyarrow's `write_batch_size`: how many values pyarrow writes between two checks of the page's size."""
 
 
 def page_slices(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Cut `rows` so that pages keep within 1 MiB, or PAGE_LIMIT and one value."""
+    """Slice `rows` so that pages stay within 1 MiB, or within PAGE_LIMIT and one value."""
     heavy = [column for column in _row_aligned(rows.columns) if not _fits(column)]
     if not heavy:
         return [rows]
@@ -30,7 +31,7 @@ def page_slices(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Cut `rows` into parts of at most `limit` bytes of Arrow data, or one row."""
+    """Slice `rows` into parts of at most `limit` bytes of Arrow data, or of one row."""
     if rows.nbytes <= limit or rows.num_rows <= 1:
         yield rows
         return
@@ -49,7 +50,7 @@ def _cuts(columns: list[pa.Array], start: int, length: int) -> Iterator[tuple[in
 
 
 def _row_aligned(columns: list[pa.Array]) -> Iterator[pa.Array]:
-    """Columns that hold variable-width values, one entry a row: structs are opened, lists and maps are not."""
+    """The columns of variable-width values with one entry a row. Structs are opened, lists and maps are not."""
     for column in columns:
         if pa.types.is_struct(column.type):
             yield from _row_aligned([column.field(index) for index in range(column.type.num_fields)])
@@ -62,9 +63,9 @@ def _fits(column: pa.Array) -> bool:
 
 
 def _is_light(offsets: npt.NDArray[np.signedinteger]) -> bool:
-    """Whether no run of VALUES_PER_CHECK values brings more than SLICE_BYTES.
+    """Whether no run of VALUES_PER_CHECK values has more than SLICE_BYTES.
 
-    Measured on aligned runs: any run lies in two of them, hence half the limit each.
+    It checks aligned runs. Any run lies within two of them, so each may have half the limit.
     """
     if offsets[-1] - offsets[0] <= SLICE_BYTES:
         return True
@@ -73,7 +74,7 @@ def _is_light(offsets: npt.NDArray[np.signedinteger]) -> bool:
 
 
 def _value_offsets(column: pa.Array) -> Iterator[npt.NDArray[np.signedinteger]]:
-    """Offsets of every variable-width leaf in `column`."""
+    """The offsets of every variable-width leaf in `column`."""
     kind = column.type
     if pa.types.is_struct(kind):
         for index in range(kind.num_fields):

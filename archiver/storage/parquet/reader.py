@@ -1,7 +1,7 @@
-"""Reads Parquet files of archived rows, ours or those that a foreign engine has rewritten.
+"""Reads Parquet files of archived rows: our own, and those that other engines have rewritten.
 
-Columns are found by field id, never by name or position. A row group is left out only if its statistics prove that it
-holds no row asked for.
+Columns are found by field id, never by name or position. A row group is skipped only if its statistics prove that it
+holds no row that was asked for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH_BYTES = 16 << 20
 
 
 class ParquetSegmentReader:
-    """A SegmentReader for Parquet; made by ParquetFormat."""
+    """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str) -> None:
         self._path = path
@@ -63,11 +63,11 @@ class ParquetSegmentReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns, field ids in their metadata."""
+        """The file's columns, with field ids in their metadata."""
         return self._schema
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """Row groups that may hold such rows; all where nothing is said."""
+        """The row groups that may hold these rows. All row groups if `rows` is None."""
         found = []
         first_row = 0
         for index in range(self._footer.num_row_groups):
@@ -78,9 +78,10 @@ class ParquetSegmentReader:
         return tuple(found)
 
     def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows of one row group, in batches of about 16 MiB.
+        """Read the rows of one row group, in batches of about 16 MiB.
 
-        Where the credentials end meanwhile, the file is opened with new ones, and read on from the row reached.
+        If the credentials expire meanwhile, the file is opened again with new ones, and reading goes on at the row it
+        had reached.
         """
         columns = None if field_ids is None else [self._paths[one] for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
@@ -129,7 +130,7 @@ class ParquetSegmentReader:
         return pq.ParquetFile(self._stream, metadata=footer, pre_buffer=True, page_checksum_verification=True)
 
     def _open_again(self, failure: StorageError) -> None:
-        """Open the file with other credentials; `failure` where there are none."""
+        """Open the file with renewed credentials. Raises `failure` if there are none."""
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
         self._stream = self._objects.open(self._path)
@@ -171,7 +172,7 @@ class ParquetSegmentReader:
         return rows.min_timestamp is None or self._may_be_as_late(group, rows.min_timestamp)
 
     def _may_be_as_late(self, group: pq.RowGroupMetaData, timestamp: int) -> bool:
-        """Whether any of the columns a record's timestamp can come from reaches `timestamp` (ms)."""
+        """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
         for field_id, unit in (
             (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
             (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),

@@ -1,8 +1,9 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows or about 64 MiB as encoded, a page at 1 MiB or one value; memory holds the row group
-being gathered, at most four times that as Arrow data.
-zstd, page index and page checksums throughout; field ids on every field.
+A row group ends at 128 Ki rows, or at about 64 MiB encoded. A page ends at 1 MiB, or after one value. Memory holds the
+current row group, which as Arrow data is at most four times as large.
+
+Everything has zstd, a page index and page checksums. Every field has its id.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ from schema_mapping import names
 GROUP_ROWS = 128 << 10
 GROUP_BYTES = 64 << 20
 FIXED_WEIGHT = 0.25
-"""What a byte of a fixed-width column counts towards a row group: wide messages are mostly zeros and nulls, which
-encode to next to nothing, and row groups of few rows would be all metadata."""
+"""What a byte of a fixed-width column counts towards a row group's size.
+
+Wide messages are mostly zeros and nulls, which encode to almost nothing: with full weight, row groups would have few
+rows and much metadata.
+"""
 EXPECTED_RATIO = 0.5
-"""File bytes for each byte so counted, until the first row group of a file has shown its own ratio."""
+"""File bytes for each byte counted in this way, until the first row group of a file has shown its own ratio."""
 
 PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 
 
 class ParquetSegmentWriter:
-    """A SegmentWriter for Parquet; made by ParquetFormat."""
+    """The SegmentWriter of Parquet. ParquetFormat makes it."""
 
     def __init__(self, spool_file: SpoolFile, layout: SegmentLayout, *, compression_level: int) -> None:
         self._file = spool_file
@@ -58,19 +62,19 @@ class ParquetSegmentWriter:
 
     @property
     def rows(self) -> int:
-        """Rows handed over so far."""
+        """How many rows were handed over so far."""
         return self._totals.rows
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file so far, what is gathered estimated by the ratio of the row groups before."""
+        """How many bytes the file has so far. Gathered rows are estimated by the ratio of the row groups before."""
         written = self._sink.tell()
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows; whole row groups go to the file at once."""
+        """Append rows. Full row groups are written to the file at once."""
         if rows.schema != self._layout.schema:
             raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
@@ -117,7 +121,7 @@ class ParquetSegmentWriter:
             return
         self._is_closed = True
         self._gathered = []
-        with suppress(OSError):  # a full disk must not keep the file from being dropped
+        with suppress(OSError):  # the file can be dropped even if the disk is full
             if self._parquet:
                 self._parquet.close()
             self._sink.close()
@@ -147,7 +151,7 @@ class ParquetSegmentWriter:
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Start the file, with encodings that suit its first row group."""
+        """Start the file with encodings that suit its first row group."""
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
         options = writer_options(
             self._leaves,
@@ -161,7 +165,7 @@ class ParquetSegmentWriter:
 
 
 def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
-    """Bytes that a row takes in Arrow whatever its values are: numbers, and offsets of what has no fixed width."""
+    """How many bytes a row takes in Arrow whatever its values are: numbers, and offsets of variable-width values."""
     return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
 
 
@@ -180,11 +184,11 @@ def writer_options(
     is_sorted: bool,
     counted: frozenset[int] = frozenset(),
 ) -> dict[str, Any]:
-    """How pyarrow is to write these columns; `is_sorted` says that rows come by partition and offset.
+    """The options that make pyarrow write these columns as we want. `is_sorted`: rows are in (partition, offset) order.
 
-    The compression level is for long strings; numbers and short ones get no smaller above level 1 (measured). Nobody
-    prunes by the extremes of what repeats within a row: they are looked for only where the table wants the column, one
-    of the ids `counted`, measured.
+    The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). Nobody
+    prunes by the bounds of columns inside lists and maps. So pyarrow computes these only for columns whose ids are in
+    `counted`: the table wants them measured.
     """
     by_name = {leaf.name: leaf for leaf in leaves}
     compressed = [leaf.path for leaf in leaves if leaf.path not in encodings.constant]
