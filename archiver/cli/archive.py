@@ -33,7 +33,7 @@ def archive(
     from archiver.observe.archive_screen import ArchiveScreen
     from archiver.observe.bars import Terminal
     from archiver.observe.output import Output
-    from archiver.observe.telemetry import watched
+    from archiver.observe.telemetry import with_telemetry
 
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
@@ -41,7 +41,7 @@ def archive(
         loaded = load_config(config)
         log_to_stderr(as_json=as_json)
         output = Output(as_json=as_json, lines_of=archive_lines, screen=lambda: ArchiveScreen(Terminal()))
-        with output, watched(loaded, output) as observer:
+        with output, with_telemetry(loaded, output) as observer:
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:

@@ -1,4 +1,7 @@
-"""A search for orphans as JSON lines: at its end, one line for each topic with every object, then one for the run."""
+"""Shows a search for orphans as JSON lines, at its end.
+
+There is one line for each topic with every object, then one for the run.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ _STALLED_SLACK_SECONDS = 300.0
 
 
 @contextmanager
-def watched(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
-    """An observer that tells `observer`, serves metrics and sends spans, as the configuration says.
+def with_telemetry(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
+    """Yield an observer that calls `observer`, and also serves metrics and sends spans if the configuration says so.
 
-    Raises ConfigError where the address can't be listened on.
+    Raises ConfigError if the address can't be listened on.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []

@@ -237,6 +237,4 @@ class ObjectStore:
 
 @lru_cache(maxsize=16)
 def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
-    return load_file_io(
-        {BUFFER_SIZE: "0"} | dict(properties), f"{scheme}://"
-    )  # a buffer would hide the stream's flush
+    return load_file_io({BUFFER_SIZE: "0"} | dict(properties), f"{scheme}://")  # a buffer would hide the stream's flush
