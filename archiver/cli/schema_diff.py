@@ -103,7 +103,7 @@ def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> Decla
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
-    """Compare the schemas with what the ledger holds: what would the job make of them?"""
+    """Compare the proposed schemas with the ledger, and tell what the job would make of them."""
     newest = state.versions[-1].version
     outcome = assign(
         state,

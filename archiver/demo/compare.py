@@ -1,4 +1,4 @@
-"""The judge: what `confluent_kafka` reads from the broker beside what `ReplayConsumer` reads from the table."""
+"""Compares what `confluent_kafka` reads from the broker with what `ReplayConsumer` reads from the table."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _TIMEOUT_S = 20.0
 
 
 class Reads(Protocol):
-    """What the two consumers share."""
+    """The methods that both consumers have."""
 
     def assign(self, partitions: list[Any], /) -> Any:
-        """Read from these partitions and offsets."""
+        """Read these partitions from these offsets."""
 
     def consume(self, num_messages: int, timeout: float, /) -> list[Any]:
-        """Up to so many messages, waiting at most so many seconds."""
+        """Return up to `num_messages` messages. Wait at most `timeout` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record as a consumer sees it."""
+    """A record in the form that a consumer sees."""
 
     partition: int
     offset: int
@@ -42,7 +42,7 @@ class Seen:
 
 
 def broker_consumer(bootstrap: str) -> Consumer:
-    """A plain consumer of committed records that says where a partition ends."""
+    """Make a plain consumer of committed records that reports the end of a partition."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -55,7 +55,10 @@ def broker_consumer(bootstrap: str) -> Consumer:
 
 
 def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress: Callable[[int], None]) -> int:
-    """Read every partition from both, record by record, and count them; ReplayError at the first that differs."""
+    """Read every partition from both, and return how many records were compared.
+
+    Raises ReplayError at the first record that differs.
+    """
     total = 0
     for partition in range(partitions):
         pairs = zip_longest(_read(kafka, topic, partition), _read(archive, topic, partition))
@@ -73,13 +76,13 @@ def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress:
 
 
 def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest:
-    """The digest of every record that the table gives back."""
+    """Compute the digest of all records that the table gives back."""
     archive.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     return sum(map(RecordDigest.of_seen, archive.batches()), RecordDigest())
 
 
 def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:
-    """Every record of a partition, up to the end that the consumer announces."""
+    """Yield every record of a partition, up to the end that the consumer reports."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:

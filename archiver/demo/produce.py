@@ -1,4 +1,4 @@
-"""Writes the demo's events to Kafka with an ordinary producer, and a transaction that is aborted."""
+"""Writes the demo's events to Kafka with an ordinary producer, and one transaction that is aborted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def create_topic(bootstrap: str, topic: str) -> None:
 
 
 def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Callable[[int], None]) -> int:
-    """Produce `events` with zstd, keyed, and return the bytes of their keys and values. `progress` gets counts."""
+    """Produce `events` with keys and zstd, and return the bytes of their keys and values.
+
+    `progress` is called with counts of records.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
     failures: list[KafkaError] = []
     sent = count = 0
@@ -54,8 +57,8 @@ def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Calla
 
 
 def abort_some(bootstrap: str, topic: str) -> None:
-    """Produce a transaction and abort it: its records stay in the log, and no consumer may see them."""
-    errors_only = {"log_level": 3}  # a coordinator that still loads is a matter of a second, not of a warning
+    """Produce a transaction and abort it. Its records stay in the log, and no consumer may see them."""
+    errors_only = {"log_level": 3}  # no warning while the coordinator still loads: that takes a second
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-abandoned", **errors_only})
     producer.init_transactions(_TIMEOUT_S)
     producer.begin_transaction()

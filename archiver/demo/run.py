@@ -1,4 +1,4 @@
-"""The demo, from an empty folder to the summary; any difference between Kafka and the archive raises."""
+"""Runs the demo from an empty folder to the summary. Any difference between Kafka and the archive raises."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPLIT = FLIGHTS // 2
 
 
 class Demo:
-    """One run of the demo in `folder`. The stack is left up; whoever made the folder takes it down."""
+    """One run of the demo in `folder`. It leaves the stack running; the caller stops it."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         self._folder = folder
@@ -38,7 +38,7 @@ class Demo:
         self._payload_bytes = 0
 
     def run(self) -> Endpoints:
-        """Run every step and show the summary; the endpoints of the stack. Raises where anything differs or fails."""
+        """Run every step, show the summary and return the stack's endpoints. Raises if anything differs or fails."""
         started = time.monotonic()
         endpoints = self._start()
         config = settings.write_config(endpoints)
@@ -111,7 +111,7 @@ class Demo:
         return records
 
     def _add_up(self, config: Path, reports: list[JobReport]) -> str:
-        """The digest that the files' footers add up to, and the replay too."""
+        """Return the digest that the files' footers add up to, after a check that the replay has the same."""
         recorded = add_digests(topic.digest for report in reports for topic in report.topics)
         with (
             self._stages.step("Compare the digests of the files with that of the replay"),
@@ -148,6 +148,6 @@ def _start_spark(endpoints: Endpoints) -> SparkEngine:
 
 
 def check_folder(folder: Path) -> None:
-    """The demo begins with an empty folder: ConfigError where one isn't."""
+    """Raise ConfigError unless the folder is empty or missing: the demo begins with nothing."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError("The demo wants an empty folder; name another with --dir", dir=str(folder))

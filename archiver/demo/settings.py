@@ -1,4 +1,4 @@
-"""The demo's configuration: the stack's own, the topic, and what Spark SQL needs to open the table."""
+"""The demo's configuration: the stack's own, the topic's section, and what Spark SQL needs to read the table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ value = {{ format = "protobuf", message = "{MESSAGE}", proto = "flight.proto" }}
 
 
 def deploy_schema(folder: Path, version: int) -> type[Any]:
-    """Put version 1 or 2 of `flight.proto` where the configuration looks for it; the message class of that version."""
+    """Write version 1 or 2 of `flight.proto` where the configuration looks for it; return its message class."""
     source = (resources.files("archiver.demo") / f"flight_v{version}.proto").read_text(encoding="utf-8")
     path = folder / "flight.proto"
     path.write_text(source, encoding="utf-8")
@@ -40,7 +40,7 @@ def deploy_schema(folder: Path, version: int) -> type[Any]:
 
 
 def write_config(endpoints: Endpoints) -> Path:
-    """Add the topic's section to the stack's `archiver.toml`, unless it is there."""
+    """Add the topic's section to the stack's `archiver.toml`, if it isn't there."""
     text = endpoints.config_path.read_text(encoding="utf-8")
     if f"[topics.{TOPIC}]" not in text:
         endpoints.config_path.write_text(text + _TOPIC_SECTION, encoding="utf-8")
@@ -48,12 +48,12 @@ def write_config(endpoints: Endpoints) -> Path:
 
 
 def fetch_iceberg(say: Say) -> Path:
-    """The folder with the jars that Spark SQL needs to read Iceberg tables, fetched once."""
+    """Return the folder with the jars that Spark SQL needs to read Iceberg tables. They are fetched once."""
     return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
 
 
 def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:
-    """Spark options that open the stack's catalog as `lake`, with Iceberg's statements and the jars in `iceberg`."""
+    """Make Spark options that open the stack's catalog as `lake`, with the jars in `iceberg`."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": str(iceberg / "*"),

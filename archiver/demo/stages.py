@@ -1,4 +1,4 @@
-"""The demo's steps, timed and told as they happen."""
+"""The demo's steps, with their times, shown as they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Advance = Callable[[int], None]
 
 
 class Stages:
-    """Runs steps one after the other on a console, and remembers how long each took (seconds, by title)."""
+    """Runs steps one after the other, shows them on a console, and remembers how long each took (seconds, by title)."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -21,7 +21,7 @@ class Stages:
 
     @contextmanager
     def step(self, title: str, total: int | None = None) -> Iterator[Advance]:
-        """One step; with a `total`, a bar that the yielded function moves on."""
+        """Run one step. With a `total` it has a bar, which the yielded function moves."""
         started = time.monotonic()
         with self._bar(title, total) as advance:
             yield advance

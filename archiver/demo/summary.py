@@ -1,4 +1,4 @@
-"""What the demo shows at the end: answers of Spark SQL, the way there and back in numbers, how to connect."""
+"""What the demo shows at the end: Spark SQL's answers, the numbers of the run, and how to connect."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from archiver.local import Endpoints
 
 MEGABYTE = 1_000_000
 _LABEL_WIDTH = 56
-"""So that labels and values both fit a terminal of 80 columns."""
+"""Labels and values then both fit a terminal of 80 columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The demo in numbers; bytes, and seconds by step."""
+    """The demo's numbers: sizes in bytes, and seconds by step."""
 
     records: int
     payload_bytes: int
@@ -33,7 +33,7 @@ class Summary:
 
 
 def show_answer(console: Console, text: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """One question with its answer."""
+    """Show a question with its answer."""
     table = Table(title=text, title_justify="left", title_style="bold")
     for column, value in zip(columns, rows[0] if rows else columns, strict=True):
         table.add_column(column.replace("_", " "), justify="left" if isinstance(value, str) else "right")
@@ -43,7 +43,7 @@ def show_answer(console: Console, text: str, columns: Sequence[str], rows: Seque
 
 
 def show_summary(console: Console, summary: Summary) -> None:
-    """The summary table; every record was compared when this is shown."""
+    """Show the summary table. It is shown only after every record was compared."""
     table = Table(title="There and back", title_justify="left", title_style="bold", show_header=False)
     table.add_column(no_wrap=True, max_width=_LABEL_WIDTH)
     table.add_column(justify="right", no_wrap=True)
@@ -62,7 +62,7 @@ def show_summary(console: Console, summary: Summary) -> None:
 
 
 def show_endpoints(console: Console, endpoints: Endpoints) -> None:
-    """Where everything is that was left running."""
+    """Show the addresses of everything that was left running."""
     directory = endpoints.directory
     table = Table(title="The stack is still up", title_justify="left", title_style="bold", show_header=False)
     for name, address in endpoints.public().items():

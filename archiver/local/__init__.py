@@ -1,4 +1,8 @@
-"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog, locally."""
+"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog, locally.
+
+`stack` starts and stops all parts, `part_runner` one of them. `kafka`, `postgres` and `seaweedfs` are the parts; `part`
+says what a part must have. Only the command line, the demo and tests use this room: no job may depend on it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`D/archiver.toml`: written for a new stack, and left to its reader once edited, but for ports that had to move."""
+"""Writes `D/archiver.toml` for a new stack. In an edited file, only ports that had to move are changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPOOL_SIZE = "4GiB"
 
 
 def render(endpoints: Endpoints) -> str:
-    """The configuration of an archiver that works on this stack, without topics."""
+    """Return the configuration of an archiver that uses this stack, without topics."""
     sections: dict[str, Mapping[str, str]] = {
         "kafka": {"bootstrap.servers": endpoints.bootstrap_servers},
         "catalog": endpoints.catalog_properties,
@@ -37,9 +37,9 @@ def render(endpoints: Endpoints) -> str:
 
 
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
-    """Bring the file up to date and return its digest to remember.
+    """Bring the file up to date and return its digest, to remember for the next call.
 
-    A file that nobody touched since `known_digest` is written anew; in an edited one only the ports in `moved` change.
+    A file that nobody changed since `known_digest` is written anew. In an edited one only the ports in `moved` change.
     """
     path = endpoints.config_path
     current = _read(path)
@@ -55,7 +55,7 @@ def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]
 
 
 def digest(text: str) -> str:
-    """SHA-256 of a file's text, in hex."""
+    """Return the SHA-256 of a file's text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

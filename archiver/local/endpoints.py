@@ -1,4 +1,4 @@
-"""The addresses and credentials of a running stack, as clients need them."""
+"""The addresses and credentials of a running stack, in the form that clients need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.local.state import StackState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """Where everything is, and how to get in; `public()` leaves the secrets out."""
+    """All addresses and credentials. `public()` leaves the secrets out."""
 
     directory: Path
     config_path: Path
@@ -28,7 +28,7 @@ class Endpoints:
 
     @property
     def catalog_properties(self) -> Mapping[str, str]:
-        """What pyiceberg's `load_catalog` and Spark's Iceberg catalog take."""
+        """The properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
         return {
             "uri": self.catalog_uri,
             "warehouse": self.warehouse,
@@ -49,7 +49,7 @@ class Endpoints:
         }
 
     def public(self) -> dict[str, str]:
-        """Every address, no password or key."""
+        """Return every address, but no password or key."""
         return {
             "config": str(self.config_path),
             "kafka": self.bootstrap_servers,
@@ -61,12 +61,12 @@ class Endpoints:
         }
 
     def secrets(self) -> dict[str, str]:
-        """The same kind of mapping with the credentials."""
+        """Return the credentials, by name."""
         return {"postgres_dsn": self.postgres_dsn, "access_key": self.access_key, "secret_key": self.secret_key}
 
 
 def endpoints_of(directory: Path, config_path: Path, state: StackState) -> Endpoints:
-    """The endpoints that a stack's state amounts to."""
+    """Derive the endpoints from a stack's state."""
     return Endpoints(
         directory=directory,
         config_path=config_path,

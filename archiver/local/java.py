@@ -1,6 +1,6 @@
-"""The Java that Kafka and Spark run on: found in JAVA_HOME, on PATH or where systems install it, and checked.
+"""Finds a Java for Kafka and Spark in JAVA_HOME, on PATH or where systems install it, and checks its version.
 
-Run as a program (`python -m archiver.local.java`), it prints the home it chose, or says what to install.
+As a program (`python -m archiver.local.java`) it prints the Java home that it chose, or says what to install.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java runtime that was run and told its feature version (17, 21, …)."""
+    """A Java runtime. `version` is the feature version that it reported (17, 21, …)."""
 
     home: Path
     major: int
@@ -33,9 +33,9 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first Java that Spark, too, runs on: JAVA_HOME before PATH before what is installed on the system.
+    """Find the first Java that Spark runs on, too: JAVA_HOME before PATH before the system's places.
 
-    Raises LocalStackError that lists what was found instead and how to get one.
+    Raises LocalStackError, which lists what was found instead and how to install one.
     """
     seen: list[str] = []
     for home in _candidates():
@@ -74,7 +74,7 @@ def _major(home: Path) -> int | None:
 
 
 def main() -> int:
-    """Print the Java home chosen; 1 and the reason on stderr where there is none."""
+    """Print the Java home. If there is none, print the reason on stderr and return 1."""
     try:
         java = find_java()
     except LocalStackError as error:

@@ -1,6 +1,6 @@
-"""Apache Kafka from the jars of its release, one KRaft node or a cluster of three, with settings for development.
+"""Apache Kafka from the jars of its release: one KRaft node or a cluster of three, with settings for development.
 
-Anything that would lose or refuse a test's records is switched off: no retention, any timestamp, large messages.
+Everything that could lose or refuse a test's records is switched off: no retention, any timestamp, large messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VERSION = "4.3.1"
 PORT = "kafka"
 CONTROLLER_PORT = "kafka-controller"
 CLUSTER = 3
-"""The nodes of a cluster: the fewest that outlive one of theirs."""
+"""How many nodes a cluster has: the fewest that survive the loss of one."""
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 ARTIFACTS = (
@@ -41,12 +41,12 @@ _LOGGING = "log4j2.properties"
 _VOTERS = "controller.quorum.voters"
 _HEAP = ("-Xms256m", "-Xmx1g")
 _HEAP_IN_CLUSTER = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Three on one machine: small, and soon warm rather than fast at last."""
+"""Three nodes share a machine. So each is small, and compiles early rather than well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """One node, broker and controller in one process; `node` counts from 1."""
+    """One node: broker and controller in one process. `node` counts from 1."""
 
     node: int = 1
     nodes: int = 1
@@ -55,21 +55,21 @@ class Kafka:
 
     @property
     def name(self) -> str:
-        """`kafka` where it is the only one, else with its number."""
+        """`kafka` if it is the only node, else with its number."""
         return self.port_names[0]
 
     @property
     def title(self) -> str:
-        """Kafka, with its number where there are several."""
+        """Kafka, with its number if there are several nodes."""
         return "Apache Kafka" if self.nodes == 1 else f"Apache Kafka {self.node}"
 
     @property
     def port_names(self) -> tuple[str, str]:
-        """Where clients connect, and where controllers do."""
+        """The names of two ports: the one for clients and the one for controllers."""
         return _port_names(self.node, self.nodes)
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Fetch the jars, write the settings, format the log folder the first time."""
+        """Fetch the jars, write the settings, and format the log folder the first time."""
         classpath = _classpath(say)
         context.folder.mkdir(parents=True, exist_ok=True)
         properties = "".join(f"{key}={value}\n" for key, value in broker_settings(context.state, self.node).items())
@@ -81,7 +81,10 @@ class Kafka:
             _format(context, classpath)
 
     def launch(self, context: PartContext) -> Launch:
-        """`kafka.Kafka`; its files are named relative to its folder, which may hold any character."""
+        """Return the command for `kafka.Kafka`.
+
+        Its files are named relative to its folder, as the folder's path may hold any character.
+        """
         return Launch(
             argv=(
                 find_java().executable,
@@ -98,10 +101,10 @@ class Kafka:
         )
 
     def tidy(self, context: PartContext) -> None:
-        """Nothing lies outside its folder."""
+        """Do nothing: all files are in its folder."""
 
     def suits(self, context: PartContext) -> bool:
-        """Whether it was started with the controllers' addresses as they are now."""
+        """Whether it was started with the current addresses of the controllers."""
         try:
             written = (context.folder / _PROPERTIES).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -121,12 +124,12 @@ class Kafka:
 
 
 def bootstrap_servers(state: StackState) -> str:
-    """The brokers' addresses as Kafka clients take them."""
+    """Return the brokers' addresses in the form that Kafka clients take."""
     return ",".join(f"{HOST}:{state.ports[broker]}" for broker, _ in _every_port(state))
 
 
 def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]:
-    """What a node's `server.properties` holds."""
+    """Return the content of a node's `server.properties`."""
     broker, own = _port_names(node, state.brokers)
     listener, controller = f"{HOST}:{state.ports[broker]}", f"{HOST}:{state.ports[own]}"
     copies = state.brokers
@@ -153,7 +156,7 @@ def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
-        # After a kill the new broker waits for the old one's session to end.
+        # After a kill, the new broker waits until the old one's session has ended.
         "broker.session.timeout.ms": 6_000,
         "broker.heartbeat.interval.ms": 1_000,
         "message.max.bytes": MAX_MESSAGE_BYTES,
@@ -169,14 +172,14 @@ def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]
 
 
 def _cluster_settings(node: int) -> Mapping[str, str | int]:
-    """What only brokers among others need: soon aware of one another's end, each in a rack of its own."""
+    """Settings that only a cluster needs: nodes notice soon that one ended, and each has its own rack."""
     return {
         "broker.session.timeout.ms": 4_000,
         "broker.heartbeat.interval.ms": 500,
         "replica.lag.time.max.ms": 4_000,
         "controller.quorum.election.timeout.ms": 500,
         "controller.quorum.fetch.timeout.ms": 2_000,
-        # Leaders stay where an election or a test has put them.
+        # Leaders stay where an election or a test put them.
         "auto.leader.rebalance.enable": "false",
         "broker.rack": f"rack-{node}",
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

@@ -1,7 +1,7 @@
-"""Jars from Maven Central, resolved by the Ivy inside PySpark and kept in the user's cache, each set only once.
+"""Gets jars from Maven Central with the Ivy inside PySpark, and keeps them in the user's cache.
 
-A set appears under its final name only when complete. Processes that want the same set at the same time wait for the
-one that fetches it.
+A set of jars gets its final name only when it is complete. If several processes want the same set at once, one fetches
+it and the others wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from archiver.local.process import environment, tail
 
 CACHE_NAME = "kafka-iceberg-archiver"
 IVY_SETTINGS = "ARCHIVER_IVY_SETTINGS"
-"""Environment variable naming an ivysettings.xml, for those who reach Maven Central through a mirror."""
+"""The environment variable that names an ivysettings.xml, for machines that reach Maven Central through a mirror."""
 
 _ATTEMPTS = 3
 _INTERRUPTED = (130, -signal.SIGINT, 143, -signal.SIGTERM)
@@ -37,7 +37,7 @@ _MANIFEST = "complete.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One artifact to fetch, with or without what it depends on."""
+    """An artifact to fetch, with or without its dependencies."""
 
     organisation: str
     name: str
@@ -46,14 +46,17 @@ class Artifact:
 
 
 def cache_root() -> Path:
-    """The folder that downloads are kept in: `$XDG_CACHE_HOME` or `~/.cache`, and our name below it."""
+    """Return the folder for downloads: our own folder in `$XDG_CACHE_HOME` or `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(base) if base else Path.home() / ".cache"
     return root / CACHE_NAME
 
 
 def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
-    """The folder with the jars of `artifacts`, fetched now if need be; raises LocalStackError with Ivy's last words."""
+    """Return the folder with the jars of `artifacts`; fetch them if they are missing.
+
+    Raises LocalStackError with the end of Ivy's output.
+    """
     digest = hashlib.sha256(repr(artifacts).encode()).hexdigest()[:8]
     folder = cache_root() / f"{name}-{digest}"
     if _complete(folder):
@@ -87,7 +90,7 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
 
 def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
     fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    # Kept until the set is complete, so that another attempt goes on where a broken download stopped.
+    # Kept until the set is complete: the next attempt goes on where a broken download stopped.
     downloads = folder.with_name(f"{folder.name}.ivy")
     try:
         ivy_file = fresh / "ivy.xml"
@@ -128,7 +131,10 @@ def _run_ivy(command: list[str], log: Path) -> bool:
 def ivy_command(
     java: Java, module: Path, *, cache: Path, target: str, kinds: tuple[str, ...] = ("jar", "bundle")
 ) -> list[str]:
-    """The command that puts what an Ivy file asks for where the pattern `target` says; OSGi bundles are jars too."""
+    """Make the command that fetches what an Ivy file asks for to the paths of the pattern `target`.
+
+    OSGi bundles are jars too.
+    """
     settings = os.environ.get(IVY_SETTINGS)
     return [
         java.executable,

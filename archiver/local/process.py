@@ -1,7 +1,7 @@
-"""Detached server processes: started in a session of their own, recognised later, stopped by pid.
+"""Detached server processes: starts each in its own session, finds it again later, stops it by pid.
 
-A pid alone proves nothing, since systems reuse them: a process is ours only if its start time and program are those
-that were recorded when it was launched.
+A pid alone proves nothing, as systems reuse pids. A process is ours only if its start time and its program are the ones
+recorded at its start.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _TAIL_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a server is started: its command, folder, log, and what its environment has beyond the usual."""
+    """How to start a server: command, folder, log, and environment variables beyond the usual ones."""
 
     argv: tuple[str, ...]
     cwd: Path
     log: Path
     env: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
-    """The account to run as; None for the caller's."""
+    """The account to run as. None means the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMark:
-    """What tells one process from every other: pid, start time (seconds since the epoch) and program name."""
+    """What identifies a process: pid, start time (seconds since the epoch) and program name."""
 
     pid: int
     started: float
@@ -49,16 +49,16 @@ class ProcessMark:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of servers: a few of the caller's variables, so that nothing else steers them, and `extra`."""
+    """Return the environment for servers: a few of the caller's variables, and `extra`. Nothing else reaches them."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {"PATH": os.defpath, **inherited, **extra}
 
 
 def spawn(launch: Launch) -> ProcessMark:
-    """Start a server that survives the caller and return its mark; raises LocalStackError if it cannot even start."""
+    """Start a server that outlives the caller, and return its mark. Raises LocalStackError if it can't be started."""
     rotate(launch.log)
     with launch.log.open("ab") as log:
-        # A shell in between hands the server over to init at once: no zombie and no child for the caller to reap.
+        # With a shell in between, init adopts the server at once: the caller has no child to reap, and no zombie stays.
         started = subprocess.run(  # noqa: S603
             ["/bin/sh", "-c", _LAUNCHER, "sh", *launch.argv],
             cwd=launch.cwd,
@@ -81,7 +81,7 @@ def spawn(launch: Launch) -> ProcessMark:
 
 
 def find(mark: ProcessMark | None) -> psutil.Process | None:
-    """The living process that `mark` names; None if it ended or the pid now belongs to another program."""
+    """Find the running process of this mark. None if it ended, or if another program has its pid."""
     if mark is None:
         return None
     try:
@@ -91,18 +91,18 @@ def find(mark: ProcessMark | None) -> psutil.Process | None:
         command = process.cmdline()
     except psutil.Error:
         return None
-    # Between fork and exec the launcher's command line still shows, and for a moment after it none.
+    # Between fork and exec, the process still has the launcher's command line, and for a moment after that none.
     ours = not command or Path(command[0]).name in {mark.program, "sh"}
     return process if ours else None
 
 
 def is_running(mark: ProcessMark | None) -> bool:
-    """Whether the process that `mark` names lives."""
+    """Whether the process of this mark runs."""
     return find(mark) is not None
 
 
 def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
-    """Whether the process itself listens on all of these TCP ports; True where the system does not tell."""
+    """Whether the process itself listens on all of these TCP ports. True if the system doesn't tell."""
     server = find(mark)
     if server is None:
         return False
@@ -116,14 +116,14 @@ def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the process that `mark` names, by force after `timeout` seconds; False if it was not running."""
+    """End the process of this mark, by force after `timeout` seconds. False if it wasn't running."""
     process = find(mark)
     if process is None:
         return False
     children = _children(process)
     with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(with_signal)
-        process.send_signal(signal.SIGCONT)  # a suspended process hears nothing before
+        process.send_signal(signal.SIGCONT)  # a suspended process gets no other signal until then
     if not _gone_within(mark, timeout):
         for victim in (process, *children):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -134,7 +134,7 @@ def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: floa
 
 
 def tail(log: Path, *, lines: int = 25) -> str:
-    """The last lines of a log that say anything, indented for an error message."""
+    """Return the last non-empty lines of a log, indented for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -146,7 +146,7 @@ def tail(log: Path, *, lines: int = 25) -> str:
 
 
 def rotate(log: Path) -> None:
-    """Set a log that grew large aside as `<name>.1`, replacing the one before."""
+    """Rename a large log to `<name>.1`, replacing the one before."""
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > _ROTATE_AT:
             log.replace(log.with_name(f"{log.name}.1"))

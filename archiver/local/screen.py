@@ -21,7 +21,10 @@ _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
 
 @contextmanager
 def followed(console: Console) -> Iterator[Progress]:
-    """A progress callback for LocalStack that shows on `console` what each part does."""
+    """Yield a progress callback for LocalStack that shows on `console` what each part does.
+
+    A terminal has one line for each part, other outputs a line for each step.
+    """
     if not console.is_terminal:
         yield lambda part, step: console.print(f"{part}: {step}", highlight=False)
         return
@@ -41,7 +44,7 @@ def followed(console: Console) -> Iterator[Progress]:
 
 
 def parts_table(status: StackStatus) -> Table:
-    """One row for each server."""
+    """Make a table with one row for each server."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("server", "version", "health", "pid", "address"):
         table.add_column(heading, no_wrap=True)
@@ -51,7 +54,7 @@ def parts_table(status: StackStatus) -> Table:
 
 
 def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
-    """One row for each address, and for each credential if asked for."""
+    """Make a table with one row for each address, and with one for each credential if `secrets` is set."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")

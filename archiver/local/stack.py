@@ -1,7 +1,7 @@
-"""The embedded stack: Postgres, Kafka, and S3 with an Iceberg catalog, in one folder and detached from the caller.
+"""The embedded stack: Postgres, Kafka, and S3 with an Iceberg catalog, in one folder, detached from the caller.
 
-`up` brings every part from whatever state it is in to ready, all at once; a file lock keeps two callers apart. What is
-running is judged by process marks and by asking the servers, never by the state file alone.
+`up` brings all parts from any state to ready, in parallel. A file lock keeps two callers apart. Whether a part runs is
+decided by process marks and by asking the server, never by the state file alone.
 """
 
 from __future__ import annotations
@@ -28,50 +28,54 @@ from archiver.local.status import Health, PartStatus, StackStatus
 
 
 def parts_of(brokers: int) -> tuple[Part, ...]:
-    """The servers of a stack with so many nodes of Kafka; slowest first, so that they get a core first."""
+    """Return the servers of a stack with this many Kafka nodes.
+
+    The slowest come first, so that they get a core first.
+    """
     nodes = (Kafka(node=node, nodes=brokers) for node in range(1, brokers + 1))
     return (*nodes, SeaweedFS(), Postgres())
 
 
 PARTS: Final = parts_of(1)
 BROKERS: Final = (1, CLUSTER)
-"""How many nodes of Kafka there can be."""
+"""How many Kafka nodes a stack may have."""
 
 Progress = Callable[[str, str], None]
-"""Told the part's title and what it does now."""
+"""Takes a part's title and what the part does now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What `ensure` found and did: the endpoints, and the parts it had to start (none: all were up already)."""
+    """What `ensure` did: the endpoints, and the parts that it had to start (none if all were up)."""
 
     endpoints: Endpoints
     started: tuple[str, ...]
 
 
 class LocalStack:
-    """The stack in one folder; cheap to make, holds no resources between calls."""
+    """The stack in one folder. Cheap to make. It holds no resources between calls."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).expanduser().resolve()
 
     @property
     def endpoints(self) -> Endpoints:
-        """The addresses of a stack that has been up at least once; raises LocalStackError where none has been."""
+        """The addresses of a stack that was up at least once. Raises LocalStackError if it never was."""
         known = state.load(self.directory)
         if known is None or not _complete(known):
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(known)
 
     def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
-        """Start what does not run and return when all of it is ready; raises LocalStackError naming part and log.
+        """Start what isn't running, and return when all parts are ready.
 
-        A new stack has so many `brokers`: 1 (the default) or 3; one that was made keeps what it has.
+        A new stack has this many `brokers`: 1 (the default) or 3. An existing stack keeps what it has. Raises
+        LocalStackError, which names part and log.
         """
         return self.ensure(progress, brokers=brokers).endpoints
 
     def ensure(self, progress: Progress | None = None, *, brokers: int | None = None) -> Started:
-        """The same as `up`, told with which parts had to be started."""
+        """Do what `up` does, and also return which parts had to be started."""
         if brokers not in {None, *BROKERS}:
             raise LocalStackError(f"A stack has {' or '.join(map(str, BROKERS))} brokers, not {brokers}")
         try:
@@ -87,7 +91,7 @@ class LocalStack:
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
-        """Stop what runs, or `only` the parts of these names, data kept; returns the names of the parts that ran."""
+        """Stop what runs, or `only` the named parts. Data is kept. Returns the names of the parts that ran."""
         known = state.load(self.directory)
         if known is None:
             return ()
@@ -100,7 +104,7 @@ class LocalStack:
                 return tuple(part.name for part, was_running in zip(parts, ran, strict=True) if was_running)
 
     def status(self) -> StackStatus:
-        """How every part is right now; starts nothing."""
+        """Return the current state of every part. Starts nothing."""
         known = state.load(self.directory)
         if known is None or not _complete(known):
             return StackStatus(directory=self.directory, parts=(), endpoints=None)
@@ -139,7 +143,7 @@ class LocalStack:
     def _start_all(self, state_file: StateFile, progress: Progress) -> tuple[str, ...]:
         cancelled = threading.Event()
         parts = parts_of(state_file.current.brokers)
-        for part in parts:  # nodes of a cluster are told one another's
+        for part in parts:  # each node of a cluster must know the ports of all
             self._runner(part, state_file).reserve_ports(_about(part, progress))
         with ThreadPoolExecutor(len(parts)) as pool:
             futures = [

@@ -1,4 +1,4 @@
-"""What a stack remembers between calls, in `D/stack.json` (mode 0600): its secrets, ports and processes."""
+"""What a stack remembers between calls, in `D/stack.json` (mode 0600): secrets, ports and processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackState:
-    """The identity of one stack; secrets and ids are drawn once, ports change only when one is taken."""
+    """The identity of one stack. Secrets and ids are made once. Ports change only if one is taken."""
 
     cluster_id: str
     postgres_password: str = field(repr=False)
@@ -31,22 +31,22 @@ class StackState:
     ports: Mapping[str, int] = field(default_factory=dict)
     processes: Mapping[str, ProcessMark] = field(default_factory=dict)
     config_digest: str = ""
-    """SHA-256 of `archiver.toml` as last written: another digest there means that somebody edited it."""
+    """SHA-256 of `archiver.toml` as we last wrote it. If the file has another digest, somebody edited it."""
     brokers: int = 1
-    """Nodes of Kafka: chosen when the stack is made, and kept."""
+    """How many Kafka nodes the stack has. Chosen when the stack is made, and kept."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
-        """The same state with the process of one part noted, or forgotten where `mark` is None."""
+        """Return this state with the process of one part noted, or forgotten if `mark` is None."""
         others = {part: known for part, known in self.processes.items() if part != name}
         return replace(self, processes=others if mark is None else {**others, name: mark})
 
     def with_ports(self, ports: Mapping[str, int]) -> StackState:
-        """The same state with these ports in place of those of the same names."""
+        """Return this state with these ports; ports of other names stay."""
         return replace(self, ports={**self.ports, **ports})
 
 
 class StateFile:
-    """The state of the stack in one folder, kept on disk with every change; safe between threads."""
+    """The state of the stack in one folder. Every change is written to disk. Threads may share it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -55,11 +55,11 @@ class StateFile:
 
     @property
     def current(self) -> StackState:
-        """The state as of the last change."""
+        """The state after the last change."""
         return self._current
 
     def change(self, change: Callable[[StackState], StackState]) -> StackState:
-        """Replace the state by `change` of it, on disk too, and return it."""
+        """Replace the state by `change` of it, on disk too, and return the new one."""
         with self._lock:
             changed = change(self._current)
             save(self._directory, changed)
@@ -68,7 +68,7 @@ class StateFile:
 
 
 def draw() -> StackState:
-    """A new stack's identity with random secrets."""
+    """Make the identity of a new stack, with random secrets."""
     return StackState(
         cluster_id=_cluster_id(),
         postgres_password=secrets.token_urlsafe(24),
@@ -78,7 +78,7 @@ def draw() -> StackState:
 
 
 def load(directory: Path) -> StackState | None:
-    """The state of the stack in this folder, or None where there has been none."""
+    """Return the state of the stack in this folder. None if there is no stack."""
     path = directory / FILE_NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -97,13 +97,13 @@ def load(directory: Path) -> StackState | None:
 
 
 def save(directory: Path, state: StackState) -> None:
-    """Write the state so that a kill at any moment leaves the old or the new one."""
+    """Write the state. After a kill at any moment, the file has the old state or the new one."""
     document = {"version": _VERSION, **asdict(state)}
     write_private(directory / FILE_NAME, json.dumps(document, indent=2) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step, readable by its owner only."""
+    """Replace a file in one step. Only its owner can read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -115,7 +115,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _cluster_id() -> str:
-    # Kafka's tools take a leading dash for an option.
+    # Kafka's tools would take a leading dash as an option.
     while (drawn := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):
         pass
     return drawn

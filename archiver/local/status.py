@@ -1,4 +1,4 @@
-"""What `archiver local status` tells: values, and the document that machines read."""
+"""What `archiver local status` tells, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Health = Literal["ready", "not answering", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """One server: `started` is in seconds since the epoch, `addresses` is host:port by port name."""
+    """The state of one server. `started` is in seconds since the epoch, `addresses` is host:port by port name."""
 
     name: str
     title: str
@@ -27,7 +27,7 @@ class PartStatus:
     log: Path
 
     def to_json(self) -> dict[str, Any]:
-        """The value as a JSON object."""
+        """Return the value as a JSON object."""
         started = None if self.started is None else datetime.fromtimestamp(self.started, UTC).isoformat()
         return {
             "title": self.title,
@@ -42,7 +42,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The whole stack; no parts and no endpoints where there has never been one."""
+    """The state of the whole stack. It has no parts and no endpoints if there never was a stack."""
 
     directory: Path
     parts: tuple[PartStatus, ...]
@@ -54,7 +54,7 @@ class StackStatus:
         return bool(self.parts) and all(part.health == "ready" for part in self.parts)
 
     def to_json(self, *, with_secrets: bool = False) -> dict[str, Any]:
-        """The value as a JSON object, credentials only when asked for."""
+        """Return the value as a JSON object. Credentials are in it only if `with_secrets` is set."""
         known = self.endpoints
         addresses = {} if known is None else known.public()
         if known is not None and with_secrets:

@@ -1,4 +1,4 @@
-"""Servers of a stack whose process mark was lost: found by their working folder, which no other server has."""
+"""Finds and ends servers of a stack whose process mark was lost, by their working folder, which is theirs alone."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from pathlib import Path
 import psutil
 
 _PROGRAMS = frozenset({"java", "postgres", "weed"})
-"""A shell or an editor that stands in the folder is somebody's, not ours."""
+"""Only these programs are ours. A shell or an editor in the folder is somebody else's."""
 
 _POLL = 0.1
 
 
 def find(folder: Path) -> tuple[psutil.Process, ...]:
-    """The living servers whose working folder is `folder`; none where the system does not tell."""
+    """Find the running servers whose working folder is `folder`. None if the system doesn't tell."""
     return tuple(process for process in psutil.process_iter() if _serves_from(process, str(folder)))
 
 
 def end(folder: Path, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the servers whose working folder is `folder`, by force after `timeout` seconds; whether there were any."""
+    """End the servers whose working folder is `folder`, by force after `timeout` seconds.
+
+    Returns whether there were any.
+    """
     found = find(folder)
     for server in found:
         with contextlib.suppress(psutil.Error):
