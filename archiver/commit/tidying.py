@@ -27,7 +27,7 @@ def tidy_by_chance(opened: StagedTopic, registry: Registry) -> None:
 
 def tidy(opened: StagedTopic, registry: Registry) -> None:
     """Trim the topic's old rows, and put old commits of its journal together. Failures are logged, not raised."""
-    for step in (lambda: registry.files.trim(opened.topic), opened.journal.tidy):
+    for step in (lambda: registry.files.trim(opened.topic), opened.journal.merge_commits):
         try:
             step()
         except ContextError:

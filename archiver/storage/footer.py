@@ -1,6 +1,6 @@
 """What a file says about itself: key-value metadata, which every format keeps beside its rows.
 
-The mapping's JSON holds the writer's descriptors, so a replay of the file needs neither registry nor journal.
+The mapping's JSON holds the writer's descriptors. So a replay of the file needs neither registry nor journal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
 
 
 def footer_of(layout: SegmentLayout, origin: SegmentOrigin | None, digest: str | None) -> dict[str, str]:
-    """Key-value metadata for a file of this layout and origin, and with this digest of its records if it is known."""
+    """Make the key-value metadata of a file. `digest` is that of its records, if it is known."""
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
@@ -54,7 +54,10 @@ def footer_of(layout: SegmentLayout, origin: SegmentOrigin | None, digest: str |
 
 
 def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) -> SegmentMetadata:
-    """Read key-value metadata back; BadSegment where it is newer than this software or contradicts itself."""
+    """Parse key-value metadata.
+
+    Raises BadSegment if newer software wrote it, or if it contradicts itself.
+    """
     found = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
     try:
         version = int(found[FORMAT]) if FORMAT in found else None

@@ -1,7 +1,8 @@
-"""The journal in the object store: schema versions, commits (old ones together), and where partitions begin.
+"""The journal in the object store: keeps what a lost registry is rebuilt from.
 
-Names are made from what they hold, so writing one again changes nothing. It lies outside every table's location, where
-orphan removal by others doesn't reach.
+It has schema versions, commits (old ones are merged) and where partitions begin. Objects are named after their content,
+so writing one again changes nothing. The journal lies outside every table's location, so that other software that
+removes a table's orphans doesn't reach it.
 """
 
 from __future__ import annotations
@@ -46,26 +47,29 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """Where the journals of all tables are; no `root`: there is none, and nothing is kept."""
+    """The place of all tables' journals. Without a `root` there is no journal, and nothing is kept."""
 
     root: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """The configuration's journal; its FileIO properties are the catalog's, and `journal.*` where they differ."""
+        """Make the configuration's journal.
+
+        Its FileIO properties are the catalog's, overridden by `journal.*`.
+        """
         section = config.archive
         if section.journal is None:
             return cls()
         return cls(root=section.journal, objects=ObjectStore.of({**config.catalog, **section.journal_properties}))
 
     def named(self, table: str, uuid: UUID) -> TableJournal:
-        """The journal of the table with this name and UUID."""
+        """Return the journal of the table with this name and UUID."""
         folder = None if self.root is None else f"{self.root}/{table}/{uuid}"
         return TableJournal(root=self.root, folder=folder, objects=self.objects)
 
     def of_table(self, table: ArchiveTable) -> TableJournal:
-        """The journal of one table. Raises ConfigError where it would lie among the table's own files."""
+        """Return the journal of one table. Raises ConfigError if it would lie among the table's own files."""
         found = self.named(table.topic.table, table.uuid)
         for place in (table.location, table.data_location):
             if found.folder is not None and f"{found.folder}/".startswith(f"{place}/"):
@@ -81,16 +85,16 @@ class Journal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableJournal:
-    """The journal of one table. Methods raise the leaves of StorageError, and do nothing where there is no journal."""
+    """The journal of one table. Without a journal, its methods do nothing. They raise subclasses of StorageError."""
 
     root: str | None = None
     folder: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
-        """Write the schema versions that aren't there yet; to be called before anything is written by them.
+        """Write the schema versions that it lacks. Call this before anything is written with them.
 
-        `newest` is the last version that the registry has, if the caller knows it: then most calls read little.
+        `newest` is the last version in the registry, if the caller knows it: then most calls read little.
         """
         if self.root is None:
             return
@@ -104,36 +108,40 @@ class TableJournal:
             registry.ledger.note_journaled(topic, self.root, missing[-1].version.version)
 
     def keep_starts(self, starts: Mapping[int, int]) -> None:
-        """Write where partitions begin; to be called before anything of them is staged."""
+        """Write where partitions begin. Call this before anything of these partitions is staged."""
         if starts:
             value = JournaledStarts(starts=starts).to_json()
             name = hashlib.blake2b(json.dumps(value).encode(), digest_size=10).hexdigest()
             self._write(f"{_STARTS}{name}", value)
 
     def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Write a commit that is in the table; to be called before the registry confirms it."""
+        """Write a commit that is in the table. Call this before the registry confirms it."""
         commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
         self._write(f"{_COMMIT}{commit_id}", commit.to_json())
 
     def keep_rewrite(self, rewrite: Rewrite) -> None:
-        """Write a rewrite that is in the table; to be called before the registry records it."""
+        """Write a rewrite that is in the table. Call this before the registry records it."""
         commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
         self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
 
     def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
-        """Write which rows stay gone by a refill; to be called before the registry records it."""
+        """Write which rows a refill accepted as lost. Call this before the registry records it."""
         value = {"format": FORMAT, "commit_id": commit_id, "accepted": [each.to_json() for each in accepted]}
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
     def accepted(self) -> tuple[tuple[str, tuple[Acceptance, ...]], ...]:
-        """What refills wrote, in their order: commits, and the rows that stay gone."""
+        """Return what refills wrote, in order: their commits, and the rows accepted as lost."""
         if self.folder is None:
             return ()
         paths = _named(sorted(each.path for each in self.objects.list(self.folder)), _ACCEPTED)
         return tuple(map(self._reader(_accepted), paths))
 
     def keep_settled(self, settled: Settled) -> None:
-        """Write commits whose fate was found out later; those whose snapshot has expired under their first range."""
+        """Write commits that were found in the table later.
+
+        Where a commit's snapshot has expired, its id isn't known. Such commits are written under the id of their first
+        range.
+        """
         found: dict[str | None, list[TranslatedRange]] = {}
         for one in settled.landed:
             found.setdefault(one.commit_id, []).append(one.range)
@@ -145,14 +153,14 @@ class TableJournal:
             self._write(f"{_COMMIT}{min(one.id for one in ranges)}", commit.to_json())
 
     def schema(self, version: int) -> JournaledSchema | None:
-        """One schema version, None where it isn't there."""
+        """Return one schema version. None if the journal doesn't have it."""
         path = f"{self.folder}/{_SCHEMA}{version:010d}.json"
         if self.folder is None or not self.objects.exists(path):
             return None
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
-        """All that is there; of ranges those that are in the table now."""
+        """Return everything in the journal. Of ranges, return those that are in the table now."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(each.path for each in self.objects.list(self.folder))
@@ -163,8 +171,11 @@ class TableJournal:
         ranges = current_ranges(self._commits.read(), accepted)
         return JournalContents(schemas=schemas, starts=starts, ranges=ranges)
 
-    def needed(self, files: Collection[str]) -> set[str]:
-        """Those of these files, by name, that commits brought or rewrote into the table, and none took out since."""
+    def files_in_table(self, files: Collection[str]) -> set[str]:
+        """Return which of these files, by name, are in the table as far as the journal knows.
+
+        These are the files that commits or rewrites added and that no rewrite replaced since.
+        """
         named: set[str] = set()
         replaced: set[str] = set()
         for _, commit in self._commits.read() if self.folder is not None else ():
@@ -175,8 +186,8 @@ class TableJournal:
             named.update(name for path in brought if (name := file_name(path)) in files)
         return named - replaced
 
-    def tidy(self) -> int:
-        """Put old commits together, where there are many objects; gives how many went."""
+    def merge_commits(self) -> int:
+        """Merge old commits if there are many objects. Returns how many objects were merged."""
         return 0 if self.folder is None else self._commits.merge()
 
     @property

@@ -1,7 +1,7 @@
-"""The objects that hold a journal's commits: one each at first, old ones put together, so that there are never many.
+"""The objects with a journal's commits: each commit has its own at first, and old ones are merged to keep them few.
 
-A merged object is written and read back before what it holds is removed alone; an entry that is there twice counts
-once. So a journal reads the same wherever a merge was cut short, and beside one that is under way.
+A merged object is written and read back before the single objects are removed. An entry that is there twice counts
+once. So a journal reads the same wherever a merge was interrupted, and while one runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READERS: Final = 16
 LEAST_MERGED: Final = 256
 MOST_BYTES: Final = 1 << 20
 SETTLED_SECONDS: Final = 3_600.0
-"""Younger commits stay alone: who wrote one may be about to write it again."""
+"""Younger commits aren't merged: whoever wrote one may be about to write it again."""
 
 _PREFIX: Final = "commit-"
 _ALONE: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})\.json")
@@ -35,13 +35,16 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalCommits:
-    """The commits in a journal's folder. Methods raise the leaves of StorageError, and RegistryOutdated."""
+    """The commits in a journal's folder. Methods raise subclasses of StorageError, and RegistryOutdated."""
 
     folder: str
     objects: ObjectStore
 
     def read(self) -> Iterator[tuple[str, JournaledCommit]]:
-        """Every commit with its name, a few objects at a time; one may come twice, and late ones out of order."""
+        """Yield every commit with its name, reading a few objects at a time.
+
+        A commit may come twice, and late ones may be out of order.
+        """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
             paths = [path for path in self._paths() if path not in seen]
@@ -57,11 +60,11 @@ class JournalCommits:
                             yield from found
             if not missing:
                 return
-            if not left:  # merged while it was read: what it went into is among what is listed next
+            if not left:  # merged while we read; the next list has the merged object
                 raise missing[-1]
 
     def merge(self) -> int:
-        """Put old commits together, where there are many; gives how many objects went."""
+        """Merge old commits if there are many. Returns how many objects were merged."""
         before_ms = (time.time() - SETTLED_SECONDS) * 1_000
         alone = [each for each in self._listed() if _is_mergeable(each, before_ms)]
         if len(alone) < LEAST_MERGED:
@@ -76,13 +79,13 @@ class JournalCommits:
             names = [_name(each.path) for each in group]
             entries = dict(zip(names, pool.map(self._entry, [each.path for each in group]), strict=True))
             data = merged(entries)
-            # Named after its contents: another merge, of other commits in the same span, never takes its place.
+            # Named after its content, so that a merge of other commits in the same span can't replace it.
             span = f"{names[0]}-{names[-1].removeprefix(_PREFIX)}"
             path = f"{self.folder}/{span}-{hashlib.sha256(data).hexdigest()[:16]}.json"
             self.objects.write(path, data)
             if self.objects.read(path) != data:
                 raise StorageError("the store gives back other bytes than were written; nothing was removed", file=path)
-            # The first one goes first: who lists meanwhile and misses others finds that one missing, and looks again.
+            # The first one is removed first: a reader whose list lacks others finds this one missing, and lists again.
             self.objects.delete(group[0].path)
             list(pool.map(self.objects.delete, [each.path for each in group[1:]]))
 
@@ -108,10 +111,10 @@ class JournalCommits:
             return list(commits_in(_name(path), value))
 
     def _paths(self) -> list[str]:
-        """The objects' paths, from a list that has all that the one before it had.
+        """List the objects' paths, again and again until a list has all that the list before had.
 
-        A store lists page by page: beside a merge, a list may come past the merged object's place before that is
-        written, and past the commits' own after they are removed. The list before shows those.
+        A store lists page by page. While a merge runs, a list may pass the merged object's place before that is
+        written, and pass the single commits after they are removed. The list before still had those.
         """
         before = {each.path for each in self._listed()}
         for _ in range(_LOOKS):
@@ -130,7 +133,7 @@ class JournalCommits:
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turn what parsing an object of the journal raises into BadSegment."""
+    """Turn errors from parsing an object of the journal into BadSegment."""
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
@@ -142,7 +145,7 @@ def readable(path: str) -> Iterator[None]:
 
 
 def _groups(alone: Sequence[ListedObject]) -> Iterator[list[ListedObject]]:
-    """Neighbours whose objects are not too large together."""
+    """Split into groups of neighbours, so that no group's objects are too large together."""
     group: list[ListedObject] = []
     size = 0
     for each in alone:
@@ -160,5 +163,5 @@ def _is_mergeable(each: ListedObject, before_ms: float) -> bool:
 
 
 def _name(path: str) -> str:
-    """What a commit is called, without folder and ending."""
+    """A commit's name: the object's, without folder and ending."""
     return path.rpartition("/")[2].removesuffix(".json")

@@ -156,7 +156,7 @@ class OrphanSearch:
         """Those that the journal doesn't have; it is read only where there are any."""
         if not data:
             return ()
-        journaled = self._connected.journal.of_table(table).needed(data.keys())
+        journaled = self._connected.journal.of_table(table).files_in_table(data.keys())
         self._report.kept[KeptFor.JOURNAL] += len(journaled)
         return [each for name, each in data.items() if name not in journaled]
 

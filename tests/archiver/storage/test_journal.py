@@ -120,10 +120,10 @@ def merge(journal: TableJournal, befall: Callable[[int], None]) -> None:
 def test_it_reads_the_same_put_together(journal: TableJournal) -> None:
     before = held(journal)
     assert len(before) == 2 * COMMITS
-    assert journal.tidy() == COMMITS + 1
+    assert journal.merge_commits() == COMMITS + 1
     assert len(names(str(journal.folder))) == 1
     assert held(journal) == before
-    assert journal.tidy() == 0
+    assert journal.merge_commits() == 0
 
 
 def test_cut_short_at_any_step_it_reads_the_same_and_is_taken_up_again(journal: TableJournal) -> None:
@@ -136,7 +136,7 @@ def test_cut_short_at_any_step_it_reads_the_same_and_is_taken_up_again(journal: 
 
         merge(journal, kill)
         assert held(journal) == before, f"killed at step {killed_at}"
-    while journal.tidy():
+    while journal.merge_commits():
         assert held(journal) == before
     assert held(journal) == before
 
@@ -149,7 +149,7 @@ def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch
     def list_then_merge(commits: JournalCommits) -> Any:
         found = listed(commits)
         monkeypatch.setattr(JournalCommits, "_listed", listed)
-        assert journal.tidy() == COMMITS + 1
+        assert journal.merge_commits() == COMMITS + 1
         return found
 
     monkeypatch.setattr(JournalCommits, "_listed", list_then_merge)
@@ -160,11 +160,11 @@ def test_another_merge_over_the_same_span_takes_nobodys_place(journal: TableJour
     """Killed after a removal; the first and last are written again by who settles; the next merge has fewer."""
     before = held(journal)
     originals = {each.path: ObjectStore().read(each.path) for each in ObjectStore().list(str(journal.folder))}
-    journal.tidy()
+    journal.merge_commits()
     first, *_, last = sorted(originals)
     for path in (first, sorted(originals)[1], sorted(originals)[2], last):
         ObjectStore().write(path, originals[path])
-    assert journal.tidy() == 4
+    assert journal.merge_commits() == 4
     assert len(names(str(journal.folder))) == 2
     assert held(journal) == before
 
@@ -175,20 +175,20 @@ def test_few_and_young_ones_stay_alone(tmp_path: Path) -> None:
         journal.keep_commit(commit_name(2 * HOUR - number), [span(0, number, number + 1)])
     for number in range(3, 9):
         journal.keep_commit(commit_name(60 - number), [span(0, number, number + 1)])
-    assert journal.tidy() == 0
+    assert journal.merge_commits() == 0
     assert len(names(str(journal.folder))) == 9
 
 
 def test_objects_stay_small(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     before = held(journal)
     monkeypatch.setattr(journal_commits, "MOST_BYTES", 4_000)
-    journal.tidy()
+    journal.merge_commits()
     assert 1 < len(names(str(journal.folder))) < COMMITS
     assert held(journal) == before
 
 
 def test_an_older_archiver_refuses_what_it_would_miss(journal: TableJournal) -> None:
-    journal.tidy()
+    journal.merge_commits()
     (merged,) = ObjectStore().list(str(journal.folder))
     assert merged.name.startswith("commit-"), "what an older archiver reads"
     with pytest.raises(RegistryOutdated, match="newer archiver"):
@@ -199,7 +199,7 @@ def test_a_damaged_commit_is_named_and_nothing_removed(journal: TableJournal) ->
     damaged = f"{journal.folder}/{names(str(journal.folder))[4]}"
     ObjectStore().write(damaged, b'{"format": 1}')
     with pytest.raises(BadSegment) as caught:
-        journal.tidy()
+        journal.merge_commits()
     assert caught.value.context["file"] == damaged
     assert len(names(str(journal.folder))) == COMMITS + 1
 
@@ -218,10 +218,10 @@ def test_a_store_that_gives_back_other_bytes_loses_nothing(journal: TableJournal
 def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
     ranges = [file_name(path) for one in journal.read().ranges for path in one.paths]
     everything = {*ranges, "unknown.parquet", *(_names_of(journal))}
-    assert journal.needed(everything) == set(ranges)
-    journal.tidy()
-    assert journal.needed(everything) == set(ranges)
-    assert journal.needed({ranges[0]}) == {ranges[0]}
+    assert journal.files_in_table(everything) == set(ranges)
+    journal.merge_commits()
+    assert journal.files_in_table(everything) == set(ranges)
+    assert journal.files_in_table({ranges[0]}) == {ranges[0]}
 
 
 def _names_of(journal: TableJournal) -> Iterator[str]:
@@ -272,7 +272,7 @@ def test_a_list_that_a_merge_runs_through_misses_nothing(journal: TableJournal) 
     """The merged object's place is just before its first commit: there the page ends."""
     before = held(journal)
     folder = str(journal.folder)
-    store = cast("ObjectStore", Paged(names(folder)[0], journal.tidy))
+    store = cast("ObjectStore", Paged(names(folder)[0], journal.merge_commits))
     found = current_ranges(JournalCommits(folder=folder, objects=store).read())
     assert len(names(folder)) == 1, "it was merged while the list was read"
     assert held_files(found) == before

@@ -17,7 +17,7 @@ from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.config import Config, load_config
-from archiver.storage.data_names import DataName
+from archiver.storage.file_names import DataFileName
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
@@ -76,7 +76,9 @@ class Workshop:
         """A new file with the rows of partition 0 in [start, end) that the sources have, or with those to `keep`."""
         table, form, file_id = self.table, ParquetFormat(), new_id()
         objects, wanted = ObjectStore.of_table(table.iceberg), RowRange(partition=0, start_offset=start, end_offset=end)
-        name = DataName(topic=self.topic.topic, ulid=file_id, extension=form.extension, partition=0, start_offset=start)
+        name = DataFileName(
+            topic=self.topic.topic, ulid=file_id, extension=form.extension, partition=0, start_offset=start
+        )
         path, digest = f"{sources[0].rpartition('/')[0]}/{name}", RecordDigest()
         with TaskSpool(self.config.archive.spool) as spool:
             local = spool.create(f"{file_id}.{form.extension}")
