@@ -1,15 +1,15 @@
-"""What it takes to archive a topic, beside Spark's own Kafka source and the strongest single process.
+"""How much time and CPU it takes to archive a topic, compared with Spark's Kafka source and one fast process.
 
 Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--json FILE]`; the orders
 of bench/data.py in 4 partitions on an embedded stack, which is started and stopped unless one is named. Each side
-has a process of its own with two slots; sessions are up and a turn on the topic itself is over before it counts. The
-sides take turns. CPU is user and system of driver, JVM and Python workers with all their children; broker, S3 and
-catalog are left out. Medians of the rounds.
+has its own process with two slots. Its session is up, and it has archived the topic once, before anything is measured.
+The sides take turns. CPU is user and system time of driver, JVM and Python workers with all their children, without
+broker, S3 and catalog. Results are medians of the rounds.
 
 - archiver: the job. Decodes to columns, proves exactness, takes digests, uploads and commits.
 - Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table.
 - one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content; no upload, no commit.
-  Once more without headers, which cost it a Python object a record.
+  It runs a second time without headers, which cost it a Python object for each record.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from archiving.cost import measured
-from archiving.setting import Setting
-from archiving.side import Side
+from archiving.side import Setting, Side
 from data import create_topic, produce
 from rich.console import Console
 from rich.table import Table
@@ -47,7 +46,7 @@ SIDES = ("ours", "spark_binary", "one_process", "one_process_no_headers")
 
 
 def side_of(name: str, setting: Setting) -> Side:
-    """One side, its session started."""
+    """Make one side and start its session."""
     match name:
         case "ours":
             from archiving.ours import Ours
@@ -70,7 +69,7 @@ def side_of(name: str, setting: Setting) -> Side:
 
 
 def serve(name: str, setting: Setting) -> None:
-    """Be a side: warm up, then a turn for each line that comes in, each answered by a line of JSON."""
+    """Run as a side: warm up, then archive once for each input line, and answer each with a line of JSON."""
     side = side_of(name, setting)
     side.archive(setting.warm_topic)
     answer({"name": side.name})
@@ -80,13 +79,13 @@ def serve(name: str, setting: Setting) -> None:
 
 
 def answer(found: dict[str, Any]) -> None:
-    """Tell the process that started this one."""
+    """Send an answer to the process that started this one."""
     sys.stdout.write(f"\n@{json.dumps(found)}\n")
     sys.stdout.flush()
 
 
 class Player:
-    """A side in its process."""
+    """A side in its own process."""
 
     def __init__(self, name: str, arguments: list[str]) -> None:
         command = [sys.executable, __file__, "--be", name, *arguments]
@@ -97,14 +96,14 @@ class Player:
         self.name: str = self._answer()["name"]
 
     def turn(self) -> dict[str, Any]:
-        """One measured turn."""
+        """Let the side archive once, and return what was measured."""
         assert self._process.stdin is not None
         self._process.stdin.write("turn\n")
         self._process.stdin.flush()
         return self._answer()
 
     def close(self) -> None:
-        """Let it end."""
+        """Let the process end."""
         self._process.communicate()
 
     def _answer(self) -> dict[str, Any]:
@@ -118,7 +117,7 @@ class Player:
 
 @contextmanager
 def stack(folder: Path | None) -> Iterator[Endpoints]:
-    """The stack in the folder, or one that is there only now."""
+    """Yield the stack in the folder, or a temporary one."""
     if folder:
         yield LocalStack(folder).endpoints
         return
@@ -131,7 +130,7 @@ def stack(folder: Path | None) -> Iterator[Endpoints]:
 
 
 def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
-    """Medians for a million records."""
+    """Return medians for a million records."""
 
     def of(name: str) -> list[float]:
         return [each[name] * 1e6 / each["records"] for each in turns]
@@ -175,7 +174,7 @@ def main() -> None:
 
 
 def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) -> None:
-    """Let the sides take turns, print the medians."""
+    """Let the sides take turns and print the medians."""
     topic, warm = options.topic or unique("orders"), unique("warm")
     create_topic(endpoints.bootstrap_servers, warm, PARTITIONS)
     produce(endpoints.bootstrap_servers, warm, WARM_RECORDS)
@@ -205,7 +204,7 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:
-    """Print a table, ours first."""
+    """Print a table. Ours comes first."""
     table = Table(title="Seconds for a million records, medians; theirs / ours")
     for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -223,7 +222,7 @@ def show(found: dict[str, dict[str, Any]]) -> None:
 
 
 def show_profile(console: Console, name: str, profile: dict[str, float]) -> None:
-    """Print where the tasks' time goes, the dearest stage first."""
+    """Print how much time the tasks spend in each stage, the most expensive first."""
     table = Table(title=f"{name}: CPU seconds of the tasks for a million records, medians")
     for heading in ("stage", "seconds", "share"):
         table.add_column(heading, justify="left" if heading == "stage" else "right")

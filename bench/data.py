@@ -1,8 +1,8 @@
-"""The orders that archiving is measured on, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
+"""The orders that archiving is measured with, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
 
-Recipe: `python bench/data.py [--records 2000000] [--partitions 4] --bootstrap-servers HOST:PORT --topic NAME`; without
-a broker it only tells the sizes of the first 10,000. The same orders in every run: an order each 37 ms of one day,
-keyed by customer, with a header. They spread over the partitions by key.
+Recipe: `python bench/data.py [--records 2000000] [--partitions 4] --bootstrap-servers HOST:PORT --topic NAME`. Without
+a broker, it only prints the sizes of the first 10,000 orders. Every run has the same orders: one each 37 ms of one day,
+keyed by customer, with a header. Their keys spread them over the partitions.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Order:
 
 
 def message_type() -> Descriptor:
-    """The type of the values."""
+    """Return the message type of the values."""
     return order_type()
 
 
 def orders(count: int) -> Iterator[Order]:
-    """The first `count` orders."""
+    """Yield the first `count` orders."""
     kind, draw = GetMessageClass(message_type()), random.Random(SEED)
     for index in range(count):
         values: dict[str, Any] = order(draw, index)
@@ -67,13 +67,13 @@ def orders(count: int) -> Iterator[Order]:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Create a topic that keeps orders of whatever day."""
+    """Create a topic that keeps orders whatever their day is."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC)])[topic].result(30)
 
 
 def produce(bootstrap: str, topic: str, count: int) -> None:
-    """Produce the first `count` orders; raises KafkaException where the broker refuses one."""
+    """Produce the first `count` orders. Raises KafkaException if the broker refuses one."""
     failures: list[Any] = []
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
     for each in orders(count):
@@ -95,7 +95,7 @@ def produce(bootstrap: str, topic: str, count: int) -> None:
 
 
 def main() -> None:
-    """Fill a topic, or tell sizes."""
+    """Fill a topic, or print sizes."""
     parser = argparse.ArgumentParser(description="Orders for benchmarks")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=4)

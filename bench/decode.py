@@ -1,9 +1,10 @@
-"""The speed at which Protobuf values become columns, beside ptars (Rust), protarrow, pybufarrow (Go) and upb.
+"""How fast Protobuf values become columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
 
-Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. Five shapes of messages
-and two single loops (bench/values/shapes.py). The sides take turns at the same values in one process; the median of
-the rounds counts, in MB of values for a second of one core's time. Ours tracks in the same pass whether every byte can
-come back. protarrow starts from upb's objects, so its time holds upb's; upb makes objects and no columns.
+Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. There are five shapes of
+messages, and two that stand for a single loop (bench/values/shapes.py). The sides take turns with the same values in
+one process. Results are medians of the rounds, in MB of values for a second of one core's time. In the same pass, ours
+also tracks whether every byte can come back. protarrow starts from upb's objects, so its time includes upb's. upb makes
+objects, not columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The speed at which the digest is taken of records, from both sides of the archive.
+"""How fast digests of records are taken, on both sides of the archive.
 
-Recipe: `python bench/digest.py`. 64 MiB of records with values of 20 bytes to 100 kB, a key of 12 and one header of 15;
-MB of keys, values and headers for a second of one core's time, the best of seven runs. `mmh3` hashes the same values
-alone, joined into one string: what the hash takes without records.
+Recipe: `python bench/digest.py`. 64 MiB of records, with values of 20 bytes to 100 kB, a key of 12 bytes and one header
+of 15. Results are MB of keys, values and headers for a second of one core's time, the best of seven runs. `mmh3` hashes
+the same values alone, joined into one string: the cost of the hash without records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AROUND = 12 + 15
 
 
 def fetched(rows: int, value_size: int) -> pa.RecordBatch:
-    """Records in the columns of the wire."""
+    """Make records in the columns that `archiver.wire` gives."""
     draw = random.Random(1)
     octets = draw.randbytes(value_size + 4096)
     columns = {
@@ -42,14 +42,14 @@ def fetched(rows: int, value_size: int) -> pa.RecordBatch:
 
 
 def seen(records: pa.RecordBatch) -> pa.RecordBatch:
-    """The same records as a replay gives them."""
+    """Turn them into the columns that a replay gives."""
     partition = pa.array([0] * records.num_rows, pa.int32())
     columns = [partition if field.name == "partition" else records.column(field.name) for field in SEEN]
     return pa.RecordBatch.from_arrays(columns, schema=SEEN)
 
 
 def best(run: Callable[[], object]) -> float:
-    """Seconds of one core in the fastest of seven runs."""
+    """Return the seconds of one core in the fastest of seven runs."""
     times = []
     for _ in range(7):
         start = time.process_time()

@@ -1,8 +1,8 @@
-"""The speed at which columns become Protobuf values again, beside ptars (Rust), protarrow and upb.
+"""How fast columns become Protobuf values again, compared with ptars (Rust), protarrow and upb.
 
-Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. As bench/decode.py, the
-other way: each side starts from the columns that it made of the same values, upb from its objects. Ours gives the
-values back bit for bit; where a peer's come back with other content, a note says so.
+Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The reverse of
+bench/decode.py: each side starts from the columns that it made of the same values, upb from its objects. Ours gives the
+values back bit for bit. If a peer's values come back with other content, a note says so.
 """
 
 from __future__ import annotations

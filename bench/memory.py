@@ -1,10 +1,11 @@
-"""Whether a larger backlog takes more memory: peaks summed over the archive job's processes, for backlogs of two sizes.
+"""Whether a larger backlog takes more memory: peaks over all processes of the archive job, for two sizes of backlog.
 
 Recipe: `python bench/memory.py [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR] [--json FILE]`, on
-Linux. A topic of one partition for each size (megabytes of its log; twice that of disk) on an embedded stack, which is
-started and stopped unless one is named. The way `cut` is the job as it comes, which cuts the backlog into tasks; `one`
-has the whole range as one task. Each is an `archiver archive --once` of its own on two slots: driver, JVM, Python
-workers and whatever they start, by the kernel's proportional set sizes; broker, S3 and catalog are left out.
+Linux. For each size there is a topic of one partition (megabytes of its log; it takes twice that on disk) on an
+embedded stack, which is started and stopped unless one is named. With `cut`, the job splits the backlog into tasks, as
+it does by default. With `one`, the whole range is one task. Each run is its own `archiver archive --once` with two
+slots. Memory is that of driver, JVM, Python workers and whatever they start, by the kernel's proportional set sizes,
+without broker, S3 and catalog.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from archive import stack
 from archiving.backlog import batches, fill
 from archiving.resident import Peaks, watch
-from archiving.setting import SLOTS
+from archiving.side import SLOTS
 from data import message_type
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from rich.console import Console
@@ -38,7 +39,7 @@ MIB = 1 << 20
 
 
 def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
-    """A configuration with a table and a registry of its own."""
+    """Write a configuration with its own table and registry."""
     found = FileDescriptorSet()
     message_type().file.CopyToProto(found.file.add())
     (folder / "shop.binpb").write_bytes(found.SerializeToString())
@@ -47,7 +48,7 @@ def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
 
 
 def archived(path: Path, topic: str, log: Path) -> Peaks:
-    """Archive the topic by the command line, in a process of its own."""
+    """Archive the topic with the command line, in its own process."""
     command = [sys.executable, "-c", "from archiver.cli import main; main()"]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603
@@ -82,7 +83,7 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
 
 
 def show(found: list[dict[str, Any]]) -> None:
-    """Print a table; growth is against the smallest backlog archived the same way."""
+    """Print a table. Growth is relative to the smallest backlog that was archived in the same way."""
     table = Table(title="Peak memory of the archive job, MiB")
     for heading in ("way", "MB of log", "records", "seconds", "sum", "growth", "driver, JVM, workers then", "resident"):
         table.add_column(heading, justify="left" if heading == "way" else "right")

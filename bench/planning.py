@@ -1,11 +1,11 @@
-"""How long planning takes, and how much memory, in a table of very many files.
+"""How much time and memory planning takes in a table of very many files.
 
 Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; at least 20,000 files; for the
-numbers in README.md 1,000,000). Manifests are made up (`tables.many_files`), entries as wide as those of a table with
-metrics of 69 columns, and read from a local folder. Each side has a process of its own: `columns` is the archiver's
-planning in the first process that meets the table, `columns again` in the next one, which finds what the first kept on
-disk; `entries` holds what pyiceberg reads, as any plan through it does (with `--entries` only: it takes 15 KiB a file
-and more). Peaks are of resident memory; a process has some 175 MiB when it has imported everything.
+numbers in README.md 1,000,000). The manifests are made up (`tables.many_files`), with entries as wide as those of a
+table with metrics of 69 columns, and are read from a local folder. Each side has its own process. `columns` is the
+archiver's planning in the first process that reads the table. `columns again` is the next process, which finds what the
+first one kept on disk. `entries` holds what pyiceberg reads, as any plan with pyiceberg does (only with `--entries`: it
+takes 15 KiB a file and more). Peaks are of resident memory. A process has some 175 MiB when it has imported everything.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _first(files: Any, timestamp: int) -> str:
 
 
 def entries(table: Table) -> None:
-    """What pyiceberg gives for a snapshot's manifests, all held."""
+    """Read a snapshot's manifests with pyiceberg, and hold all entries."""
     snapshot = table.current_snapshot()
     assert snapshot is not None
     read = timed(

@@ -1,7 +1,7 @@
-"""Whether schemas nobody here wrote compile, and how fast.
+"""Whether schemas that others wrote compile, and how fast.
 
-Compiles every message of the packages in tests/vectors/real_schemas to a mapping with its Arrow type and its kernel
-program, one after the other, and prints a line for each package. Run: `python bench/real_schemas.py`.
+Recipe: `python bench/real_schemas.py`. It compiles every message of the packages in tests/vectors/real_schemas to a
+mapping with its Arrow type and its kernel program, one after the other, and prints a line for each package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.schemas.real_schemas import PACKAGES, messages
 
 @dataclass(slots=True)
 class Line:
-    """What is said of a package."""
+    """The results of one package."""
 
     messages: int = 0
     fields: int = 0
@@ -56,7 +56,7 @@ class Line:
 
 
 def main() -> int:
-    """Print the table; fails where a message doesn't compile."""
+    """Print the table. Fails if a message doesn't compile."""
     head = ("package", "messages", "fields", "recursive", "cut by limits", "failures", "all, s", "slowest, ms", "which")
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))

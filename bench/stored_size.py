@@ -1,9 +1,10 @@
-"""How many bytes the archive keeps of orders, beside plain Parquet of the same columns and Kafka's own log.
+"""How many bytes the archive keeps for orders, compared with plain Parquet of the same columns and Kafka's log.
 
 Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--columns] [--json FILE]`. The orders of
-bench/data.py go through the job's own writer, group by group, and through pyarrow: the same key, value columns,
-headers, partition, offset and timestamp in a file of zstd level 3, and with pyarrow's defaults. Kafka's log is what its
-record batches take compressed as the producer of bench/data.py does (zstd 3, batches of 1 MB). No servers.
+bench/data.py are written by the job's own writer, group by group, and by pyarrow. pyarrow writes the same key, value
+columns, headers, partition, offset and timestamp, once with zstd level 3 and once with its defaults. Kafka's log is the
+size of its record batches, compressed as the producer of bench/data.py does (zstd 3, batches of 1 MB). No servers are
+needed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ OF_OURS = (names.RAW, names.ERR, names.PREFIX, names.UNRECOGNIZED)
 
 
 def one_partition(count: int) -> pa.RecordBatch:
-    """Those of the first `count` orders that go to one partition, in the columns of the wire."""
+    """Return those of the first `count` orders that go to one partition, in the columns of `archiver.wire`."""
     kept = [each for each in orders(count) if zlib.crc32(each.key) % PARTITIONS == 0]
     starts, size = [0], 0
     for row, each in enumerate(kept):
@@ -76,12 +77,12 @@ def _wire_bytes(order: Order) -> int:
 
 
 def row_mapping() -> RowMapping:
-    """The table's columns."""
+    """Return the mapping of the table's columns."""
     return assign(LedgerState(), value=closure(message_type())).row
 
 
 def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]:
-    """The rows that the job writes, group by group."""
+    """Return the rows that the job writes, group by group."""
     translator = Translator(row, topic="orders", partition=0, on_parse_error="halt")
     rows = []
     for start in range(0, records.num_rows, GROUP_ROWS):
@@ -95,7 +96,7 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
 
 
 def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) -> None:
-    """The file that the job writes."""
+    """Write the file that the job writes."""
     writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), SegmentLayout.of(row, {}))
     for each in rows:
         writer.write(each)
@@ -104,7 +105,7 @@ def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) ->
 
 
 def plain(rows: list[pa.RecordBatch]) -> pa.Table:
-    """The same content without anything of ours: key, value columns, headers, partition, offset, timestamp."""
+    """Return the same content without our own columns: key, value columns, headers, partition, offset, timestamp."""
     table = pa.Table.from_batches(rows).combine_chunks()
     value = table.column(names.VAL).combine_chunks()
     headers = table.column(names.HEADERS).combine_chunks()
@@ -123,7 +124,7 @@ def plain(rows: list[pa.RecordBatch]) -> pa.Table:
 
 
 def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
-    """The column without the fields named so, at any depth."""
+    """Return the column without the fields of these names, at any depth."""
     if pa.types.is_struct(column.type):
         kept = [field.name for field in column.type if field.name not in left_out]
         if not kept:
@@ -138,7 +139,7 @@ def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
 
 
 def column_sizes(path: Path) -> list[tuple[str, int, str]]:
-    """Bytes and encodings of each column of a file, the dearest first."""
+    """Return bytes and encodings of each column of a file, the largest first."""
     found: dict[str, int] = {}
     how: dict[str, set[str]] = {}
     metadata = pq.read_metadata(path)
@@ -153,7 +154,7 @@ def column_sizes(path: Path) -> list[tuple[str, int, str]]:
 
 
 def main() -> None:
-    """Write the files, print their sizes."""
+    """Write the files and print their sizes."""
     parser = argparse.ArgumentParser(description="Stored size")
     parser.add_argument("--records", type=int, default=200_000, help="orders, of which a quarter is in the partition")
     parser.add_argument("--level", type=int, default=ParquetFormat().compression_level, help="of our file's zstd")

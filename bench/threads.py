@@ -1,8 +1,8 @@
-"""How much more two threads do than one: the kernels let go of the interpreter's lock.
+"""How much more two threads do than one, because the kernels release the interpreter's lock.
 
 Recipe: `python bench/threads.py [rounds]`. Each piece of work runs once in one thread, then in two threads at once, in
-turn; the median of the rounds counts. Time in which a thread stood in line for a core is taken off, so that other work
-on the machine matters little; time in which it waited for the other thread is not. 2.0 is all that two cores can do.
+turn. Results are medians of the rounds. Time that a thread waited for a core is subtracted, so that other work on the
+machine matters little. Time that it waited for the other thread is not. 2.0 is the most that two cores can do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZE = 8 << 20
 
 
 def kernels() -> dict[str, Callable[[], object]]:
-    """What is measured, each on about 8 MiB."""
+    """Return what is measured, each with about 8 MiB."""
     shape = next(shape for shape in main_shapes() if shape.name == "nested order")
     values = pa.array(list(shape.values(SIZE)), pa.binary())
     mapping = compile_mapping(shape.descriptor)
@@ -47,7 +47,7 @@ def kernels() -> dict[str, Callable[[], object]]:
 
 
 def speedup(run: Callable[[], object], rounds: int) -> float:
-    """Work that two threads do in the time in which one does its share, median of the rounds."""
+    """Return how much work two threads do in the time of one, median of the rounds."""
     run()
     times = max(1, round(0.05 / seconds(run, 1, 1)))
     return statistics.median(2 * seconds(run, 1, times) / seconds(run, 2, times) for _ in range(rounds))

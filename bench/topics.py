@@ -1,12 +1,12 @@
-"""What a run of the job costs for each topic, and how many of Postgres' connections it takes at most.
+"""What a run of the job costs for each topic, and how many Postgres connections it takes at most.
 
-Recipe: `python bench/topics.py [10 100 1000] [--stack DIR] [--in-process] [--profile]`: so many topics of one
-partition on an embedded stack, which is started and stopped unless one is named; its Postgres is as it comes,
-`max_connections` 100. Three runs of one job: the first makes the tables and archives one record a topic, the second one
-new record a topic, the third finds nothing new. Tasks run on Spark, two at a time, or with `--in-process` in threads of
-the driver, which leaves the JVM out. CPU is user and system of driver, JVM and Python workers; broker, Postgres, S3 and
-catalog are left out, though they have the same two cores. `--profile` prints what the driver spent
-the second run and the third on.
+Recipe: `python bench/topics.py [10 100 1000] [--stack DIR] [--in-process] [--profile]`. For each number, there are as
+many topics of one partition on an embedded stack, which is started and stopped unless one is named. Its Postgres has
+the default `max_connections` of 100. One job runs three times: the first run makes the tables and archives one record a
+topic, the second archives one new record a topic, the third finds nothing new. Tasks run on Spark, two at a time, or
+with `--in-process` in threads of the driver, without a JVM. CPU is user and system time of driver, JVM and Python
+workers, without broker, Postgres, S3 and catalog, though these run on the same two cores. `--profile` prints what the
+driver spent the second run on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import psycopg
 from archiving.cost import Cost, measured
-from archiving.setting import SLOTS
+from archiving.side import SLOTS
 from confluent_kafka.admin import NewTopic
 
 from archiver.config import load_config
@@ -43,7 +43,7 @@ RUNS = ("first", "one new record", "nothing new")
 
 @contextmanager
 def most_connections(dsn: str) -> Iterator[list[int]]:
-    """The most connections that the database had at once but the watcher's, as the list's only number."""
+    """Yield a list whose only number is the most connections that the database had at once, without the watcher's."""
     most, over = [0], threading.Event()
 
     def watch() -> None:
@@ -64,7 +64,7 @@ def most_connections(dsn: str) -> Iterator[list[int]]:
 
 
 def make_topics(stack: Stack, count: int) -> list[str]:
-    """So many topics of one partition."""
+    """Create this many topics of one partition."""
     prefix = unique("topics")
     names = [f"{prefix}_{number:04}" for number in range(count)]
     made = stack.admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=300)
@@ -74,7 +74,7 @@ def make_topics(stack: Stack, count: int) -> list[str]:
 
 
 def produce(stack: Stack, names: Sequence[str]) -> None:
-    """One record to each topic."""
+    """Produce one record to each topic."""
     producer = stack.producer()
     for name in names:
         producer.produce(name, b"one more record")
@@ -106,12 +106,12 @@ def measure(stack: Stack, count: int, engine: Engine, *, profile: bool) -> None:
 
 
 def profiled(profiler: cProfile.Profile, turn: Callable[[], int]) -> Callable[[], int]:
-    """The turn, with the profiler looking on."""
+    """Wrap the turn so that the profiler watches it."""
     return lambda: int(profiler.runcall(turn))
 
 
 def show(count: int, run: str, cost: Cost, connections: int) -> None:
-    """One line."""
+    """Print one line."""
     split = ", ".join(f"{name} {1e3 * spent / count:.0f}" for name, spent in cost.split.items())
     print(
         f"{count:>7,} {run:<15} {cost.wall_seconds:>8.1f} s {1e3 * cost.wall_seconds / count:>8.0f} ms"

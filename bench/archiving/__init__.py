@@ -1,1 +1,1 @@
-"""The sides of bench/archive.py: each archives the same topic, in a process of its own."""
+"""The sides of bench/archive.py. Each archives the same topic in its own process."""

@@ -1,4 +1,4 @@
-"""A topic of one partition, filled with the same batches of orders again and again: gigabytes in a minute."""
+"""Fills a topic of one partition with the same batches of orders again and again: gigabytes in a minute."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from archiver.kafka.broker import BrokerClient
 from archiver.wire import Codec, encode_batches
 
 DIFFERENT = 100_000
-"""Orders before they repeat: 30 MB, more than any window of the compressors."""
+"""How many orders there are before they repeat: 30 MB, more than any window of the compressors."""
 WITHOUT_TOPIC_IDS = 12
 
 
 def batches(codec: Codec) -> tuple[bytes, ...]:
-    """The orders in batches of 1 MB before compression, as producers send them: from offset 0."""
+    """Make the orders into batches of 1 MB before compression, as producers send them, from offset 0."""
     encoded = encode_batches(one_partition(DIFFERENT * PARTITIONS), compression=codec)
     return tuple(bytes(8) + bytes(encoded.batch(index)[8:]) for index in range(len(encoded)))
 
 
 def fill(bootstrap: str, topic: str, parts: tuple[bytes, ...], size: int) -> int:
-    """Create the topic, append batches until its log has `size` bytes, and give its records."""
+    """Create the topic, append batches until its log has `size` bytes, and return the number of records."""
     create_topic(bootstrap, topic, 1)
     records = 0
     with BrokerClient({"bootstrap.servers": bootstrap}) as client:

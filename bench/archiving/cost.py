@@ -1,4 +1,4 @@
-"""What a process and all it has started take: CPU seconds, user and system."""
+"""Measures the CPU seconds (user and system) of a process and all processes that it started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One turn of one side; `split` says which processes took the CPU seconds."""
+    """The cost of one turn of one side. `split` has the CPU seconds by kind of process."""
 
     cpu_seconds: float
     wall_seconds: float
@@ -20,7 +20,10 @@ class Cost:
 
 
 def cpu_seconds() -> dict[str, float]:
-    """Of this process (`driver`) and, by program, of its descendants, ended ones included that were waited for."""
+    """Return the CPU seconds of this process (`driver`) and of its descendants, by program.
+
+    Descendants that ended are counted if somebody waited for them.
+    """
     this = psutil.Process()
     found: dict[str, float] = {}
     for each in (this, *this.children(recursive=True)):
@@ -34,7 +37,7 @@ def cpu_seconds() -> dict[str, float]:
 
 
 def measured(turn: Callable[[], int]) -> Cost:
-    """The cost of a turn, which gives the records it archived."""
+    """Measure the cost of a turn. The turn returns how many records it archived."""
     before, wall = cpu_seconds(), time.perf_counter()
     records = turn()
     wall = time.perf_counter() - wall

@@ -1,4 +1,4 @@
-"""The strongest that fits in one process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
+"""The fastest that we could build in one process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from data import message_type
 from ptars import HandlerPool, PtarsConfig
 
-from archiving.setting import Setting
-from archiving.side import Side
+from archiving.side import Setting, Side
 
 AT_ONCE = 10_000
 HEADERS = pa.map_(pa.string(), pa.binary())
@@ -23,10 +22,10 @@ FETCHING = {
 
 
 class OneProcess(Side):
-    """A loop over `consume`, which a C library fills; values decoded a batch at a time.
+    """A loop over `consume`, which a C library fills. Values are decoded a batch at a time.
 
-    It writes what ours does of a record: key, value columns, headers, partition, offset and timestamp. Without
-    `headers` it leaves these out, which saves it a Python list for each record.
+    It writes the same as ours for each record: key, value columns, headers, partition, offset and timestamp. Without
+    `headers` it leaves headers out, which saves it a Python list for each record.
     """
 
     def __init__(self, setting: Setting, *, headers: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The archiver: decoded to columns, exactness tracked, digests taken, files uploaded and committed."""
+"""The archiver itself: decodes to columns, tracks exactness, takes digests, uploads files and commits them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.ingest.task.work import MODULES
 from archiving.profiling_engine import ProfilingEngine
-from archiving.setting import SLOTS, Setting
-from archiving.side import Side
+from archiving.side import SLOTS, Setting, Side
 from tests.support.servers.stack import Stack
 
 
 class Ours(Side):
-    """A Spark session, and a configuration, a table and a registry of its own for each turn."""
+    """A Spark session. Each turn has its own configuration, table and registry."""
 
     name = "archiver"
 
@@ -42,7 +41,7 @@ class Ours(Side):
         return report.records
 
     def notes(self) -> dict[str, object]:
-        """What the job says of its last run."""
+        """Return what the job reports of its last run."""
         if self._last is None:
             return {}
         metrics = self._last.topics[0].metrics
@@ -50,5 +49,5 @@ class Ours(Side):
         return {name: round(getattr(metrics, name), 2) for name in names}
 
     def profile(self) -> dict[str, float]:
-        """CPU seconds of its tasks, by stage."""
+        """Return the CPU seconds of its tasks, by stage."""
         return dict(self._engine.seconds)

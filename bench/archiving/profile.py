@@ -1,7 +1,7 @@
-"""Where a task's CPU seconds go, by stage: functions of the job, wrapped in the worker that runs it.
+"""Measures the CPU seconds of a task by stage: wraps functions of the job in the worker that runs it.
 
-Seconds are the calling thread's own, and a stage inside another counts once. What no function accounts for, threads of
-Arrow's and of the object store's client included, is the process's time less all of these: `other`.
+Seconds are those of the calling thread. A stage inside another counts once. `other` is the rest of the process's time,
+with the threads of Arrow and of the object store's client.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OTHER = "other"
 
 
 def profiled(run: Callable[[Any], Any], task: Any) -> tuple[Any, dict[str, float]]:
-    """Run a task; its result, and CPU seconds by stage."""
+    """Run a task, and return its result and its CPU seconds by stage."""
     wrap_stages()
     _seconds.clear()
     started = time.process_time()
@@ -60,7 +60,7 @@ _inside = threading.local()
 
 @cache
 def wrap_stages() -> None:
-    """Wrap the stages' functions, once in a process."""
+    """Wrap the functions of the stages, once in a process."""
     for owner, name, stage in STAGES:
         found = owner.__dict__[name]
         if isinstance(found, classmethod):

@@ -1,4 +1,4 @@
-"""How much memory a process and all it has started hold, watched until it ends (Linux)."""
+"""Measures the peak memory of a process and all processes that it started, until it ends (Linux)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ JVM = "java"
 
 @dataclass(kw_only=True)
 class Peaks:
-    """The most that was seen at one time, in bytes.
+    """The highest values that were seen at one time, in bytes.
 
-    `proportional` counts pages that processes share once, `resident` in each of them. `split` is what the first one
-    consists of at its peak, by kind of process; `alone` the most that each kind held at whatever time.
+    `proportional` counts shared pages once, `resident` counts them in each process. `split` has the parts of the
+    `proportional` peak, by kind of process. `alone` has the peak of each kind by itself, at any time.
     """
 
     proportional: int = 0
@@ -29,7 +29,7 @@ class Peaks:
 
 
 def watch(process: subprocess.Popen[str]) -> Peaks:
-    """Look at the process and its descendants, five times a second, until it ends."""
+    """Look at the process and its descendants five times a second, until it ends."""
     peaks, started = Peaks(), time.monotonic()
     top = psutil.Process(process.pid)
     while process.poll() is None:
@@ -71,7 +71,7 @@ def _kind(process: psutil.Process, top: psutil.Process) -> str:
 
 
 def _rollup(pid: int) -> dict[str, int]:
-    """Bytes by name; none of a process that is gone."""
+    """Return the kernel's numbers in bytes, by name. Empty if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,19 +1,32 @@
-"""Spark's own Kafka source, its rows appended to an Iceberg table as they are: keys and values stay binary."""
+"""Spark's own Kafka source. It appends its rows to an Iceberg table as they are: keys and values stay binary."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
-from archiving.setting import SLOTS, Setting, fetch_kafka_source
-from archiving.side import Side
+from archiver.local.java import find_java
+from archiver.local.maven import Artifact, jars
+from archiving.side import SLOTS, Setting, Side
 from tests.support.servers.stack import unique
 
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
+KAFKA_SOURCE = (
+    Artifact(organisation="org.apache.spark", name="spark-sql-kafka-0-10_2.13", revision="4.1.3", transitive=False),
+    Artifact(
+        organisation="org.apache.spark",
+        name="spark-token-provider-kafka-0-10_2.13",
+        revision="4.1.0-preview1",
+        transitive=False,
+    ),
+    Artifact(organisation="org.apache.kafka", name="kafka-clients", revision="3.9.1", transitive=False),
+    Artifact(organisation="org.apache.commons", name="commons-pool2", revision="2.12.1", transitive=False),
+)
+
 
 class SparkBinary(Side):
-    """A Spark session, and a table for each turn."""
+    """A Spark session. Each turn has its own table."""
 
     name = "Spark, binary"
 
@@ -48,3 +61,8 @@ class SparkBinary(Side):
         )
         rows.select("key", "value", "partition", "offset", "timestamp").writeTo(table).append()
         return sum(each.record_count for each in self._spark.table(f"{table}.files").select("record_count").collect())
+
+
+def fetch_kafka_source() -> Path:
+    """Return the folder with the jars of Spark's Kafka source. They are fetched once."""
+    return jars("spark-kafka-source", KAFKA_SOURCE, find_java(), print)

@@ -1,1 +1,1 @@
-"""Tables that benchmarks plan in, made up."""
+"""Made-up tables, for benchmarks of planning."""

@@ -1,4 +1,4 @@
-"""Manifests of a table with very many files, made from one entry's bytes: writing each would take hours."""
+"""Makes manifests of a table with very many files from the bytes of one entry: writing each would take hours."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _DATA = "s3://lake/warehouse/kafka/orders/data/ingest_day=2026-01-31/orders-0000
 
 
 def many_files(folder: Path, files: range, *, manifest_files: int) -> ListedTable:
-    """A table of files with these numbers, of PARTITIONS partitions in turn, offsets and times rising.
+    """Make a table with a file for each of these numbers, in PARTITIONS partitions in turn.
 
-    Bounds of five columns of `kafka` and of 64 others, as in a table with more fields than have metrics.
+    Offsets and times rise. Entries have bounds of five columns of `kafka` and of 64 others, as in a table with more
+    fields than have metrics.
     """
     listed = ListedTable(folder)
     listed.add([_template()])
@@ -74,7 +75,7 @@ def _template() -> DataFile:
 
 
 def _parts(io: PyArrowFileIO, manifest: ManifestFile) -> tuple[bytes, bytes]:
-    """A manifest's header, and the bytes of its one entry."""
+    """Split a manifest into its header and the bytes of its one entry."""
     whole = Path(manifest.manifest_path.removeprefix("file://")).read_bytes()
     with AvroFile[Record](io.new_input(manifest.manifest_path)) as reader:
         header = whole[: reader.decoder.tell()]
@@ -112,7 +113,7 @@ def _manifest(folder: Path, like: ManifestFile, header: bytes, entry: bytes, num
 
 
 def _entries(entry: bytes, numbers: range) -> npt.NDArray[np.uint8]:
-    """The entries of these files, a row of bytes for each."""
+    """Make the entries of these files, a row of bytes for each."""
     rows = np.tile(np.frombuffer(entry, np.uint8), (len(numbers), 1))
     number = np.arange(numbers.start, numbers.stop, dtype=np.int64)
     turn = number // PARTITIONS

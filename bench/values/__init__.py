@@ -1,1 +1,1 @@
-"""What the benchmarks of the kernel measure, and beside whom: shapes of messages, peers, and a fair clock."""
+"""What the benchmarks of the kernel measure: shapes of messages, peers to compare with, and fair timing."""

@@ -1,4 +1,4 @@
-"""Sides that take turns at the same values: seconds of one core's time, medians and spread, as a table and as JSON."""
+"""Lets sides take turns with the same values: seconds of one core's time, medians and spread, as table and JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from values.peers import Bench, Side
 from values.shapes import main_shapes, single_loops
 
 BEST_PEER = "ptars"
-ENOUGH = 3.0  # seconds after which a slow side takes part no more
+ENOUGH = 3.0  # seconds after which a slow side stops early
 PEERS = ("ptars", "protarrow", "pybufarrow", "protobuf", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One side on one shape."""
+    """The result of one side on one shape."""
 
     shape: str
     side: Side
@@ -37,16 +37,16 @@ class Result:
     seconds: tuple[float, ...]
 
     def speed(self, seconds: float) -> float:
-        """MB of values a second."""
+        """Return MB of values a second."""
         return self.size / seconds / 1e6
 
     @property
     def median(self) -> float:
-        """Seconds of the median round."""
+        """Return the seconds of the median round."""
         return statistics.median(self.seconds)
 
     def to_json(self, ours: Result) -> dict[str, Any]:
-        """All that was measured."""
+        """Return everything that was measured."""
         found: dict[str, Any] = {"shape": self.shape, "side": self.side.name, "note": self.side.note}
         if not self.seconds:
             return found | {"cannot": self.side.reason}
@@ -64,7 +64,7 @@ class Result:
 
 
 def play(bench: Bench, sides: Sequence[Side], rounds: int) -> list[Result]:
-    """Let the sides take turns. A slow side stops after a while, but not before its third round."""
+    """Let the sides take turns. A slow side stops early, but not before its third round."""
     seconds: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:

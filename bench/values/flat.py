@@ -16,7 +16,7 @@ WORDS = tuple(TEXT.split())
 
 
 def wide_type() -> Descriptor:
-    """120 fields of the kinds that a table has."""
+    """A type with 120 fields, of the kinds that a table has."""
     return message_type("wide", {"Row": WIDE})
 
 
@@ -45,12 +45,12 @@ def _scalar(draw: random.Random, kind: str, index: int) -> Any:
 
 
 def tiny_type() -> Descriptor:
-    """A number and a name."""
+    """A type with a number and a name."""
     return message_type("tiny", {"View": "user:1:INT64 page:2:STRING"})
 
 
 def tiny(draw: random.Random, _index: int) -> dict[str, Any]:
-    """One view of a page."""
+    """One page view."""
     return {"user": draw.randrange(1, 10**7), "page": f"/{draw.choice(WORDS)}/{draw.randrange(1000)}"}
 
 

@@ -1,4 +1,7 @@
-"""OpenTelemetry: what an exporter sends at once, a resource and a dozen spans with attributes, events and links."""
+"""OpenTelemetry: what an exporter sends in one request.
+
+It has a resource and a dozen spans with attributes, events and links.
+"""
 
 from __future__ import annotations
 

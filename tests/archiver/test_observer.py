@@ -1,4 +1,4 @@
-"""Observers as one function, and what becomes of one that raises."""
+"""Several observers as one, and what happens to one that raises."""
 
 from __future__ import annotations
 

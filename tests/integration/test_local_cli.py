@@ -1,4 +1,4 @@
-"""`archiver local` as people and machines use it: detached servers, plain exit codes, one JSON document."""
+"""`archiver local` as people and machines use it: detached servers, exit codes, one JSON document."""
 
 from __future__ import annotations
 

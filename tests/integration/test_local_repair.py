@@ -1,4 +1,4 @@
-"""A stack comes back, data intact, from kills, lost ports and lost notes; on a path with a space, at first."""
+"""A stack comes back with its data after kills, lost ports and a lost state file, even on a path with a space."""
 
 from __future__ import annotations
 

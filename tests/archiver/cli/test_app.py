@@ -1,4 +1,4 @@
-"""The command line from outside: what a person or a script sees of success and of mistakes."""
+"""The command line as people and scripts use it: output and exit codes of success and of mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands load before they know what to do: a help text shouldn't wait for database drivers."""
+"""Which modules commands load before they start: a help text must not wait for database drivers."""
 
 from __future__ import annotations
 

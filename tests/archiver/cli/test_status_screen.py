@@ -1,4 +1,4 @@
-"""What a person and a machine read of a topic's status."""
+"""The status of a topic, as people and machines read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's last word fits an ordinary terminal."""
+"""The demo's summary fits an ordinary terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's settings: one node as ever, three that know one another, and a node that must hear of moved ports."""
+"""Kafka's settings: for one node, for three that know each other, and for a node whose ports moved."""
 
 from __future__ import annotations
 

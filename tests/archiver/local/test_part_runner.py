@@ -1,4 +1,4 @@
-"""Bringing a part up: what is said, what is retried, and what a failure tells; with a toy server."""
+"""Starting a part: what is printed, what is tried again, and what a failure says; with a toy server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SILENT = "import time; print('thinking', flush=True); time.sleep(60)"
 
 @dataclass(frozen=True, kw_only=True)
 class Toy:
-    """A part whose program is a line of Python; with `thieves`, somebody takes its port in the last moment."""
+    """A part whose program is a line of Python. With `thieves`, somebody takes its port at the last moment."""
 
     script: str = SERVER
     thieves: list[socket.socket] | None = None

@@ -1,4 +1,4 @@
-"""Free ports: distinct, free, none that was to be avoided."""
+"""Chosen ports are distinct, free, and none that was to be avoided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detached processes: recognised, stopped, never mistaken for another program."""
+"""Detached processes are recognised and stopped, and never mistaken for another program."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_ignores_the_signal_is_ended_by_force(tmp_path: Path):
 @pytest.mark.parametrize("change", [{"started": 1.0}, {"program": "postgres"}])
 def test_a_reused_pid_is_not_ours(tmp_path: Path, change: dict[str, object]):
     with subprocess.Popen(["/bin/sleep", "60"]) as other:
-        while not psutil.Process(other.pid).cmdline():  # the kernel is still setting it up
+        while not psutil.Process(other.pid).cmdline():  # the kernel hasn't set it up yet
             time.sleep(0.01)
         mark = ProcessMark(pid=other.pid, started=psutil.Process(other.pid).create_time(), program="sleep")
         stale = replace(mark, **change)
@@ -82,7 +82,7 @@ def test_secrets_of_the_callers_environment_stay_behind(tmp_path: Path, monkeypa
 
 def test_a_missing_program_says_so_in_the_log(tmp_path: Path):
     log = tmp_path / "log"
-    with contextlib.suppress(LocalStackError):  # where it ended before it could be marked
+    with contextlib.suppress(LocalStackError):  # it may end before it can be marked
         mark = process.spawn(Launch(argv=("/nonexistent/server",), cwd=tmp_path, log=log))
         deadline = time.monotonic() + 5
         while process.is_running(mark) and time.monotonic() < deadline:

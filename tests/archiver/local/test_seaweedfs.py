@@ -1,4 +1,4 @@
-"""SeaweedFS's leftovers: our dead sockets go, everybody else's stay."""
+"""What SeaweedFS leaves: our dead sockets are removed, all others stay."""
 
 from __future__ import annotations
 

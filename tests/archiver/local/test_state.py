@@ -1,4 +1,4 @@
-"""What a stack remembers: private, whole at any moment, refused when it cannot be understood."""
+"""A stack's state file is private, complete at any moment, and refused if it can't be understood."""
 
 from __future__ import annotations
 

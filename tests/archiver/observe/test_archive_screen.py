@@ -1,4 +1,4 @@
-"""What a person sees of a run: on a terminal with a bar, elsewhere in lines."""
+"""What people see of a run: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 

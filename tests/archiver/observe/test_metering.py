@@ -1,4 +1,4 @@
-"""What a run becomes in Prometheus's own parser, in a health report, and in spans as the SDK gives them."""
+"""A run's events as metrics (read by Prometheus's own parser), as a health report, and as spans of the SDK."""
 
 from __future__ import annotations
 

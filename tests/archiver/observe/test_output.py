@@ -1,4 +1,4 @@
-"""A command's output where nobody takes it any more: the job goes on, and the command knows."""
+"""A command's output when nobody reads it any more: the job goes on, and the command knows."""
 
 from __future__ import annotations
 

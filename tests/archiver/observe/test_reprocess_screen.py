@@ -1,4 +1,4 @@
-"""What a person and a machine see of a reprocessing."""
+"""What people and machines see of a reprocessing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from archiver.storage.bounded_copy import AHEAD, CHUNK, copy
 
 
 class Slow(io.RawIOBase):
-    """Takes everything at once, and sends only when it is waited for."""
+    """Takes everything at once, and sends only when somebody waits for it."""
 
     def __init__(self) -> None:
         self.sent = bytearray()

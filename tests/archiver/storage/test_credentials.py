@@ -1,4 +1,4 @@
-"""Credentials renewed: ahead of their end, after a denial, once for all threads, and never without an end."""
+"""Credentials are renewed before they expire and after a denial, once for all threads, and never in a loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 @dataclass(frozen=True)
 class Catalog:
-    """Vends what `answers` gives, one after the other; the last one again and again."""
+    """Vends `answers`, one after the other; the last one again and again."""
 
     answers: tuple[dict[str, str] | Exception, ...]
     asked: list[float] = field(default_factory=list, compare=False, hash=False)

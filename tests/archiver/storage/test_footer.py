@@ -1,4 +1,4 @@
-"""What a footer tells of files with rows of several schema versions, and of files that are no one range of a log."""
+"""What footers say of files with rows of several schema versions, and of files that aren't one range of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats that a job knows: by name, by the end of a path, and what can't be one."""
+"""The formats that a job knows, found by name and by extension, and what can't be a format."""
 
 from __future__ import annotations
 

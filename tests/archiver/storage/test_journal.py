@@ -1,4 +1,4 @@
-"""A journal whose old commits are put together: it reads the same before, after, and wherever that is cut short."""
+"""A journal whose old commits are merged reads the same before, after, and wherever a merge is interrupted."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def names(folder: str) -> list[str]:
 
 
 class Troubled:
-    """An object store that lets something happen before one of the steps that change it."""
+    """An object store that runs something before one of the steps that change it."""
 
     def __init__(self, befall: Callable[[int], None]) -> None:
         self._store = ObjectStore()
@@ -252,7 +252,7 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
 
 
 class Paged:
-    """A store that lists in two pages, the second from the name `split` on, and lets something happen in between."""
+    """A store that lists in two pages, the second from the name `split` on, and runs something in between."""
 
     def __init__(self, split: str, befall: Callable[[], Any]) -> None:
         self._store = ObjectStore()

@@ -1,4 +1,4 @@
-"""Files up and down, and what their failures mean."""
+"""Uploads, reads and deletes of objects, and the errors that tell their failures apart."""
 
 from __future__ import annotations
 

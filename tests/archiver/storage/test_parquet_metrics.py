@@ -1,4 +1,4 @@
-"""Bounds of columns, judged by pyiceberg's single-value serialization of the true least and greatest values."""
+"""Bounds of columns, compared with pyiceberg's serialization of the true lowest and highest values."""
 
 from __future__ import annotations
 

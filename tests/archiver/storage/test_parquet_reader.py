@@ -1,4 +1,4 @@
-"""Reading back: our own files, and those that other writers left in our place."""
+"""Reading files: our own, and those that other writers put in their place."""
 
 from __future__ import annotations
 

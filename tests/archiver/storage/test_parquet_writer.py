@@ -1,4 +1,4 @@
-"""Files as pyarrow, DuckDB and pyiceberg see them."""
+"""Written files, as pyarrow, DuckDB and pyiceberg read them."""
 
 from __future__ import annotations
 

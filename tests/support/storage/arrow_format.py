@@ -1,6 +1,6 @@
-"""A second segment format, for tests alone: an Arrow file, a block for each batch that is written.
+"""A second file format, only for tests: an Arrow file with a block for each batch that is written.
 
-Iceberg has no name for such files, and a manifest takes only one of Iceberg's: here it says `orc`.
+Iceberg has no name for such files, and a manifest takes only Iceberg's names. So the format calls itself `orc`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ArrowFormat:
 
 
 class ArrowWriter:
-    """A SegmentWriter. What the file says of itself goes with an empty batch at its end."""
+    """A SegmentWriter. The file's metadata is stored with an empty batch at its end."""
 
     def __init__(self, file: SpoolFile, layout: SegmentLayout) -> None:
         self._file = file

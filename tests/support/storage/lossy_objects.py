@@ -1,6 +1,6 @@
-"""A forward HTTP proxy before an object store (`s3.proxy-uri`) that refuses, cuts, slows and loses what passes.
+"""A forward HTTP proxy before an object store (`s3.proxy-uri`) that refuses, cuts, slows and loses requests.
 
-A forward proxy leaves addresses, and with them signatures, as they are.
+A forward proxy leaves addresses unchanged, and so it leaves signatures valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Messa
 
 
 class ObjectFault(Enum):
-    """What becomes of a request to the store."""
+    """What happens to a request to the store."""
 
     ERROR_500 = "the store says InternalError, and does nothing"
     SLOW_DOWN = "the store says SlowDown, and does nothing"
@@ -47,7 +47,7 @@ class ObjectFault(Enum):
 
 
 class LossyStore(ThreadingHTTPServer):
-    """`arm` chooses what befalls the next requests; then everything passes."""
+    """`arm` chooses what happens to the next requests. After them, all requests pass."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -91,7 +91,7 @@ class LossyStore(ThreadingHTTPServer):
         return False
 
     def handle_error(self, *_: object) -> None:
-        pass  # clients that are killed hang up in the middle
+        pass  # killed clients hang up in the middle
 
 
 class _Handler(BaseHTTPRequestHandler):

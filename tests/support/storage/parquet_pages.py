@@ -1,4 +1,4 @@
-"""Pages of Parquet files by their own headers (Thrift's compact protocol), which pyarrow doesn't show."""
+"""Reads the headers of pages in Parquet files (Thrift's compact protocol), which pyarrow doesn't show."""
 
 from __future__ import annotations
 

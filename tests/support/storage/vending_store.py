@@ -1,7 +1,7 @@
-"""A catalog that vends temporary credentials for each table, and a store that takes each of them for a while only.
+"""A catalog that vends temporary credentials for each table, and a store that accepts each only for a while.
 
-Catalog, STS and store are SeaweedFS; its STS gives no credentials for less than 15 minutes. So requests pass a proxy
-that answers as S3 does once a session token's time is over: after so many uploads, or on demand.
+Catalog, STS and store are SeaweedFS. Its STS gives no credentials for less than 15 minutes. So requests go through a
+proxy that answers as S3 does when a session token has expired: after a number of uploads, or on demand.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _START_SECONDS = 60.0
 
 
 class ExpiringStore(LossyStore):
-    """Each session token holds for `uses` requests that upload data (None: any number), and not beyond `expire`."""
+    """Each session token is valid for `uses` requests that upload data (None: any number), until `expire`."""
 
     def __init__(self) -> None:
         super().__init__()
