@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 
 from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
