@@ -17,7 +17,9 @@ def archive(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     once: Annotated[bool, typer.Option("--once", help="To the end of every topic, then stop (the default).")] = False,
-    every: Annotated[str | None, typer.Option("--every", help="Run again after so long (60s, 5m), for ever.")] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", help="Run again at this interval (60s, 5m), without end.")
+    ] = None,
     accept_gap: Annotated[
         bool,
         typer.Option("--accept-gap", help="Where a log lost offsets before they were archived, record it and go on."),

@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """Send a year of real flights from Kafka to Iceberg to Spark SQL and back, and compare every byte."""
     from archiver.demo.run import Demo, check_folder
-    from archiver.demo.summary import show_endpoints
+    from archiver.demo.screen import show_endpoints
 
     console = Console()
     with reported():

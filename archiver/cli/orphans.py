@@ -23,7 +23,7 @@ def orphans(
     """Find uploads and manifests that nothing refers to, left by kills and failed commits; with --delete, remove them.
 
     Never touches what a snapshot, branch or tag, the registry, the journal or a commit in doubt refers to, nor files of
-    other writers. May run beside `archiver archive`.
+    other writers. May run at the same time as `archiver archive`.
     """
     from archiver.config import load_config
     from archiver.observe.bars import Terminal

@@ -24,7 +24,7 @@ def status(
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,
 ) -> None:
-    """Print how far topics are archived and how far behind; exits with 1 where one can't go on. Archives nothing."""
+    """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
     from archiver.cli.status_screen import status_json, status_table
 
     with reported(as_json=as_json), _reader(config, topics or []) as (reader, wanted):

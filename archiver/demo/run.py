@@ -13,8 +13,7 @@ from archiver.config import load_config
 from archiver.demo import compare, produce, settings
 from archiver.demo.flights import FLIGHTS, events, read_flights
 from archiver.demo.questions import QUESTIONS
-from archiver.demo.stages import Stages
-from archiver.demo.summary import Summary, show_answer, show_summary
+from archiver.demo.screen import Stages, Summary, show_answer, show_summary
 from archiver.engine.spark import SparkEngine
 from archiver.errors import ConfigError, ReplayError
 from archiver.ingest.job import ArchiveJob

@@ -41,7 +41,7 @@ class Metering:
             case TopicsOpened():
                 self._health.began()
             case SchemaRegistryDown():
-                pass  # the topic goes on
+                pass  # the topic is archived all the same
             case PartitionsSeen():
                 self._seen(event)
             case WavePlanned():

@@ -85,7 +85,7 @@ def _choice(leaf: Leaf, values: pa.Array) -> str:
         return DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
         return "plain"
-    # Iceberg's vectorized reader, which Spark uses where all columns asked for lie at the top, knows fewer encodings
+    # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
     if "." not in leaf.name or _repeat(values):
         return "dictionary"
     if _is_delta_encodable(leaf.type):

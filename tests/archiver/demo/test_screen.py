@@ -7,7 +7,7 @@ from io import StringIO
 from rich.console import Console
 
 from archiver.demo.questions import QUESTIONS
-from archiver.demo.summary import Summary, show_answer, show_summary
+from archiver.demo.screen import Summary, show_answer, show_summary
 
 
 def test_every_value_is_seen_on_eighty_columns() -> None:

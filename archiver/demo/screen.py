@@ -1,19 +1,52 @@
-"""What the demo shows at the end: Spark SQL's answers, the numbers of the run, and how to connect."""
+"""What the demo shows: its steps with their times, Spark SQL's answers, the numbers of the run, and how to connect."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from archiver.local import Endpoints
 
+Advance = Callable[[int], None]
 MEGABYTE = 1_000_000
 _LABEL_WIDTH = 56
 """Labels and values then both fit a terminal of 80 columns."""
+
+
+class Stages:
+    """Runs steps one after the other, shows them on a console, and remembers how long each took (seconds, by title)."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, title: str, total: int | None = None) -> Iterator[Advance]:
+        """Run one step. With a `total` it has a bar, which the yielded function moves."""
+        started = time.monotonic()
+        with self._bar(title, total) as advance:
+            yield advance
+        self.seconds[title] = time.monotonic() - started
+        self.console.print(f"[green]✓[/] {title} [dim]{self.seconds[title]:.1f} s[/]", highlight=False)
+
+    @contextmanager
+    def _bar(self, title: str, total: int | None) -> Iterator[Advance]:
+        if not self.console.is_terminal:
+            self.console.print(f"  {title} …", highlight=False)
+            yield lambda _: None
+            return
+        measured = (BarColumn(), TaskProgressColumn()) if total else ()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), *measured, TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True) as bars:
+            task = bars.add_task(title, total=total)
+            yield lambda count: bars.advance(task, count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
