@@ -26,7 +26,7 @@ def archive(
     ] = False,
     json: AsJsonElsewhere = None,
 ) -> None:
-    """Bring Kafka topics into their Iceberg tables, exactly once; start it again after any interruption."""
+    """Archive Kafka topics into their Iceberg tables, exactly once. Start it again after any interruption."""
     from archiver.cli.logs import log_to_stderr
     from archiver.config import load_config
     from archiver.ingest.job import ArchiveJob

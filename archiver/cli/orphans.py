@@ -20,10 +20,10 @@ def orphans(
     delete: Annotated[bool, typer.Option("--delete", help="Delete them; otherwise they are only shown.")] = False,
     json: AsJsonElsewhere = None,
 ) -> None:
-    """Find uploads and manifests that nothing refers to, left by kills and failed commits; with --delete, remove them.
+    """Find uploads and manifests that nothing refers to, left by kills and failed commits. --delete removes them.
 
-    Never touches what a snapshot, branch or tag, the registry, the journal or a commit in doubt refers to, nor files of
-    other writers. May run at the same time as `archiver archive`.
+    Never touches files of other writers, nor anything that a snapshot, branch or tag, the registry, the journal or a
+    commit in doubt refers to. May run at the same time as `archiver archive`.
     """
     from archiver.config import load_config
     from archiver.observe.bars import Terminal

@@ -19,9 +19,9 @@ def reconcile(
     config: ConfigPath = DEFAULT_CONFIG,
     json: AsJsonElsewhere = None,
 ) -> None:
-    """Commit what was staged while the catalog was away, in order, and find out what became of commits in doubt.
+    """Commit, in order, what was staged while the catalog was unavailable, and settle commits in doubt.
 
-    `archiver archive` does the same at its start; this needs no Kafka.
+    `archiver archive` does the same at its start. This command needs no Kafka.
     """
     from archiver.config import load_config
     from archiver.upkeep.reconcile import reconcile as run

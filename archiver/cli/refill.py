@@ -28,9 +28,10 @@ def refill(
     ] = False,
     json: AsJsonElsewhere = None,
 ) -> None:
-    """Bring back records that others took out of a table: by setting it back, deleting rows or overwriting files.
+    """Bring back records that others removed from a table: by a rollback, deleted rows or overwritten files.
 
-    From the files that held them, else from Kafka, in one commit. Stop `archiver archive` for the topic meanwhile.
+    They come from the files that held them, else from Kafka, in one commit. No `archiver archive` may run for the topic
+    meanwhile.
     """
     from archiver.config import load_config
     from archiver.upkeep.refill.job import RefillJob

@@ -30,7 +30,7 @@ def rebuild(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the registry back from tables, journal and footers, after its database was lost or restored from long ago.
+    """Restore the registry from tables, journal and footers, after its database was lost or set back.
 
     What the registry knows stays. Uploaded files that continue a table are staged; `archiver archive` commits them.
     """

@@ -38,7 +38,7 @@ def replay(
     format_: Annotated[Format, typer.Option("--format", help="JSON lines, or an Arrow IPC stream.")] = Format.JSONL,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")] = None,
 ) -> None:
-    """Give a topic's records back from its table, byte for byte, partition by partition and in order."""
+    """Write a topic's records from its table: byte for byte, partition by partition and in order."""
     from archiver.config import load_config
     from archiver.replay import Selection, open_archive, write_arrow, write_jsonl
 

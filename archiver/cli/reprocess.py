@@ -24,9 +24,9 @@ def reprocess(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
     json: AsJsonElsewhere = None,
 ) -> None:
-    """Decode rows with `__err__` again by the schema that the configuration names now.
+    """Decode rows with `__err__` again, with the schema that the configuration names now.
 
-    The files that hold them are rewritten in one commit; offsets, order and bytes stay as they are.
+    The files that hold them are rewritten in one commit. Offsets, order and bytes stay as they are.
     """
     from archiver.config import load_config
     from archiver.observe.bars import Terminal

@@ -28,7 +28,7 @@ Topic = Annotated[str, typer.Argument(help="The topic, as Kafka names it.")]
 
 @schema_app.command()
 def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
-    """Print the columns as a tree: id, type, Protobuf field, since which version, and what is cut, with the reason."""
+    """Print the columns as a tree: id, type, Protobuf field, first version, and which are cut, with the reason."""
     from archiver.cli.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
@@ -42,7 +42,7 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
 
 @schema_app.command()
 def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
-    """Print every schema version: when it was first used, and what it changed."""
+    """Print every schema version: when it was first used and what it changed."""
     from archiver.cli.schema_screen import history_text
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
@@ -74,7 +74,7 @@ def diff(
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,
 ) -> None:
-    """Print what would change in the table if a schema were deployed; nothing is changed."""
+    """Print what would change in the table if a schema were deployed. Changes nothing."""
     from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
     from archiver.cli.schema_screen import changes_lines
     from archiver.schemas.topic import TopicSchemas
