@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pyiceberg.table import Table
 from tables.many_files import DAY, DAY_MICROS, PARTITIONS, ROWS, many_files
 
-from archiver.archive.plan import TopicSnapshot, high_watermark, low_watermark, select
+from archiver.archive.plan import TopicSnapshot, select_files
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
+from archiver.archive.watermarks import high_watermark, low_watermark
 from archiver.storage.segment import RowRange
 
 
@@ -54,7 +55,7 @@ def columns(table: Table, grown: Table, files: int, spool: Path) -> None:
     noon = (DAY * DAY_MICROS + last // 2 * 10**6) // 1_000
 
     def planned(**asked: int) -> int:
-        return sum(1 for _ in select(again, RowRange(partition=7, **asked)))
+        return sum(1 for _ in select_files(again, RowRange(partition=7, **asked)))
 
     assert timed("a range of offsets in one file", lambda: planned(start_offset=middle, end_offset=middle + 9)) == 1
     assert (
@@ -73,7 +74,7 @@ def columns(table: Table, grown: Table, files: int, spool: Path) -> None:
 
 
 def _first(files: Any, timestamp: int) -> str:
-    return str(next(select(files, RowRange(partition=7, min_timestamp=timestamp))).path)
+    return str(next(select_files(files, RowRange(partition=7, min_timestamp=timestamp))).path)
 
 
 def entries(table: Table) -> None:

@@ -1,1 +1,15 @@
-"""Reading an archive: the table's files, what is deleted of them, and the records that their rows stand for."""
+"""Reading an archive: from a topic's table to its records, or to whole Kafka batches.
+
+The way of a read, module by module:
+
+- tables: `tables` (the catalog), `topic_archive` (one topic, the way in)
+- files: `manifests`, `file_columns`, `table_files` (what manifests say), `plan`, `plan_cache`, `watermarks`
+- deletes: `delete_index` (which delete files apply to a file), `deletes` (which rows they remove)
+- rows: `open_file`, `projection` (columns by field id), `mappings` (which mapping wrote a row)
+- records: `records` (their columns), `assemble`, `coercion`; in order of offset by `partition_scan`, `offset_order`,
+  `reorder_buffer` and `spilled_run`
+- Kafka batches: `batches`
+
+Nothing here writes a table, or talks to Kafka, Spark or people. Modules are imported one by one: workers of an ingest
+need few of them.
+"""

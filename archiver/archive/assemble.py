@@ -1,7 +1,7 @@
-"""From archived rows to records as a consumer sees them, a batch at a time and without an object per record.
+"""Assembles records from archived rows, a batch at a time and without an object for each record.
 
-Key and raw values come from `__raw__`, other values from the mapping that wrote the row: byte for byte, or
-an error that names the file.
+Keys and raw values come from `__raw__`. Other values are encoded with the mapping that wrote the row. The result is
+what was sent, byte for byte, or an error that names the file.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
 
 class Mappings(Protocol):
-    """The mapping of each schema version."""
+    """The mappings of a topic, by schema version."""
 
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version; ReplayError where nobody knows it."""
+        """Return the mapping of a version; ReplayError if no source knows it."""
 
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles the rows of one file, read with always the same columns; `schema` is the file's own.
+    """Assembles the records of one file, whose schema is `schema`. All rows must be read with the same columns.
 
-    `coercion` says where envelopes are added to what came without; otherwise records come back byte for byte. `shape`
-    says which columns the records have.
+    `coercion` says where envelopes are added; otherwise records come back byte for byte. `shape` says which columns the
+    records have.
     """
 
     path: str
@@ -53,7 +53,7 @@ class Assembler:
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
-        """The columns to read."""
+        """The field ids of the columns to read."""
         key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
         raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
         raw_id = None if raw is None else field_id(raw)
@@ -63,17 +63,17 @@ class Assembler:
         return self.shape.ids | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
-        """Return the shape's columns of `kafka`, with our names and types; ReplayError where one is missing."""
+        """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing."""
         column = column_by_id(rows, KAFKA_ID)
         if column is None:
             raise self._incomplete(names.KAFKA)
         projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
-        if lost := [name for name in projection.missing if name not in self.shape.welcome_names]:
+        if lost := [name for name in projection.missing if name not in self.shape.optional_names]:
             raise self._incomplete(*lost)
         return projection(column)
 
     def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
-        """Assemble rows; `kafka` is theirs. The result has the columns of the shape, in the order of the rows."""
+        """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows."""
         versions = kafka.field(names.SCHEMA_VERSION)
         parts = RecordParts(
             kafka=kafka,
@@ -157,11 +157,11 @@ class Assembler:
 
     @staticmethod
     def _needs_columns(rows: pa.StructArray) -> bool:
-        """Whether any value is to be made from columns: neither null nor kept whole."""
+        """Whether any value has to be made from columns: it isn't null and `__raw__` doesn't hold it."""
         return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
 
     def _projection(self, source: pa.DataType, target: pa.DataType, name: str, version: int = 0) -> Projection:
-        # by name and version, not by type: Arrow's types are equal when only their field ids differ
+        # cached by name and version, not by type: Arrow's types are equal if only their field ids differ
         found = self._projections.get((name, version))
         if found is None:
             found = self._projections[name, version] = compile_projection(source, target, name)

@@ -1,6 +1,7 @@
-"""Envelopes for messages that were written without one, put before them on replay where the topic says `coerce`.
+"""Adds envelopes on replay to messages that came without one, if the topic's settings say `coerce`.
 
-A row tells by itself: it was decoded, and `__prefix__` is null. The table and its digests never hold the added bytes.
+Such a message is known by its row: it was decoded, and `__prefix__` is null. The table and its digests never hold the
+added bytes.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ from archiver.config.model import FormatConfig, ProtobufFormat, TopicConfig
 from schema_mapping import names
 
 WITNESSES: Final = (names.PREFIX, names.ERR)
-"""The columns that tell whether a row's value came without an envelope."""
+"""The columns that show whether a row's key or value came without an envelope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
-    """Which of a topic's keys and values get an envelope on replay where they came without one."""
+    """Whether the keys and values of a topic get an envelope on replay if they came without one."""
 
     key: bool = False
     value: bool = False
 
     @classmethod
     def of(cls, config: TopicConfig) -> Coercion:
-        """What a topic's settings say."""
+        """Read it from a topic's settings."""
         return cls(key=_coerced(config.key), value=_coerced(config.value))
 
 
 def with_envelopes(values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes) -> pa.BinaryArray:
-    """The values, with `envelope` before those whose rows say that they came without one.
+    """Put `envelope` before the values that came without one, as their rows show.
 
-    `rows` are structs with WITNESSES among their columns.
+    `rows` are structs that have the columns WITNESSES.
     """
     prefix, error = (pc.struct_field(rows, name) for name in WITNESSES)
     bare = pc.and_(pc.and_(rows.is_valid(), prefix.is_null()), error.is_null())

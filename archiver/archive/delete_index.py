@@ -1,4 +1,4 @@
-"""Which delete files apply to which data file, by the rules of Iceberg's specification (scan planning)."""
+"""Finds the delete files that apply to a data file, by the rules of Iceberg's specification (scan planning)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class DeleteIndex:
                 self._positions.add_delete_file(entry, partition_key=Record(place))
             else:
                 self._equalities.append((entry.sequence_number or 0, place, file))
-        self._positions.referenced_delete_files()  # has it sort now what it would at the first question, without a lock
+        self._positions.referenced_delete_files()  # it sorts now; later threads would do it without a lock
 
     def positions(self, path: str, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
-        """The position delete files that may speak of a data file."""
+        """The position delete files that may name a data file."""
         if self._positions.is_empty():
             return ()
         file = DataFile.from_args(file_path=path)
@@ -48,7 +48,7 @@ class DeleteIndex:
 
 
 def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """A delete file's entry with what reading and matching it needs: of its bounds, those of the data files' paths."""
+    """Drop from a delete file's entry what reading and matching don't need: all bounds but those of data file paths."""
     file = entry.data_file
     entry.data_file = slim = DataFile.from_args(
         content=file.content,

@@ -1,7 +1,7 @@
-"""Rows that others deleted: position and equality deletes of one data file, as masks over its rows.
+"""Rows that others deleted: position and equality deletes of a data file, as masks over its rows.
 
-Deleted offsets become gaps. Position deletes and deletion vectors are read by pyiceberg; equality deletes, which it
-doesn't read, by the rules of Iceberg's specification: every column equal, null equal to null.
+Deleted offsets become gaps. pyiceberg reads position deletes and deletion vectors, but no equality deletes. Those are
+applied here by the rules of Iceberg's specification: every column is equal, and null equals null.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from archiver.storage.row_columns import column_by_id, field_id
 from archiver.storage.segment import SegmentFormat
 
 KEPT = 32
-"""Delete files that are kept in memory."""
+"""How many delete files are kept in memory."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class EqualityKeys:
-    """The rows of one equality delete file: the ids of its columns, and their values."""
+    """The rows of one equality delete file: its columns by field id."""
 
     field_ids: tuple[int, ...]
     columns: tuple[pa.Array, ...]
 
     def matches(self, rows: pa.RecordBatch) -> Mask:
-        """Say which of `rows` equal one of these in every column."""
+        """Say which of `rows` equal a row of the delete file in every column."""
         found = np.ones(rows.num_rows, np.bool_)
         row_codes = np.zeros(rows.num_rows, np.int64)
         key_codes = np.zeros(len(self.columns[0]), np.int64)
@@ -56,18 +56,18 @@ class EqualityKeys:
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """What is deleted of one data file: sorted positions, and equality keys."""
+    """The deleted rows of one data file: their positions, sorted, and equality keys."""
 
     positions: npt.NDArray[np.int64]
     equalities: tuple[EqualityKeys, ...] = ()
 
     @property
     def field_ids(self) -> frozenset[int]:
-        """Columns that `survivors` needs."""
+        """The columns that `survivors` needs."""
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Say which of `rows`, the first of them at position `first_row` of the file, are still there."""
+        """Say which of `rows` aren't deleted. The first of them is at position `first_row` of the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False
@@ -77,14 +77,14 @@ class Deletes:
 
 
 class DeleteFiles:
-    """Reads the delete files of one snapshot. The last few are kept: one file often speaks of many data files."""
+    """Reads the delete files of one snapshot. The last few stay in memory: one often names many data files."""
 
     def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
         self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def of(self, file: TableFile) -> Deletes:
-        """Read what applies to `file`; StorageError leaves and ReplayError name the delete file."""
+        """Read the deletes of `file`. Raises the leaves of StorageError and ReplayError, which name the delete file."""
         empty = np.empty(0, np.int64)
         positions = [self._positions(delete).get(file.path, empty) for delete in file.position_deletes]
         keys = [self._keys(delete) for delete in file.equality_deletes]
@@ -120,7 +120,7 @@ def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFi
 
 
 def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Renumber the codes so far from 0 on: products of many columns would overflow."""
+    """Renumber the codes from 0, since the product over many columns would overflow."""
     known, keys = np.unique(keys, return_inverse=True)
     places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
     return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)

@@ -1,6 +1,7 @@
-"""What planning needs of a table's data files, in Arrow columns: some 200 bytes a file where an entry has 31 KiB.
+"""What manifests say about data files, in Arrow columns: only what planning needs.
 
-A bound is null where the manifest doesn't say; of a pair both are, or neither.
+A file takes about 200 bytes here; its manifest entry takes 31 KiB. A bound is null if the manifest doesn't state it.
+Low and high bound of a column are both null, or neither is.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ COLUMNS: Final = pa.schema(
         pa.field(LATEST, pa.int64()),
     ]
 )
-"""`place` is the partition's values as `as_text` writes them; `latest` as TableFile has it."""
+"""`place` holds the partition values as text (see `as_text`), `latest` is that of TableFile."""
 
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
@@ -58,7 +59,7 @@ _TIMES: Final = (
 
 
 def columns_of(counted: frozenset[int]) -> pa.Schema:
-    """The columns of a reader that also keeps how many nulls the columns with the ids `counted` have."""
+    """COLUMNS, and the null counts of the table's columns with the field ids `counted`."""
     schema = COLUMNS
     for identifier in sorted(counted):
         schema = schema.append(pa.field(nulls_of(identifier), pa.int64()))
@@ -66,12 +67,12 @@ def columns_of(counted: frozenset[int]) -> pa.Schema:
 
 
 def nulls_of(field_id: int) -> str:
-    """The name of the column that has a field's null counts."""
+    """The name of the column that holds a field's null counts."""
     return f"nulls_{field_id}"
 
 
 def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    """Turn entries of data files into batches of these columns; one entry is held at a time."""
+    """Convert entries of data files to batches of `columns_of(counted)`. One entry is in memory at a time."""
     schema = columns_of(counted)
     identifiers = sorted(counted)
     places: dict[tuple[object, ...], str] = {}
@@ -88,12 +89,12 @@ def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Ite
 
 
 def values_of(partition: Record) -> tuple[object, ...]:
-    """A partition's values."""
+    """The values of a partition."""
     return tuple(partition[index] for index in range(len(partition)))
 
 
 def as_text(values: tuple[object, ...]) -> str:
-    """A partition's values as text: equal where they are."""
+    """The values of a partition as text. Equal values give equal text."""
     return json.dumps(values, default=repr)
 
 
@@ -139,5 +140,5 @@ def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> i
 
 
 def _number(bound: bytes | None) -> int | None:
-    """Read an int's, long's or timestamp's bound: a promoted column may still have the shorter one."""
+    """Decode the bound of an int, long or timestamp. A column promoted to long may still have bounds of an int."""
     return int.from_bytes(bound, "little", signed=True) if bound is not None and len(bound) in _LENGTHS else None

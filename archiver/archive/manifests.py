@@ -1,4 +1,7 @@
-"""Manifests read an entry at a time: one entry has bounds of every column, and a table may have a million of them."""
+"""Reads manifest lists and manifests, entry by entry.
+
+One entry has bounds of every column, and a table may have a million entries.
+"""
 
 from __future__ import annotations
 
@@ -27,37 +30,38 @@ from archiver.errors import StorageError
 from archiver.storage.store_errors import storage_error
 
 _UNREADABLE = (OSError, ValueError, EOFError, zlib.error, LookupError, TypeError, SystemError, ResolveError)
-"""What reading raises; the last four where pyiceberg's decoder meets damaged bytes."""
+"""The errors that reading raises; the last four come from pyiceberg's decoder when bytes are damaged."""
 
 
 _SYNC = 16
 
 
 def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
-    """Read a snapshot's list of manifests; raises the leaves of StorageError, also where the list was cut short."""
+    """Read a snapshot's manifest list. Raises the leaves of StorageError, also if the list was cut short."""
     try:
         with io.new_input(path).open() as stream:
             content = stream.read()
-        found = list(read_manifest_list(cast("InputFile", _Held(content))))
+        found = list(read_manifest_list(cast("InputFile", _BytesFile(content))))
     except _UNREADABLE as error:
         raise storage_error(error, verb="read", path=path) from error
-    # Each block of an Avro file, and its header, ends with the same 16 bytes; the decoder takes any end for the last.
+    # The header and each block of an Avro file end with the same 16 bytes. The decoder takes any end of the input for
+    # the end of the file, so a list with a header but no block was cut short.
     if found and content.find(content[-_SYNC:]) == len(content) - _SYNC:
         raise _list_cut_short(path)
     return found
 
 
 def check_listed(manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
-    """Raise StorageError where a list names no manifest, though its snapshot says that the table has files."""
+    """Raise StorageError if a list names no manifests though the snapshot says that the table has files."""
     summary = snapshot.summary.additional_properties if snapshot.summary else {}
     if not manifests and summary.get("total-data-files", "0") not in {"", "0"}:
         raise _list_cut_short(snapshot.manifest_list, data_files=summary["total-data-files"])
 
 
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """Give the entries of a manifest that aren't deleted, with the sequence numbers and spec they inherit from it.
+    """Give the live entries of a manifest, with the sequence number and spec that they inherit from it.
 
-    Raises the leaves of StorageError, also where the manifest is shorter than its list says.
+    Raises the leaves of StorageError, also if the manifest is shorter than its list says.
     """
     found = 0
     try:
@@ -79,8 +83,8 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
         raise _cut_short(manifest, entries=found, counted=counted)
 
 
-class _Held:
-    """Bytes as an input file, so far as AvroFile asks for one."""
+class _BytesFile:
+    """Bytes as an input file, with what AvroFile needs of one."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -90,12 +94,12 @@ class _Held:
 
 
 def _whole(io: FileIO, manifest: ManifestFile) -> InputFile:
-    """The manifest in memory: the decoder doesn't notice where its input ends."""
+    """Read a manifest into memory and check its length: the decoder doesn't notice if the input was cut short."""
     with io.new_input(manifest.manifest_path).open() as stream:
         content = stream.read()
     if len(content) < manifest.manifest_length:
         raise _cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
-    return cast("InputFile", _Held(content))
+    return cast("InputFile", _BytesFile(content))
 
 
 def _list_cut_short(path: str, **found: str) -> StorageError:

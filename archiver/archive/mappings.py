@@ -1,6 +1,6 @@
-"""Which mapping wrote a row: by `kafka.schema_version`, from the footers of our files, else registry, else journal.
+"""Finds the mapping that wrote a row, by `kafka.schema_version`: in file footers, else the registry, else the journal.
 
-A row is always encoded back with the mapping it was written with, so evolution never breaks a replay.
+A row is always encoded with the mapping that wrote it, so schema evolution never breaks a replay.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
 class MappingSource(Protocol):
-    """Where the mappings of one topic's schema versions come from."""
+    """A source of the mappings of one topic, by schema version."""
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version, None where this source doesn't know it."""
+        """Return the mapping of a version; None if this source doesn't know it."""
 
 
 class NoMappings:
-    """A source that knows nothing: only footers count."""
+    """A source without mappings: only footers count."""
 
     def row_mapping(self, version: int) -> RowMapping | None:  # noqa: ARG002 - the protocol's
         """Return None."""
@@ -31,7 +31,7 @@ class NoMappings:
 
 
 class KnownMappings:
-    """The mappings of one topic: those that its files' footers have taught, then those of `fallback`."""
+    """The mappings of one topic: those learned from file footers, else those of `fallback`."""
 
     def __init__(self, topic: str, fallback: MappingSource | None = None) -> None:
         self._topic = topic
@@ -40,12 +40,12 @@ class KnownMappings:
         self._mappings: dict[int, RowMapping] = {}
 
     def learn(self, metadata: SegmentMetadata) -> None:
-        """Take in what a file says about itself."""
+        """Remember the mappings in a file's footer."""
         for version, text in metadata.mappings.items():
             self._texts.setdefault(version, text)
 
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version; ReplayError where nobody knows it."""
+        """Return the mapping of a version; ReplayError if no source knows it."""
         known = self._mappings.get(version)
         if known is None:
             known = self._mappings.setdefault(version, self._find(version))
@@ -73,7 +73,7 @@ class KnownMappings:
 
 
 class RegistryMappings:
-    """The mappings that the registry remembers; it is opened, only to be read, at the first question."""
+    """The mappings in the registry. It is opened, for reading only, when a mapping is asked for."""
 
     def __init__(self, *, dsn: str, cluster_id: str, topic: str) -> None:
         self._dsn = dsn
@@ -81,7 +81,7 @@ class RegistryMappings:
         self._topic = topic
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; CatalogError where the registry doesn't answer or doesn't know it."""
+        """Return the mapping of a version; CatalogError if the registry doesn't answer or doesn't know it."""
         from catalog.registry import RegistryReader
 
         with RegistryReader(self._dsn, connections=1) as registry:
@@ -90,25 +90,25 @@ class RegistryMappings:
 
 
 class JournalMappings:
-    """The mappings that a table's journal has; it is asked for, and read, at the first question."""
+    """The mappings in a table's journal. `journal` opens it when a mapping is asked for."""
 
     def __init__(self, journal: Callable[[], TableJournal]) -> None:
         self._journal = journal
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version, None where the journal doesn't have it; the leaves of StorageError."""
+        """Return the mapping of a version; None if the journal doesn't have it. Raises the leaves of StorageError."""
         found = self._journal().schema(version)
         return None if found is None else row_mapping_from_text(found.version.mapping)
 
 
 class FirstThatKnows:
-    """Sources asked in turn; one that fails is passed over as long as another knows."""
+    """Asks sources in turn. The failure of one doesn't matter if another knows the mapping."""
 
     def __init__(self, *sources: MappingSource) -> None:
         self._sources = sources
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; raises the first failure where none of the sources knows it."""
+        """Return the mapping of a version. If no source knows it, raises the first failure, or returns None."""
         failure: ContextError | None = None
         for source in self._sources:
             try:

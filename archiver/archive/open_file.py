@@ -1,4 +1,4 @@
-"""One data file being read: its reader, what is deleted of it, and how its rows become records."""
+"""Reads one data file: its rows without the deleted ones, and the records they are assembled to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archiver.archive.assemble import NO_COERCION, Assembler
 from archiver.archive.coercion import Coercion
 from archiver.archive.deletes import DeleteFiles, Deletes, Mask
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.merge import sorted_by_offset
+from archiver.archive.offset_order import sorted_by_offset
 from archiver.archive.records import AS_CONSUMED, KAFKA_IDS, RecordShape
 from archiver.archive.table_files import TableFile
 from archiver.storage.formats import SegmentFormats
@@ -25,10 +25,10 @@ from schema_mapping import names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """Where a topic's files are, what is deleted of them, how they are read (by format), and what wrote their rows.
+    """What reading a topic's files needs: the object store, formats, delete files, and the mappings that wrote rows.
 
-    `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is where records that
-    have to wait for others are put aside, if it can be written to.
+    `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is a folder for
+    records that have to wait for others; the system's temporary folder stands in if it can't be written to.
     """
 
     deletes: DeleteFiles
@@ -41,7 +41,7 @@ class TopicStorage:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file of the table, open until `close`."""
+    """A data file that is open for reading until `close`."""
 
     reader: SegmentReader
     deletes: Deletes
@@ -49,9 +49,9 @@ class OpenFile:
 
     @classmethod
     def open(cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED) -> OpenFile:
-        """Open a file to assemble records of a shape.
+        """Open a file, to assemble records of a shape.
 
-        Raises the leaves of StorageError; UnknownFormat for a format that nobody reads.
+        Raises the leaves of StorageError, and UnknownFormat if there is no reader for its format.
         """
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.of(file)
@@ -64,21 +64,21 @@ class OpenFile:
         self.reader.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Assemble the block's records of one partition and range: each batch sorted, none empty."""
+        """Assemble the records of a block in a partition and range of offsets. Batches are sorted and never empty."""
         for rows, kafka in self.rows(block, wanted, self.assembler.field_ids):
             yield sorted_by_offset(self.assembler.records(rows, kafka))
 
     def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
-        """Read only the column `kafka` of the same rows, in file order."""
+        """Read only the column `kafka` of these rows, in file order."""
         for _, kafka in self.rows(block, wanted, KAFKA_IDS):
             yield kafka
 
     def rows(
         self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
-        """Read the block's rows that nobody deleted, in file order, each batch with its `kafka`; none is empty.
+        """Read the rows of a block that aren't deleted, in file order: batches, never empty, each with its `kafka`.
 
-        Of the range alone where one is given, and of these columns where any are; `kafka` must be among them.
+        With `wanted` only rows of that range, with `field_ids` only these columns. `kafka` must be among them.
         """
         first_row = block.first_row
         columns = None if field_ids is None else field_ids | self.deletes.field_ids

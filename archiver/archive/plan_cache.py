@@ -1,7 +1,7 @@
-"""What was read from manifests, kept in a local folder for the next process: a million entries take minutes to read.
+"""A local cache of what was read from manifests, for the next process: a million entries take minutes to read.
 
-Manifests never change, so what is kept under a path and length stays true. It is believed only with its checksum and
-from a folder that nobody else can write to; anything else about it costs time alone.
+Manifests never change, so an entry under a manifest's path and length stays right. An entry is used only if its
+checksum is right and nobody else can write to the folder. Whatever else goes wrong with the cache only costs time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyiceberg.manifest import ManifestFile
 from archiver.archive.file_columns import columns_of
 
 LEAST_FILES: Final = 500
-"""Manifests with fewer files are read faster than it would be worth."""
+"""Manifests with fewer files aren't cached: reading them is fast."""
 
 UNUSED_SECONDS: Final = 30 * 86_400.0
 FOLDER: Final = "plans"
@@ -33,13 +33,13 @@ _SUFFIX: Final = ".columns"
 
 @dataclass(frozen=True, slots=True)
 class PlanCache:
-    """Columns of data files by manifest, in a folder of this user's alone. Safe to share between threads."""
+    """The columns of data files by manifest, in a folder that only this user can use. Safe to share between threads."""
 
     folder: Path
 
     @classmethod
     def below(cls, spool: Path) -> PlanCache | None:
-        """The cache in a folder of the spool; None where that isn't to be had, or others could change it."""
+        """The cache in a folder of the spool; None if the folder can't be made, or others could change it."""
         folder = spool / FOLDER
         try:
             spool.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,11 +47,11 @@ class PlanCache:
             above, found = spool.lstat(), folder.lstat()
         except OSError:
             return None
-        # Whoever may write to the spool can put another folder in this one's place.
+        # Whoever can write to the spool can replace the cache's folder by another one.
         return cls(folder) if _is_ours(above, 0o022) and _is_ours(found, 0o077) else None
 
     def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
-        """The files of a manifest, None where they aren't known."""
+        """Return the files of a manifest; None if they aren't in the cache."""
         key = _key(manifest, counted)
         path = self._path(key)
         try:
@@ -67,7 +67,7 @@ class PlanCache:
         return batches if is_known else None
 
     def keep(self, manifest: ManifestFile, counted: frozenset[int], batches: tuple[pa.RecordBatch, ...]) -> None:
-        """Keep the files of a manifest, if they are many; without room or right, nothing is kept."""
+        """Keep the files of a manifest if they are many. Without room or permission, nothing is kept or raised."""
         if sum(batch.num_rows for batch in batches) < LEAST_FILES:
             return
         key = _key(manifest, counted)
@@ -88,7 +88,7 @@ class PlanCache:
                 raise
 
     def forget_unused(self) -> None:
-        """Remove what no plan has asked for in a month, and what a kill left half written."""
+        """Remove what no plan has used for 30 days, and files that a killed process left half written."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(FileNotFoundError):
@@ -100,12 +100,12 @@ class PlanCache:
 
 
 def _is_ours(found: os.stat_result, others: int) -> bool:
-    """Whether it is a folder of this user, and the rights `others` belong to nobody else."""
+    """Whether it is a folder of this user, and nobody else has the permissions `others`."""
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
 
 
 def _key(manifest: ManifestFile, counted: frozenset[int]) -> bytes:
-    """What the columns depend on: entries inherit sequence number and spec from the list."""
+    """Everything that the columns depend on. Entries inherit sequence number and spec from the manifest list."""
     of = manifest
     parts = (_VERSION, of.manifest_path, of.manifest_length, of.sequence_number, of.partition_spec_id, *sorted(counted))
     return repr(parts).encode()

@@ -1,7 +1,7 @@
-"""From a file's columns to the type of the mapping that wrote the rows, by field id, at any depth.
+"""Converts a file's columns to the types of the mapping that wrote the rows, by field id, at any depth.
 
-Foreign rewrites reorder, rename, promote and add columns; ids survive all of that. A column of the mapping that the
-file doesn't have is named, so that a replay never passes off a default as what was sent.
+Rewrites by other engines reorder, rename, promote and add columns; field ids survive that. A column that the mapping
+has and the file lacks is reported, so that a replay never gives a default for a value that was sent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def compile_projection(source: pa.DataType, target: pa.DataType, name: str) -> P
 
 
 def _compile(source: pa.DataType, target: pa.DataType, name: str, missing: list[str]) -> Convert | None:
-    """Compile, or return None where the column can stay as it is."""
+    """Compile the conversion; None if the column can stay as it is."""
     if pa.types.is_struct(target):
         _expect(pa.types.is_struct(source), source, target, name)
         return _compile_struct(source, target, name, missing)
@@ -114,7 +114,7 @@ def _compile_map(source: pa.MapType, target: pa.MapType, name: str, missing: lis
 def _unsliced(
     column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
 ) -> tuple[pa.Int32Array, list[pa.Array]]:
-    """Offsets from 0 on, and the parts of the children they mean: a sliced list still holds all of its children."""
+    """Offsets from 0, and the parts of the children in use: a sliced list still holds all of its children."""
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())

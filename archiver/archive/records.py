@@ -1,6 +1,6 @@
-"""What a replay gives: records as a Kafka consumer sees them, one Arrow row each.
+"""The columns of records in Arrow: RECORDS as a Kafka consumer sees them, or another RecordShape.
 
-Every front end (consumer, JSON lines, endpoints) renders this and nothing else.
+Every front end (consumer, JSON lines, endpoints) renders RECORDS and nothing else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORDS: Final = pa.schema(
 LEADER_EPOCH: Final = pa.field("leader_epoch", pa.int32())
 
 ASSEMBLED: Final = RECORDS.append(LEADER_EPOCH)
-"""Records with what only some front ends pass on: the leader epoch their batch was written in."""
+"""RECORDS and the leader epoch of their batch, which only some front ends pass on."""
 
 KAFKA_IDS: Final = frozenset(
     (
@@ -59,12 +59,12 @@ KAFKA_IDS: Final = frozenset(
         SCHEMA_VERSION_ID,
     )
 )
-"""What records need of `kafka`."""
+"""The field ids in `kafka` that records need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordParts:
-    """What every archived row holds: its `kafka` (with the columns of a shape), key, value and headers."""
+    """Archived rows in four parts: `kafka` (with the columns of a shape), keys, values and headers."""
 
     kafka: pa.StructArray
     keys: pa.BinaryArray
@@ -74,20 +74,20 @@ class RecordParts:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordShape:
-    """The columns that archived rows become.
+    """The columns that archived rows are converted to.
 
-    `needed` are the field ids in `kafka` that every file must have, `welcome` those that are null where a file lacks
-    them. `build` makes the columns.
+    `required` are field ids in `kafka` that every file must have. Columns with the field ids `optional` are null if a
+    file lacks them. `build` makes the columns.
     """
 
-    needed: frozenset[int]
-    welcome: frozenset[int] = frozenset()
+    required: frozenset[int]
+    optional: frozenset[int] = frozenset()
     build: Callable[[RecordParts], pa.RecordBatch]
 
     @cached_property
     def ids(self) -> frozenset[int]:
         """The field ids to read of `kafka`."""
-        return self.needed | self.welcome
+        return self.required | self.optional
 
     @cached_property
     def kafka_type(self) -> pa.StructType:
@@ -95,9 +95,11 @@ class RecordShape:
         return pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in self.ids])
 
     @cached_property
-    def welcome_names(self) -> frozenset[str]:
+    def optional_names(self) -> frozenset[str]:
         """The full names of the columns that a file may lack."""
-        return frozenset(f"{names.KAFKA}.{field.name}" for field in KAFKA_FIELD.type if field_id(field) in self.welcome)
+        return frozenset(
+            f"{names.KAFKA}.{field.name}" for field in KAFKA_FIELD.type if field_id(field) in self.optional
+        )
 
 
 def _assembled(parts: RecordParts) -> pa.RecordBatch:
@@ -115,5 +117,5 @@ def _assembled(parts: RecordParts) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
 
 
-AS_CONSUMED: Final = RecordShape(needed=KAFKA_IDS, build=_assembled)
-"""The shape ASSEMBLED: records as a consumer sees them."""
+AS_CONSUMED: Final = RecordShape(required=KAFKA_IDS, build=_assembled)
+"""The shape with the columns of ASSEMBLED: records as a consumer sees them."""

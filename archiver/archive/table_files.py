@@ -1,8 +1,8 @@
-"""The data files of a table's current snapshot, with what its manifests say about each.
+"""The data files of a table's current snapshot, with what manifests say about each.
 
-Read anew for every plan, so that compaction and rewrites by anybody are followed. Manifests never change, so what was
-read from one is kept while the table still has it, in compact columns; an object is made only of a file that is asked
-for.
+Every plan reads the current snapshot, so it sees compaction and rewrites by anybody. Manifests never change: what was
+read from one is kept in compact columns as long as the table has that manifest. A TableFile is made only for a file
+that is asked for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Least and greatest value, both included."""
+    """Lowest and highest value, both included."""
 
     low: int
     high: int
@@ -43,9 +43,9 @@ class Bounds:
 class TableFile:
     """A data file and the delete files that apply to it.
 
-    `partitions` and `offsets` are None where the manifest doesn't say; `latest` is the greatest timestamp (ms) that a
-    record in it can have, -1 where none has one, None where the manifest doesn't say. `place` holds the values of its
-    partition by the spec `spec_id`.
+    `partitions` and `offsets` are bounds over its rows. `latest` is the highest timestamp (ms) that a record in it can
+    have, -1 if no record has one. All three are None if the manifest doesn't state them. `partition_values` are the
+    values of the table partition that it is in, by the spec `spec_id`.
     """
 
     path: str
@@ -53,7 +53,7 @@ class TableFile:
     rows: int
     size_bytes: int
     spec_id: int
-    place: tuple[object, ...]
+    partition_values: tuple[object, ...]
     partitions: Bounds | None
     offsets: Bounds | None
     latest: int | None
@@ -62,22 +62,22 @@ class TableFile:
 
     @property
     def ordinal(self) -> int:
-        """The hours, days or months since 1970 that it is a partition of, in a table partitioned by time alone."""
-        value = self.place[0] if self.place else None
+        """Its partition as hours, days or months since 1970, in a table partitioned by time alone."""
+        value = self.partition_values[0] if self.partition_values else None
         if not isinstance(value, int):
             raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
         return value
 
     @property
     def has_deletes(self) -> bool:
-        """Whether rows of it may have been deleted."""
+        """Whether some of its rows may have been deleted."""
         return bool(self.position_deletes or self.equality_deletes)
 
 
 class TableFiles:
-    """The data files of one snapshot; iterating gives each as a TableFile. Safe to share between threads.
+    """The data files of one snapshot. Iterating gives each as a TableFile. Safe to share between threads.
 
-    `columns` are those of `file_columns`, a row for each file: masks over them say which files to `pick`.
+    `columns` has a row for each file, with the columns of `file_columns`. A mask over its rows says what to `pick`.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
@@ -96,18 +96,18 @@ class TableFiles:
 
     @cached_property
     def partitions(self) -> frozenset[int]:
-        """The least and greatest partition of each file that says."""
+        """The lowest and highest Kafka partition of each file whose bounds are stated."""
         held = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
         return frozenset(one for each in held for one in pc.unique(each).to_pylist() if one is not None)
 
     def pick(self, indices: npt.NDArray[np.int64]) -> Iterator[TableFile]:
-        """Give the files of these rows, in this order, each made when it is asked for."""
+        """Give the files of these rows of `columns`, in this order."""
         batches = np.searchsorted(self._starts, indices, side="right") - 1
         for number, row in zip(batches.tolist(), (indices - self._starts[batches]).tolist(), strict=True):
             yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
 
     def named(self, paths: Collection[str]) -> dict[str, TableFile]:
-        """Those of the files at these paths that the snapshot has, by path."""
+        """Return the files at these paths, by path. Paths that the snapshot doesn't have are left out."""
         wanted = pa.array(sorted(paths), pa.large_string())
         found = pc.is_in(self.columns[columns.PATH], value_set=wanted)
         return {file.path: file for file in self.pick(np.flatnonzero(found.to_numpy()))}
@@ -120,7 +120,7 @@ class TableFiles:
             rows=row[columns.ROWS],
             size_bytes=row["size_bytes"],
             spec_id=spec_id,
-            place=tuple(json.loads(place)),
+            partition_values=tuple(json.loads(place)),
             partitions=_bounds(row[columns.LOW_PARTITION], row[columns.HIGH_PARTITION]),
             offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
             latest=row[columns.LATEST],
@@ -142,9 +142,9 @@ class _Manifest:
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads a table's manifests, each once. Not for use by two threads at a time.
+    """Reads a table's manifests, each once. Not safe to share between threads.
 
-    `counted` are ids of columns whose null counts are kept too; `cache` has what earlier processes read.
+    `counted` are the field ids of columns whose null counts are kept too. `cache` holds what earlier processes read.
     """
 
     counted: frozenset[int] = frozenset()
@@ -154,7 +154,7 @@ class ManifestReader:
     _last: tuple[str, TableFiles] | None = None
 
     def files(self, table: Table) -> TableFiles:
-        """The data files of the current snapshot; none where there is no snapshot."""
+        """Read the data files of the current snapshot; none if there is no snapshot."""
         snapshot = table.current_snapshot()
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
@@ -181,7 +181,7 @@ class ManifestReader:
         )
 
     def _index(self, table: Table) -> DeleteIndex:
-        """The index of all delete files that were read; the one there is, where they are the same."""
+        """The index of all delete files that were read. It is made again only if they changed."""
         deletes = {path: each.deletes for path, each in self._read.items() if each.deletes}
         if deletes.keys() != self._deletes[0]:
             entries = (entry for each in deletes.values() for entry in each)

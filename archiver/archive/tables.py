@@ -1,4 +1,4 @@
-"""Where replays get their tables: the Iceberg REST catalog, asked for reading only and without Kafka or Postgres."""
+"""Loads the tables of archived topics from the Iceberg REST catalog. Reads only, and needs no Kafka and no Postgres."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class TableSource(Protocol):
     """The tables that topics are archived in."""
 
     def load(self, topic: str) -> Table:
-        """Load a topic's table as it is now; ReplayError where there is none, CatalogError where it can't be read."""
+        """Load a topic's current table; ReplayError where there is none, CatalogError where it can't be read."""
 
     def topics(self) -> tuple[str, ...]:
-        """Name every topic that has a table."""
+        """Return the name of every topic that has a table."""
 
 
 class CatalogTables:
-    """The tables of a configuration's catalog. Safe to share between threads."""
+    """The tables in the catalog of a configuration. Safe to share between threads."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
-        """Load a topic's table as it is now."""
+        """Load a topic's current table."""
         name = self._config.topic(topic).table
         with in_our_words(self._uri, name), closing(self._connect()) as catalog:
             try:
@@ -52,7 +52,7 @@ class CatalogTables:
         return table
 
     def topics(self) -> tuple[str, ...]:
-        """Name every topic with a table, in `kafka` and the namespaces of the tables that the configuration names."""
+        """Return the topics with a table in `kafka` and in the namespaces of tables that the configuration names."""
         found = set()
         with in_our_words(self._uri), closing(self._connect()) as catalog:
             for namespace in self._config.namespaces:
@@ -63,7 +63,7 @@ class CatalogTables:
         return tuple(sorted(found))
 
     def _connect(self) -> RestCatalog:
-        # a session of its own for every question: tokens run out, and sessions aren't for many threads
+        # a session for every request: tokens expire, and a session can't be shared between threads
         return connect(self._config.catalog, timeout_seconds=CATALOG_SECONDS)
 
 
@@ -75,7 +75,7 @@ def _tables(catalog: RestCatalog, namespace: str) -> list[str]:
 
 
 def check_table(table: Table, *, topic: str, name: str) -> None:
-    """Refuse a table that isn't this topic's archive, or is in a format newer than this software's."""
+    """Raise NotOurTable if the table isn't this topic's archive, NewerFormat if a newer archiver wrote it."""
     properties = table.properties
     if properties.get(keys.TOPIC) != topic:
         raise NotOurTable(

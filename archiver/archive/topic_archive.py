@@ -1,6 +1,7 @@
-"""One topic's archive as a replay sees it: partitions, watermarks, offsets of times, and records in order.
+"""One topic's archive: its partitions, watermarks, offsets by time, and records in order.
 
-Always the table's current snapshot, loaded again at `refresh`, and when a file is gone because others rewrote it.
+It reads the table's current snapshot. It loads the table again at `refresh`, and when a file is gone because others
+rewrote it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from archiver.archive.mappings import (
     NoMappings,
     RegistryMappings,
 )
-from archiver.archive.merge import offsets_of
+from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import TopicStorage
-from archiver.archive.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
+from archiver.archive.partition_scan import PartitionScan
+from archiver.archive.plan import TopicSnapshot, select_files
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.records import AS_CONSUMED, RecordShape
-from archiver.archive.scan import PartitionScan
 from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
+from archiver.archive.watermarks import first_offset_since, high_watermark, low_watermark
 from archiver.config import Config
 from archiver.errors import ObjectMissing
 from archiver.storage.formats import FORMATS, SegmentFormats
@@ -42,7 +44,7 @@ from catalog.iceberg.offsets import decode_offsets
 
 
 class TopicArchive:
-    """The archive of one topic. Safe to share between threads; a running `records` isn't disturbed by `refresh`."""
+    """The archive of one topic. Safe to share between threads; `refresh` doesn't disturb a running `records`."""
 
     def __init__(
         self,
@@ -55,10 +57,10 @@ class TopicArchive:
         spill: Path | None = None,
         cache: PlanCache | None = None,
     ) -> None:
-        """`registry` makes, from the archived cluster's id, the source of mappings that footers don't teach.
+        """`registry` takes the id of the archived cluster and returns the source of mappings that no footer holds.
 
         `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
-        TopicStorage, `cache` has what earlier processes read of manifests.
+        TopicStorage. `cache` holds what earlier processes read from manifests.
         """
         self.topic = topic
         self._tables = tables
@@ -87,29 +89,29 @@ class TopicArchive:
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions that have been archived."""
+        """The archived partitions."""
         return self._snapshot.partitions
 
     def watermarks(self, partition: int) -> tuple[int, int]:
-        """Least archived offset, and the offset after the last: equal where nothing is archived."""
+        """Low and high watermark: the first archived offset, and the one after the last. Equal in an empty archive."""
         return low_watermark(self._snapshot, partition), self.end(partition)
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived one."""
+        """The high watermark: the offset after the last archived one."""
         return high_watermark(self._snapshot, partition)
 
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
-        """The least offset whose timestamp (ms) is `timestamp` or later; None where none is."""
+        """The lowest offset whose timestamp (ms) is `timestamp` or later; None where there is none."""
         return first_offset_since(self._snapshot, partition, timestamp)
 
     def records(
         self, partition: int, start: int = 0, end: int | None = None, *, shape: RecordShape = AS_CONSUMED
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Records from offset `start` up to and without `end` (default: the end at the last refresh), in order.
+        """Give the records from `start` up to and without `end` (default: the end at the last refresh), in order.
 
-        Batches have the columns of `shape` and are never empty. When a file is gone because the table was rewritten and
-        cleaned up meanwhile, the stream goes on from the current snapshot. Raises ReplayError, StorageError leaves and
-        CatalogError, each naming the file.
+        Batches have the columns of `shape` and are never empty. If a file is gone because the table was rewritten and
+        cleaned up meanwhile, the stream goes on with the current snapshot. Raises ReplayError, the leaves of
+        StorageError and CatalogError; each names the file.
         """
         position = start
         end = self.end(partition) if end is None else end
@@ -130,7 +132,7 @@ class TopicArchive:
 
     @staticmethod
     def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
-        return iter(PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, shape=shape))
+        return iter(PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, shape=shape))
 
     def _read(self, table: Table) -> TopicSnapshot:
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))

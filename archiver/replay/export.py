@@ -1,4 +1,4 @@
-"""A part of an archive written to a stream: JSON lines or Arrow IPC. Memory holds a few batches."""
+"""Exports selected records to a stream, as JSON lines or Arrow IPC. A few batches are in memory at a time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from archiver.archive.records import RECORDS
-from archiver.archive.selection import Selection
 from archiver.archive.topic_archive import TopicArchive
 from archiver.replay.jsonl import render
+from archiver.replay.selection import Selection
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Give the selected records, partition by partition and in order, in batches of the schema RECORDS."""
+    """Give the selected records in batches of the schema RECORDS: partition by partition, in order of offset."""
     for wanted in selection.resolve(archive):
         for batch in archive.records(wanted.partition, wanted.start_offset, wanted.end_offset):
             yield batch.select(RECORDS.names)
 
 
 def write_jsonl(archive: TopicArchive, selection: Selection, stream: BinaryIO) -> int:
-    """Write the selected records as JSON lines (see `jsonl`); returns how many."""
+    """Write the selected records as JSON lines (see `jsonl`) and return how many."""
     rows = 0
     for batch in records(archive, selection):
         stream.writelines(render(archive.topic, batch))
@@ -30,7 +30,7 @@ def write_jsonl(archive: TopicArchive, selection: Selection, stream: BinaryIO) -
 
 
 def write_arrow(archive: TopicArchive, selection: Selection, stream: BinaryIO) -> int:
-    """Write the selected records as an Arrow IPC stream, its schema's metadata naming the topic; returns how many."""
+    """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
     rows = 0
     schema = RECORDS.with_metadata({"topic": archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:

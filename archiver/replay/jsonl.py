@@ -1,10 +1,11 @@
-"""Records as JSON lines, losslessly: one object a record.
+"""Records as JSON lines: one object for each record, nothing lost.
 
     {"topic": "orders", "partition": 0, "offset": 12, "timestamp": 1700000000000, "timestamp_type": 0,
      "key": "k", "value": {"base64": "AP8="}, "headers": [["trace", "1"], ["trace", null]]}
 
-Bytes that are valid UTF-8 are a string, other bytes an object with their base64, null is null. Header names likewise.
-`timestamp` is in ms, -1 where there is none (type -1 or 0); types are Kafka's: 0 create time, 1 log append time.
+Bytes that are valid UTF-8 become a string, other bytes an object with their base64, and null stays null. The same holds
+for header names. `timestamp` is in ms, -1 where there is none (type -1 or 0). `timestamp_type` is Kafka's: 0 create
+time, 1 log append time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _COLUMNS = ("partition", "offset", "timestamp", "timestamp_type", "key", "value"
 
 
 def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Render a batch of records: a line, with its newline, for each."""
+    """Render a batch of records: one line for each record, with its newline."""
     columns = [batch.column(name).to_pylist() for name in _COLUMNS]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for partition, offset, timestamp, timestamp_type, key, value, headers in zip(*columns, strict=True):
@@ -48,7 +49,7 @@ def to_json(data: bytes | None) -> str | dict[str, str] | None:
 
 
 def from_json(value: Any) -> bytes | None:
-    """Take back the bytes that `to_json` rendered."""
+    """Return the bytes that `to_json` rendered."""
     match value:
         case None:
             return None

@@ -15,7 +15,7 @@ from pyiceberg.manifest import DataFile, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 
-from archiver.archive.plan import select
+from archiver.archive.plan import select_files
 from archiver.archive.table_files import ManifestReader
 from archiver.storage.segment import RowRange
 from tests.support.archive.listed_table import SPECS, TIMES, ListedTable, data_file, position_deletes
@@ -110,7 +110,7 @@ def test_files_of_a_range(
         wanted = And(wanted, Or(*(GreaterThanOrEqual(name, since * unit) for name, unit in TIME_COLUMNS)))
     asked = RowRange(partition=partition, start_offset=start, end_offset=start + length, min_timestamp=since)
     with table_of(manifests) as table:
-        found = list(select(ManifestReader().files(table), asked))
+        found = list(select_files(ManifestReader().files(table), asked))
         assert {file.path for file in found} == judged(table, wanted).keys()
     lows = [file.offsets.low if file.offsets else -1 for file in found]
     assert lows == sorted(lows)

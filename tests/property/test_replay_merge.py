@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.merge import merged, offsets_of, sorted_by_offset, split_at
-from archiver.archive.waiting import Waiting
+from archiver.archive.offset_order import merge_sorted, offsets_of, sorted_by_offset, split_at_offset
+from archiver.archive.reorder_buffer import ReorderBuffer
 
 
 def batch(offsets: list[int]) -> pa.RecordBatch:
@@ -33,13 +33,13 @@ def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
 @pytest.mark.parametrize("piece", [1, 64, 8 << 20])
 @given(batches=scattered())
 def test_merging_is_sorting(batches: list[pa.RecordBatch], piece: int):
-    found = rows(list(merged(batches, piece_bytes=piece)))
+    found = rows(list(merge_sorted(batches, piece_bytes=piece)))
     assert found == sorted(rows(batches), key=lambda row: row["offset"])
 
 
 @given(batches=scattered(), frontier=st.integers(-5, 310))
 def test_splitting_loses_nothing(batches: list[pa.RecordBatch], frontier: int):
-    below, rest = split_at(batches, frontier)
+    below, rest = split_at_offset(batches, frontier)
     assert all(each.num_rows for each in below + rest)
     assert all(offsets_of(each)[-1] < frontier for each in below)
     assert all(offsets_of(each)[0] >= frontier for each in rest)
@@ -52,14 +52,14 @@ def test_splitting_loses_nothing(batches: list[pa.RecordBatch], frontier: int):
 def test_waiting_in_runs_on_disk_is_sorting(
     batches: list[pa.RecordBatch], frontiers: list[int], *, held: int, fan_in: int
 ):
-    waiting = Waiting(held_bytes=held, fan_in=fan_in)
+    waiting = ReorderBuffer(held_bytes=held, fan_in=fan_in)
     expected = sorted(rows(batches), key=lambda row: row["offset"])
     found = []
     for number, each in enumerate(batches):
         waiting.add(each)
         for frontier in frontiers[number : number + 1]:
             least = [int(offsets_of(later)[0]) for later in batches[number + 1 :]]
-            found += rows(list(waiting.below(min([frontier, *least]))))
-    found += rows(list(waiting.below()))
+            found += rows(list(waiting.take_below(min([frontier, *least]))))
+    found += rows(list(waiting.take_below()))
     assert found == expected
     assert not waiting

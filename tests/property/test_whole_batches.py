@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.archive.borders import BatchSizes
+from archiver.archive.batches.borders import BatchSizes
 from archiver.wire import AbortedTransaction, Codec
 from tests.support.archive.archived_batches import KnownRows, archived, data_of, fetches, header_of, records_in, split
 from tests.support.kafka.message_sets import message, wrapper

@@ -1,6 +1,6 @@
-"""The partitions a consumer reads: where each stands, what is read ahead, and whose turn it is.
+"""The assigned partitions of a consumer, and whose turn it is.
 
-Partitions take turns batch by batch, at most `parallelism` of them reading ahead at a time. No Kafka here, no waiting.
+Partitions take turns batch by batch. At most `parallelism` of them read ahead at a time. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -8,165 +8,80 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.consumer.feed import Feed
-from archiver.replay.consumer.message import BatchView
-from archiver.replay.consumer.partitions import Place
-
-
-@dataclass(slots=True, eq=False)
-class PartitionState:
-    """One assigned partition: `position` is the next offset to look for, `consumed` the one after the last delivered.
-
-    `view` is the batch being delivered, from `row` on; `feed` reads ahead, up to and without `feed_end`.
-    """
-
-    archive: TopicArchive
-    partition: int
-    position: int
-    is_paused: bool = False
-    consumed: int | None = None
-    eof_reported: int | None = None
-    view: BatchView | None = None
-    row: int = 0
-    feed: Feed | None = field(default=None, repr=False)
-    feed_end: int = 0
-
-    @property
-    def place(self) -> Place:
-        """Topic and partition."""
-        return self.archive.topic, self.partition
-
-    @property
-    def end(self) -> int:
-        """The offset after the last archived one, as of the last refresh."""
-        return self.archive.end(self.partition)
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether nothing is left to read until the archive grows."""
-        return self.view is None and self.feed is None and self.position >= self.end
-
-    def move(self, offset: int) -> None:
-        """Go on from another offset."""
-        self.drop()
-        self.position = offset
-        self.consumed = None
-        self.eof_reported = None
-
-    def drop(self) -> None:
-        """Forget what was read ahead."""
-        if self.feed is not None:
-            self.feed.close()
-        self.feed, self.view, self.row = None, None, 0
-
-    def open(self, executor: Executor) -> None:
-        """Start to read ahead from the position."""
-        self.feed_end = self.end
-        self.feed = Feed(self.archive.records(self.partition, self.position, self.feed_end), executor)
-
-    def fill(self) -> bool:
-        """Take the batch that was read ahead; False at the end of the stream, with the position moved past its gap.
-
-        Raises what reading raised; the next call starts anew from the position.
-        """
-        assert self.feed is not None
-        try:
-            batch = self.feed.take()
-        except BaseException:
-            self.drop()
-            raise
-        if batch is None:
-            self.drop()
-            self.position = max(self.position, self.feed_end)
-            return False
-        self.view, self.row = BatchView(self.archive.topic, self.partition, batch), 0
-        return True
-
-    def advance(self, rows: int) -> None:
-        """Count `rows` of the view as delivered."""
-        assert self.view is not None
-        self.row += rows
-        self.position = self.consumed = self.view.offsets[self.row - 1] + 1
-        if self.row == len(self.view):
-            self.view, self.row = None, 0
-
-    def rest(self) -> pa.RecordBatch:
-        """What of the view has not been delivered."""
-        assert self.view is not None
-        return self.view.batch.slice(self.row)
+from archiver.replay.consumer.confluent_types import PartitionId
+from archiver.replay.consumer.partition_reader import PartitionReader
 
 
 class Assignment:
-    """The assigned partitions, in the order of their turns."""
+    """The readers of the assigned partitions, in the order of their turns."""
 
     def __init__(self, executor: Executor, parallelism: int) -> None:
         self._executor = executor
         self._parallelism = parallelism
-        self._states: dict[Place, PartitionState] = {}
-        self._turns: deque[PartitionState] = deque()
+        self._readers: dict[PartitionId, PartitionReader] = {}
+        self._turns: deque[PartitionReader] = deque()
 
-    def __iter__(self) -> Iterator[PartitionState]:
-        return iter(self._states.values())
+    def __iter__(self) -> Iterator[PartitionReader]:
+        return iter(self._readers.values())
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self._readers)
 
-    def __contains__(self, place: Place) -> bool:
-        return place in self._states
+    def __contains__(self, partition: PartitionId) -> bool:
+        return partition in self._readers
 
-    def find(self, place: Place) -> PartitionState | None:
-        """Find an assigned partition."""
-        return self._states.get(place)
+    def find(self, partition: PartitionId) -> PartitionReader | None:
+        """Return the reader of a partition, None if it isn't assigned."""
+        return self._readers.get(partition)
 
-    def add(self, state: PartitionState) -> None:
+    def add(self, reader: PartitionReader) -> None:
         """Assign a partition."""
-        self._states[state.place] = state
-        self._turns.append(state)
+        self._readers[reader.partition_id] = reader
+        self._turns.append(reader)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, partition: PartitionId) -> None:
         """Unassign a partition."""
-        state = self._states.pop(place)
-        self._turns.remove(state)
-        state.drop()
+        reader = self._readers.pop(partition)
+        self._turns.remove(reader)
+        reader.close()
 
     def clear(self) -> None:
         """Unassign every partition."""
-        for place in list(self._states):
-            self.remove(place)
+        for partition in list(self._readers):
+            self.remove(partition)
 
-    def ready(self, wanted: Callable[[PartitionState], bool]) -> PartitionState | None:
-        """Return the next partition with a view to deliver from, of those `wanted`; None where reading has to go on.
+    def next_ready(self, wanted: Callable[[PartitionReader], bool]) -> PartitionReader | None:
+        """Return the next `wanted` reader that has a batch to give records from; None if all are still reading.
 
-        Starts to read ahead wherever there is room.
+        Starts to read ahead where the parallelism allows it.
         """
         self._read_ahead(wanted)
-        for state in tuple(self._turns):
-            if not wanted(state):
+        for reader in tuple(self._turns):
+            if not wanted(reader):
                 continue
-            if state.view is not None:
-                return state
-            while state.feed is not None and state.feed.future.done():
-                self._turns.remove(state)
-                self._turns.append(state)
-                if state.fill():
-                    return state
+            if reader.batch is not None:
+                return reader
+            while reader.read_ahead is not None and reader.read_ahead.future.done():
+                self._turns.remove(reader)
+                self._turns.append(reader)
+                if reader.take_batch():
+                    return reader
                 self._read_ahead(wanted)
         return None
 
-    def under_way(self, wanted: Callable[[PartitionState], bool]) -> list[Future[pa.RecordBatch | None]]:
-        """The reads that are going on."""
-        return [state.feed.future for state in self._turns if state.feed is not None and wanted(state)]
+    def running_reads(self, wanted: Callable[[PartitionReader], bool]) -> list[Future[pa.RecordBatch | None]]:
+        """Return the next batch of each `wanted` reader that reads ahead."""
+        return [reader.read_ahead.future for reader in self._turns if reader.read_ahead is not None and wanted(reader)]
 
-    def _read_ahead(self, wanted: Callable[[PartitionState], bool]) -> None:
-        active = sum(state.feed is not None and wanted(state) for state in self._turns)
-        for state in self._turns:
+    def _read_ahead(self, wanted: Callable[[PartitionReader], bool]) -> None:
+        active = sum(reader.read_ahead is not None and wanted(reader) for reader in self._turns)
+        for reader in self._turns:
             if active >= self._parallelism:
                 return
-            if state.feed is None and state.view is None and wanted(state) and state.position < state.end:
-                state.open(self._executor)
+            is_idle = reader.read_ahead is None and reader.batch is None
+            if is_idle and wanted(reader) and reader.position < reader.end:
+                reader.start_reading(self._executor)
                 active += 1

@@ -1,7 +1,7 @@
 """A consumer of archived topics with the methods of `confluent_kafka.Consumer`.
 
-Code written for the one runs on the other: assign, seek, poll, consume, offsets by time. Where an archive differs from
-a broker (no groups, no credentials of its own) each method says what it does instead.
+Code written for that consumer runs on this one: assign, seek, poll, consume, offsets by time. An archive has no groups
+and no credentials of its own; methods that need them say what they do instead.
 """
 
 from __future__ import annotations
@@ -18,16 +18,23 @@ from confluent_kafka.admin import ClusterMetadata
 from archiver.archive.records import RECORDS
 from archiver.archive.tables import TableSource
 from archiver.config import Config
-from archiver.replay.consumer.assigned import AssignedPartitions
-from archiver.replay.consumer.assignment import Assignment, PartitionState
-from archiver.replay.consumer.cluster_metadata import describe
-from archiver.replay.consumer.delivery import Delivery
+from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.assignment_changes import AssignmentChanges
+from archiver.replay.consumer.confluent_types import (
+    INVALID_ARG,
+    UNKNOWN_GROUP,
+    check_list,
+    cluster_metadata,
+    failure,
+    or_invalid,
+    partition_id,
+)
 from archiver.replay.consumer.message import ReplayMessage
 from archiver.replay.consumer.offset_store import OffsetStore
-from archiver.replay.consumer.open_archives import OpenArchives
+from archiver.replay.consumer.open_archives import OpenArchives, Refresher
 from archiver.replay.consumer.options import ReplayOptions
-from archiver.replay.consumer.partitions import INVALID_ARG, UNKNOWN_GROUP, check_list, failure, or_invalid, place_of
-from archiver.replay.consumer.refresher import Refresher
+from archiver.replay.consumer.partition_reader import PartitionReader
+from archiver.replay.consumer.poll_loop import PollLoop
 from archiver.replay.consumer.subscription import Subscription
 
 MAX_MESSAGES = 1_000_000
@@ -37,15 +44,15 @@ Callback: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
 class ReplayConsumer:
     """Reads archived topics as a Kafka consumer reads live ones. For one thread at a time.
 
-    It always has every partition it asks for: there are no groups. At the end of a partition it waits for the archive
-    to grow, loading the table again every few seconds. Errors of the archive (ArchiverError, CatalogError) are raised,
-    never passed as messages; after one that is retryable, the next poll goes on where it stood.
+    There are no groups, so it gets every partition it asks for. At the end of a partition it waits for the archive to
+    grow and loads the table again every few seconds. Errors of the archive (ArchiverError, CatalogError) are raised,
+    never given as messages. After an error that is retryable, the next poll goes on from the same offset.
     """
 
     def __init__(
         self, config: Config, options: Mapping[str, Any] | None = None, *, tables: TableSource | None = None
     ) -> None:
-        """`options` are those of ReplayOptions; `tables` is where tables come from if not from `config`'s catalog."""
+        """`options` are those of ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
         self._options = ReplayOptions.parse(options or {})
         self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")
@@ -53,52 +60,52 @@ class ReplayConsumer:
         self._offsets = OffsetStore()
         self._subscription: Subscription | None = None
         self._refresher = Refresher(self._executor, self._options.refresh_seconds)
-        self._delivery = Delivery(
+        self._poll_loop = PollLoop(
             self._assignment,
             self._refresher,
-            tells_ends=self._options.partition_eof,
+            reports_ends=self._options.partition_eof,
             prepare=self._apply_subscription,
             refresh=self._refresh,
         )
-        self._partitions = AssignedPartitions(
+        self._changes = AssignmentChanges(
             self._assignment,
-            self._delivery,
+            self._poll_loop,
             archives=self._archives,
             offsets=self._offsets,
             reset=self._options.auto_offset_reset,
         )
         self._is_closed = False
 
-    # --- which partitions -------------------------------------------------------------------------------------------
+    # --- assignment -------------------------------------------------------------------------------------------------
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions and no others, each from its offset.
 
-        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID: what this consumer
-        committed, else by `auto.offset.reset`. ReplayError where a topic has no archive.
+        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID. The last two stand for the
+        offset that this consumer committed, else for `auto.offset.reset`. ReplayError where a topic has no archive.
         """
         self._check_open()
-        self._partitions.replace(partitions)
+        self._changes.replace(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions too."""
         self._check_open()
-        self._partitions.add(partitions)
+        self._changes.add(partitions)
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Stop reading all partitions."""
         self._check_open()
-        self._partitions.clear()
+        self._changes.clear()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions."""
         self._check_open()
-        self._partitions.remove(partitions)
+        self._changes.remove(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions being read, each with the offset it stands at."""
+        """Return the assigned partitions, each with the next offset to read."""
         self._check_open()
-        return [TopicPartition(*state.place, state.position) for state in self._assignment]
+        return [TopicPartition(*reader.partition_id, reader.position) for reader in self._assignment]
 
     def subscribe(
         self,
@@ -107,11 +114,11 @@ class ReplayConsumer:
         on_revoke: Callback | None = None,
         on_lost: Callback | None = None,  # noqa: ARG002 - nothing is ever lost to another member
     ) -> None:
-        """Read every partition of these topics, with partitions that the archive gains later.
+        """Read every partition of these topics, also those that the archive gains later.
 
-        A name that begins with `^` is a regular expression over the archived topics. The assignment is made, and
-        `on_assign` called, at the next poll; `on_revoke` at `unsubscribe`, another `subscribe`, and `close`. `on_lost`
-        is never called.
+        A name that begins with `^` is a regular expression over the archived topics. The next poll makes the assignment
+        and calls `on_assign`. `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never
+        called.
         """
         self._check_open()
         if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
@@ -120,7 +127,7 @@ class ReplayConsumer:
         self._subscription = Subscription(tuple(topics), on_assign, on_revoke)
 
     def unsubscribe(self) -> None:
-        """End the subscription and read nothing."""
+        """End the subscription and stop reading all partitions."""
         self._check_open()
         subscription, self._subscription = self._subscription, None
         if subscription is not None and subscription.on_revoke is not None and len(self._assignment):
@@ -130,81 +137,83 @@ class ReplayConsumer:
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Give no records of these partitions until they are resumed."""
         self._check_open()
-        self._partitions.set_paused(partitions, paused=True)
+        self._changes.set_paused(partitions, paused=True)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Give records of these partitions again."""
         self._check_open()
-        self._partitions.set_paused(partitions, paused=False)
+        self._changes.set_paused(partitions, paused=False)
 
     def seek(self, partition: TopicPartition) -> None:
-        """Go on from another offset of an assigned partition; logical offsets as in `assign`."""
+        """Go on with an assigned partition from another offset; logical offsets mean what they do in `assign`."""
         self._check_open()
-        self._partitions.seek(partition)
+        self._changes.seek(partition)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float | None = None) -> ReplayMessage | None:
-        """Return the next record or event, or None when none came within `timeout` seconds (None or -1: no limit)."""
-        message = self._delivery.at_hand()
+        """Return the next record or event, or None if none came within `timeout` seconds (None or -1: no limit)."""
+        message = self._poll_loop.next_of_batch()
         if message is not None:
             return message
         found = self.consume(1, -1 if timeout is None else timeout)
         return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
-        """Return the next records and events: `num_messages` of them, or what came within `timeout` seconds.
+        """Return the next `num_messages` records and events, or what that came within `timeout` seconds (-1: no limit).
 
-        A failure after some came is raised by the next call, so that none of them is lost.
+        A failure after some records came is raised by the next call, so that none of them is lost.
         """
         self._check_open()
         if not 0 <= num_messages <= MAX_MESSAGES:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         deadline = None if timeout < 0 else time.monotonic() + timeout
-        return self._delivery.take(num_messages, deadline)
+        return self._poll_loop.consume(num_messages, deadline)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rest of the assigned partitions, up to where the archive ends now, as Arrow batches.
+        """Give the rest of the assigned partitions as Arrow batches, up to the present end of the archive.
 
         A batch holds records of one partition in order: partition, offset, timestamp_type, timestamp (ms, -1: none),
-        key, value, headers. Its schema's metadata names the topic, under `topic`.
+        key, value, headers. The schema's metadata holds the topic's name under `topic`.
         """
         self._check_open()
         self._apply_subscription()
-        ends = {state.place: state.end for state in self._assignment}
+        ends = {reader.partition_id: reader.end for reader in self._assignment}
 
-        def wanted(state: PartitionState) -> bool:
-            return not state.is_paused and (state.view is not None or state.position < ends.get(state.place, 0))
+        def wanted(reader: PartitionReader) -> bool:
+            if reader.is_paused:
+                return False
+            return reader.batch is not None or reader.position < ends.get(reader.partition_id, 0)
 
-        while any(wanted(state) for state in self._assignment):
-            state = self._assignment.ready(wanted)
-            if state is None:
-                wait(self._assignment.under_way(wanted), return_when=FIRST_COMPLETED)
+        while any(wanted(reader) for reader in self._assignment):
+            reader = self._assignment.next_ready(wanted)
+            if reader is None:
+                wait(self._assignment.running_reads(wanted), return_when=FIRST_COMPLETED)
                 continue
-            batch = state.rest()
-            state.advance(batch.num_rows)
+            batch = reader.remaining()
+            reader.advance(batch.num_rows)
             yield pa.RecordBatch.from_arrays(
-                batch.columns[: len(RECORDS)], schema=RECORDS.with_metadata({"topic": state.archive.topic})
+                batch.columns[: len(RECORDS)], schema=RECORDS.with_metadata({"topic": reader.archive.topic})
             )
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return, for each, the offset after the last record given; OFFSET_INVALID where none was."""
+        """Return for each partition the offset after the last record given; OFFSET_INVALID where none was given."""
         self._check_open()
         check_list(partitions)
-        states = [self._assignment.find(place_of(one)) for one in partitions]
+        readers = [self._assignment.find(partition_id(one)) for one in partitions]
         return [
-            TopicPartition(one.topic, one.partition, or_invalid(state.consumed if state else None))
-            for one, state in zip(partitions, states, strict=True)
+            TopicPartition(one.topic, one.partition, or_invalid(reader.consumed if reader else None))
+            for one, reader in zip(partitions, readers, strict=True)
         ]
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
-        """Return the least archived offset and the one after the last; `cached`: without loading the table again.
+        """Return low and high watermark: the first archived offset, and the offset after the last.
 
-        `timeout` is not needed: the catalog's own time limit holds.
+        Loads the table again unless `cached`. `timeout` is ignored; the catalog has a time limit of its own.
         """
         del timeout
         self._check_open()
@@ -214,7 +223,7 @@ class ReplayConsumer:
         return archive.watermarks(partition.partition)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return, for each, the least offset whose timestamp is `offset` (ms) or later; OFFSET_END where none is."""
+        """Return for each partition the first offset at or after the time `offset` (ms); OFFSET_END if none is."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -230,40 +239,41 @@ class ReplayConsumer:
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,
     ) -> list[TopicPartition] | None:
-        """Remember offsets for this consumer: those given, the one after `message`, or what was stored or consumed.
+        """Commit offsets for this consumer: those given, the one after `message`, or those stored or consumed.
 
-        An archive has no groups, so they end with the consumer; keep them beside your results to survive it.
+        An archive has no groups, so committed offsets are gone with the consumer. To keep them, write them with your
+        results.
         """
         self._check_open()
-        current = {state.place: state.consumed for state in self._assignment if state.consumed is not None}
+        current = {each.partition_id: each.consumed for each in self._assignment if each.consumed is not None}
         committed = self._offsets.commit(message=message, offsets=offsets, current=current)
         return None if asynchronous else committed
 
     def store_offsets(self, message: ReplayMessage | None = None, offsets: list[TopicPartition] | None = None) -> None:
-        """Set offsets aside for the next `commit` without arguments."""
+        """Store offsets for the next `commit` without arguments."""
         self._check_open()
         self._offsets.store(message=message, offsets=offsets)
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return what this consumer committed; OFFSET_INVALID where it committed nothing."""
+        """Return the offsets that this consumer committed; OFFSET_INVALID where it committed none."""
         del timeout
         self._check_open()
         check_list(partitions)
         return [
-            TopicPartition(one.topic, one.partition, or_invalid(self._offsets.committed(place_of(one))))
+            TopicPartition(one.topic, one.partition, or_invalid(self._offsets.committed(partition_id(one))))
             for one in partitions
         ]
 
     # --- the archive ------------------------------------------------------------------------------------------------
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """Describe the archived topics, or one; partitions have no leader and no replicas."""
+        """Describe one topic, or all archived topics. Partitions have no leader and no replicas."""
         del timeout
         self._check_open()
-        return describe(self._archives.described(topic))
+        return cluster_metadata(self._archives.listed(topic))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the cluster that the first topic in use was archived from; None before any is."""
+        """Return the id of the cluster that the first open topic was archived from; None if no topic is open."""
         del timeout
         self._check_open()
         return next((archive.cluster_id for archive in self._archives.opened.values()), None)
@@ -273,7 +283,7 @@ class ReplayConsumer:
         self._check_open()
 
     def consumer_group_metadata(self) -> Any:
-        """Raise KafkaException: transactions can't commit a position in an archive; send it with the results."""
+        """Raise KafkaException: a transaction can't commit offsets of an archive. Write them with the results."""
         raise failure(UNKNOWN_GROUP, "an archive has no groups: write offsets with the results instead")
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
@@ -282,7 +292,7 @@ class ReplayConsumer:
         raise failure(INVALID_ARG, "an archive is read with the credentials of the [catalog] section")
 
     def close(self) -> None:
-        """End everything; closing twice is harmless."""
+        """Stop reading and end all threads. Closing twice is harmless."""
         if self._is_closed:
             return
         try:
@@ -300,7 +310,7 @@ class ReplayConsumer:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _refresh(self) -> None:
-        waiting = {state.archive.topic: state.archive for state in self._assignment if state.is_at_end}
+        waiting = {reader.archive.topic: reader.archive for reader in self._assignment if reader.is_at_end}
         subscribed = self._archives.opened if self._subscription is not None else {}
         if self._refresher.step((waiting | subscribed).values()):
             self._extend_subscription()
@@ -318,7 +328,7 @@ class ReplayConsumer:
     def _extend_subscription(self) -> None:
         if self._subscription is not None and self._subscription.is_applied:
             fresh = self._subscription.extend(self._archives.tables, self._archives.of)
-            self.incremental_assign([one for one in fresh if place_of(one) not in self._assignment])
+            self.incremental_assign([one for one in fresh if partition_id(one) not in self._assignment])
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -1,6 +1,6 @@
-"""Messages with the accessors of `confluent_kafka.Message`, as views of a batch of records.
+"""Messages with the accessors of `confluent_kafka.Message`, each a row of a shared batch of records.
 
-A column becomes Python objects when the first message of its batch is asked for it, all rows at once.
+A column is converted to Python objects for all rows of the batch, when any message is first asked for it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from archiver.archive.records import ASSEMBLED
 Header = tuple[str, bytes | None]
 
 
-class BatchView:
-    """A batch of assembled records of one topic and partition, as lists."""
+class MessageBatch:
+    """The messages of a batch of records of one partition, column by column as Python lists."""
 
-    def __init__(self, topic: str, partition: int, batch: pa.RecordBatch) -> None:
+    def __init__(self, topic: str, partition: int, records: pa.RecordBatch) -> None:
         self.topic = topic
         self.partition = partition
-        self.batch = batch
+        self.records = records
         self.replaced: dict[tuple[int, str], Any] = {}
-        """What setters of a message put in the place of its own, by row and name."""
+        """The values that setters of messages have set, by row and attribute."""
 
     def __len__(self) -> int:
-        return int(self.batch.num_rows)
+        return int(self.records.num_rows)
 
     @cached_property
     def offsets(self) -> list[int]:
@@ -61,8 +61,8 @@ class BatchView:
 
     @cached_property
     def headers(self) -> list[list[Header] | None]:
-        """Headers, None where a record has none; names that aren't UTF-8 by `surrogateescape`."""
-        column = self.batch.column("headers")
+        """Headers, None where a record has none. Names that aren't UTF-8 are decoded with `surrogateescape`."""
+        column = self.records.column("headers")
         if len(column.flatten()) == 0:
             return [None] * len(self)
         return [
@@ -71,65 +71,65 @@ class BatchView:
         ]
 
     def _column(self, name: str) -> list[Any]:
-        found: list[Any] = self.batch.column(name).to_pylist()
+        found: list[Any] = self.records.column(name).to_pylist()
         return found
 
 
 class ReplayMessage:
-    """A record, or an event such as the end of a partition: what `poll` and `consume` give.
+    """What `poll` and `consume` return: a record, or an event such as the end of a partition.
 
-    Differs from confluent_kafka's in one thing: a header's name that isn't UTF-8 is no error, but a string that
-    `name.encode("utf-8", "surrogateescape")` turns back into its bytes.
+    One thing differs from confluent_kafka's message: a header's name that isn't UTF-8 raises no error. It is a string
+    that `name.encode("utf-8", "surrogateescape")` turns back into its bytes.
     """
 
-    __slots__ = ("_row", "_view")
+    __slots__ = ("_batch", "_row")
 
-    def __init__(self, view: BatchView, row: int) -> None:
-        self._view = view
+    def __init__(self, batch: MessageBatch, row: int) -> None:
+        self._batch = batch
         self._row = row
 
     def error(self) -> KafkaError | None:
-        """None for a record."""
-        return self._given("error") if self._view.replaced else None
+        """Error of an event, None for a record."""
+        return self._given("error") if self._batch.replaced else None
 
     def topic(self) -> str:
         """Topic."""
-        return self._given("topic", self._view.topic) if self._view.replaced else self._view.topic
+        return self._given("topic", self._batch.topic) if self._batch.replaced else self._batch.topic
 
     def partition(self) -> int:
         """Partition."""
-        return self._view.partition
+        return self._batch.partition
 
     def offset(self) -> int:
         """Offset."""
-        return self._view.offsets[self._row]
+        return self._batch.offsets[self._row]
 
     def key(self) -> Any:
         """Key as bytes, None for a null one."""
-        own = self._view.keys[self._row]
-        return self._given("key", own) if self._view.replaced else own
+        own = self._batch.keys[self._row]
+        return self._given("key", own) if self._batch.replaced else own
 
     def value(self) -> Any:
         """Value as bytes, None for a tombstone."""
-        own = self._view.values[self._row]
-        return self._given("value", own) if self._view.replaced else own
+        own = self._batch.values[self._row]
+        return self._given("value", own) if self._batch.replaced else own
 
     def headers(self) -> list[Header] | None:
         """Headers in order, None where there is none."""
-        own = self._view.headers[self._row]
-        return self._given("headers", own) if self._view.replaced else own
+        own = self._batch.headers[self._row]
+        return self._given("headers", own) if self._batch.replaced else own
 
     def timestamp(self) -> tuple[int, int]:
         """Timestamp type by confluent_kafka's constants, and the timestamp in ms."""
-        return self._view.timestamp_types[self._row] + 1, self._view.timestamps[self._row]
+        return self._batch.timestamp_types[self._row] + 1, self._batch.timestamps[self._row]
 
     def leader_epoch(self) -> int | None:
-        """Leader epoch the record was written in, None where unknown."""
-        epoch = self._view.leader_epochs[self._row]
+        """Leader epoch that the record was written in, None where it isn't known."""
+        epoch = self._batch.leader_epochs[self._row]
         return None if epoch is None or epoch < 0 else epoch
 
     def latency(self) -> float | None:
-        """None: nothing was produced."""
+        """None: a replay produces nothing."""
         return None
 
     def delivery_count(self) -> int | None:
@@ -157,33 +157,33 @@ class ReplayMessage:
         self._replace("error", error)
 
     def __len__(self) -> int:
-        return len(self._view.values[self._row] or b"")
+        return len(self._batch.values[self._row] or b"")
 
     def __repr__(self) -> str:
         return f"ReplayMessage({self.topic()}[{self.partition()}] @ {self.offset()})"
 
     def _given(self, name: str, own: Any = None) -> Any:
-        return self._view.replaced.get((self._row, name), own)
+        return self._batch.replaced.get((self._row, name), own)
 
     def _replace(self, name: str, value: Any) -> None:
-        self._view.replaced[self._row, name] = value
+        self._batch.replaced[self._row, name] = value
 
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 
 class ReplayEvent(ReplayMessage):
-    """An error or event at an offset: everything but its place and `error()` is None."""
+    """An event at an offset: it has a topic, partition, offset and `error()`; everything else is None."""
 
     __slots__ = ("_offset",)
 
     def __init__(self, topic: str, partition: int, offset: int, error: KafkaError) -> None:
-        super().__init__(BatchView(topic, partition, _NOTHING), 0)
+        super().__init__(MessageBatch(topic, partition, _NOTHING), 0)
         self._offset = offset
         self.set_error(error)
 
     def offset(self) -> int:
-        """Offset at which it happened."""
+        """Offset of the event."""
         return self._offset
 
     def key(self) -> bytes | None:
@@ -191,7 +191,7 @@ class ReplayEvent(ReplayMessage):
         return None
 
     def value(self) -> bytes | None:
-        """Text of the error, as confluent_kafka has it."""
+        """Text of the error, as in confluent_kafka."""
         error = self.error()
         return None if error is None else str(error.str()).encode()
 

@@ -1,4 +1,4 @@
-"""Offsets that one consumer set aside and committed: in memory, as an archive keeps no groups."""
+"""The offsets that a consumer stored and committed. They are in memory only: an archive has no consumer groups."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition
 
+from archiver.replay.consumer.confluent_types import NO_OFFSET, PartitionId, check_list, failure, partition_id
 from archiver.replay.consumer.message import ReplayMessage
-from archiver.replay.consumer.partitions import NO_OFFSET, Place, check_list, failure, place_of
 
 
 class OffsetStore:
     """Stored and committed offsets by partition."""
 
     def __init__(self) -> None:
-        self._stored: dict[Place, int] = {}
-        self._committed: dict[Place, int] = {}
+        self._stored: dict[PartitionId, int] = {}
+        self._committed: dict[PartitionId, int] = {}
 
     def store(self, *, message: ReplayMessage | None, offsets: list[TopicPartition] | None) -> None:
-        """Set offsets aside for a commit that names none."""
+        """Store offsets for a commit that names none."""
         self._stored.update(_given(message, offsets) or {})
 
     def commit(
@@ -26,9 +26,9 @@ class OffsetStore:
         *,
         message: ReplayMessage | None,
         offsets: list[TopicPartition] | None,
-        current: Mapping[Place, int],
+        current: Mapping[PartitionId, int],
     ) -> list[TopicPartition]:
-        """Commit what is given, else what was stored, else `current`; KafkaException where there is nothing."""
+        """Commit the given offsets, else `current` overridden by the stored ones; KafkaException if there are none."""
         given = _given(message, offsets)
         if given is None:
             given = {**current, **self._stored}
@@ -36,14 +36,14 @@ class OffsetStore:
         if not given:
             raise failure(NO_OFFSET, "nothing was consumed or stored that could be committed")
         self._committed.update(given)
-        return [TopicPartition(*place, offset) for place, offset in given.items()]
+        return [TopicPartition(*partition, offset) for partition, offset in given.items()]
 
-    def committed(self, place: Place) -> int | None:
+    def committed(self, partition: PartitionId) -> int | None:
         """Return the committed offset, None where there is none."""
-        return self._committed.get(place)
+        return self._committed.get(partition)
 
 
-def _given(message: ReplayMessage | None, offsets: list[TopicPartition] | None) -> dict[Place, int] | None:
+def _given(message: ReplayMessage | None, offsets: list[TopicPartition] | None) -> dict[PartitionId, int] | None:
     if message is not None and offsets is not None:
         raise ValueError("message and offsets are mutually exclusive")
     if message is not None:
@@ -51,4 +51,4 @@ def _given(message: ReplayMessage | None, offsets: list[TopicPartition] | None) 
     if offsets is None:
         return None
     check_list(offsets)
-    return {place_of(one): one.offset for one in offsets}
+    return {partition_id(one): one.offset for one in offsets}

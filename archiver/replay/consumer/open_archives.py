@@ -1,8 +1,10 @@
-"""The archives a consumer has to do with, each opened when it is first asked for."""
+"""The archives that a consumer reads: opened when first needed, loaded again while it waits for more records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future
 
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.topic_archive import TopicArchive, open_archive
@@ -10,7 +12,7 @@ from archiver.config import Config
 
 
 class OpenArchives:
-    """Archives by topic; `tables` is where they come from if not from the configuration's catalog."""
+    """Open archives by topic. Tables come from `tables`, else from the configuration's catalog."""
 
     def __init__(self, config: Config, tables: TableSource | None) -> None:
         self._config = config
@@ -18,7 +20,7 @@ class OpenArchives:
         self._opened: dict[str, TopicArchive] = {}
 
     def of(self, topic: str) -> TopicArchive:
-        """The topic's archive; ReplayError where it has none."""
+        """Return a topic's archive; ReplayError where the topic has none."""
         found = self._opened.get(topic)
         if found is None:
             found = self._opened[topic] = open_archive(self._config, topic, self.tables)
@@ -26,9 +28,52 @@ class OpenArchives:
 
     @property
     def opened(self) -> dict[str, TopicArchive]:
-        """Those in use, the first opened first."""
+        """The archives that are open, in the order they were opened."""
         return dict(self._opened)
 
-    def described(self, topic: str | None) -> Sequence[TopicArchive]:
-        """One topic's archive, or every one there is."""
+    def listed(self, topic: str | None) -> Sequence[TopicArchive]:
+        """Return one topic's archive, or those of all archived topics."""
         return [self.of(name) for name in ([topic] if topic else self.tables.topics())]
+
+
+class Refresher:
+    """Loads tables again in the background: one refresh at a time, `seconds` after the one before.
+
+    Times are those of `time.monotonic`.
+    """
+
+    def __init__(self, executor: Executor, seconds: float) -> None:
+        self._executor = executor
+        self._seconds = seconds
+        self._last = time.monotonic()
+        self._running: Future[None] | None = None
+
+    @property
+    def running(self) -> tuple[Future[None], ...]:
+        """The running refresh, if there is one."""
+        return () if self._running is None else (self._running,)
+
+    @property
+    def due(self) -> float | None:
+        """When the next refresh starts; None while one is running."""
+        return self._last + self._seconds if self._running is None else None
+
+    def step(self, archives: Iterable[TopicArchive]) -> bool:
+        """Start a refresh of `archives` if one is due; True if a refresh has just ended.
+
+        Raises what the refresh that has ended raised.
+        """
+        now = time.monotonic()
+        has_ended = self._running is not None and self._running.done()
+        if has_ended and self._running is not None:
+            ended, self._running = self._running, None
+            self._last = now
+            ended.result()
+        elif self._running is None and now >= self._last + self._seconds:
+            self._running = self._executor.submit(_refresh, tuple(archives))
+        return has_ended
+
+
+def _refresh(archives: Iterable[TopicArchive]) -> None:
+    for archive in archives:
+        archive.refresh()

@@ -1,4 +1,4 @@
-"""The options of a ReplayConsumer: librdkafka's names where they mean the same, and two of our own."""
+"""The options of a ReplayConsumer: librdkafka's names where they mean the same, and two options of our own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archiver.errors import ConfigError
 
 
 class OffsetReset(Enum):
-    """Where a partition starts that no offset was given for, or one that isn't archived any more."""
+    """Where reading starts if a partition has no offset, or one that isn't archived any more."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -32,12 +32,14 @@ _FLAGS: Final = {True: True, False: False, "true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """What a ReplayConsumer can be told.
+    """The options of a ReplayConsumer.
 
-    `auto_offset_reset` (`auto.offset.reset`, default earliest: an archive is read from its start), `partition_eof`
-    (`enable.partition.eof`), `refresh_seconds` (`replay.refresh.ms`, default 5000: how often the table is loaded again
-    while a partition waits at its end), `parallelism` (`replay.parallelism`, default 4: partitions read ahead at a
-    time; each holds a few batches of about 16 MiB and one row group).
+    - `auto_offset_reset` (`auto.offset.reset`, default earliest: an archive is read from its start)
+    - `partition_eof` (`enable.partition.eof`)
+    - `refresh_seconds` (`replay.refresh.ms`, default 5000): how often the table is loaded again while a partition waits
+      at its end
+    - `parallelism` (`replay.parallelism`, default 4): how many partitions are read ahead at a time; each holds a few
+      batches of about 16 MiB and one row group
     """
 
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
@@ -47,9 +49,9 @@ class ReplayOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
-        """Read options by name; ConfigError names one that is unknown or can't be right.
+        """Read options by name; ConfigError names an option that is unknown or has a wrong value.
 
-        Options of brokers and groups are unknown here rather than ignored: an archive has neither.
+        Options of brokers and groups are unknown here, not ignored: an archive has neither.
         """
         found: dict[str, Any] = {}
         for name, value in options.items():

@@ -1,4 +1,4 @@
-"""A subscription to archived topics by name or pattern, and the partitions it has brought so far."""
+"""A subscription to archived topics, by name or pattern."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from confluent_kafka import OFFSET_STORED, TopicPartition
 
 from archiver.archive.tables import TableSource
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.consumer.partitions import Place, place_of
+from archiver.replay.consumer.confluent_types import PartitionId, partition_id
 
 
 @dataclass(slots=True)
 class Subscription:
-    """What was subscribed to. A name that begins with `^` is a regular expression, as in librdkafka."""
+    """The subscribed topics. A name that begins with `^` is a regular expression, as in librdkafka."""
 
     topics: tuple[str, ...]
     on_assign: Callable[[Any, list[TopicPartition]], Any] | None
     on_revoke: Callable[[Any, list[TopicPartition]], Any] | None
     is_applied: bool = False
-    _known: set[Place] = field(default_factory=set)
+    _known: set[PartitionId] = field(default_factory=set)
 
     def extend(self, tables: TableSource, open_topic: Callable[[str], TopicArchive]) -> list[TopicPartition]:
-        """Return the partitions that the archives have and this subscription hasn't brought yet."""
+        """Return the partitions of the subscribed topics that no earlier call returned."""
         self.is_applied = True
         archives = [open_topic(topic) for topic in self._select(tables)]
-        places = [(archive.topic, partition) for archive in archives for partition in archive.partitions]
-        fresh = [TopicPartition(*place, OFFSET_STORED) for place in places if place not in self._known]
-        self._known |= {place_of(one) for one in fresh}
+        found = [(archive.topic, partition) for archive in archives for partition in archive.partitions]
+        fresh = [TopicPartition(*one, OFFSET_STORED) for one in found if one not in self._known]
+        self._known |= {partition_id(one) for one in fresh}
         return fresh
 
     def _select(self, tables: TableSource) -> list[str]:

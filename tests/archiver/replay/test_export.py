@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.archive.records import RECORDS
-from archiver.archive.selection import AtOffset, AtTime, Earliest, Latest, Selection, parse_point
 from archiver.errors import ConfigError
 from archiver.replay.export import records, write_arrow, write_jsonl
 from archiver.replay.jsonl import from_json, to_json
+from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Selection, parse_point
 from tests.support.archive.lake import Lake
 
 

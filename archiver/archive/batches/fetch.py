@@ -1,7 +1,7 @@
-"""Whole record batches of a topic's archive, as a server hands them to Kafka clients.
+"""Fetches whole batches of a topic's archive, for a server that Kafka clients read from.
 
-Each call names where to go on and how many bytes it may take. A few streams stay open after a call, so that a client
-that reads in order finds its files open and its rows decoded.
+Each call says at which offset to go on and how many bytes to return. A few streams stay open after a call, so that a
+client that reads in order finds its files open and its rows decoded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, Self, TypeAlias
 
-from archiver.archive.batch_stream import BatchStream
-from archiver.archive.borders import BatchSizes
+from archiver.archive.batches.borders import BatchSizes
+from archiver.archive.batches.stream import BatchStream
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ReplayError
 from archiver.wire.encode import Compression
@@ -24,9 +24,9 @@ _Key: TypeAlias = tuple["BatchCursor", Compression]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCursor:
-    """Where a reader of one partition goes on: the next offset it wants.
+    """The next offset that a reader of a partition wants.
 
-    It holds for any process and any snapshot of the table, whatever becomes of the files.
+    It is valid in any process and for any snapshot of the table, whatever becomes of the files.
     """
 
     partition: int
@@ -43,16 +43,16 @@ class BatchCursor:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a cursor's text; ValueError where it is none."""
+        """Parse a cursor's text; ValueError if it is none."""
         partition, _, offset = text.partition("@")
         return cls(partition=int(partition), offset=int(offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBatches:
-    """Whole batches of format v2, one after the other over all `parts`, and where to go on after them.
+    """Whole batches of format v2, in order over all `parts`, and the cursor after them.
 
-    `end` is the offset after the last archived one when these were read: the high watermark.
+    `end` is the high watermark when these were read: the offset after the last archived one.
     """
 
     parts: tuple[memoryview, ...]
@@ -67,12 +67,12 @@ class FetchedBatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """How batches are made, and how much is kept for readers that come back.
+    """How batches are made, and how many streams stay open between calls.
 
-    `spans_gaps`: a batch's last offset lies just before the next batch, and the last one's before the archive's end, so
-    that no client has to ask for offsets without a record. Else each batch ends where it ended in Kafka.
-    `open_streams`: so many readers' places are kept open between calls; each holds one row group as its file has it and
-    some 16 MiB of rows, or one batch where that is larger.
+    With `spans_gaps` the last offset of a batch is just before the next batch, and that of the last batch just before
+    the archive's end, so that clients never ask for offsets without a record. Without it each batch ends where it ended
+    in Kafka. `open_streams` streams stay open for readers that come back. Each holds one row group as it is in its
+    file, and about 16 MiB of rows, or one batch if that is larger.
     """
 
     sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -85,12 +85,12 @@ class BatchOptions:
 
 
 def never() -> bool:
-    """Don't cancel."""
+    """Never cancel."""
     return False
 
 
 class BatchSource(Protocol):
-    """Where a server gets the batches of one topic. Safe to share between threads."""
+    """A source of the batches of one topic. Safe to share between threads."""
 
     def fetch(
         self,
@@ -104,17 +104,17 @@ class BatchSource(Protocol):
         """Return the batches from the cursor on that fit into `max_bytes`; none at the end.
 
         With `must_give` the first batch is returned even if it is larger, as Kafka does for the first partition of a
-        response. The first batch may begin before the cursor, but holds no record from before it. Where `is_cancelled`
-        says so, the call returns what it has so far. Errors name topic, partition and offset; batches before the place
-        of an error are returned first, and the next call raises it.
+        response. The first batch may begin before the cursor, but has no record from before it. When `is_cancelled`
+        returns true, the call returns what it has so far. Errors name topic, partition and offset. Batches before an
+        error are returned first, and the next call raises the error.
         """
 
     def close(self) -> None:
-        """Close all files. A call that is under way ends first; later ones raise ReplayError."""
+        """Close all files. Running calls end first; later calls raise ReplayError."""
 
 
 class ArchivedBatches:
-    """A BatchSource over a topic's archive. The archive's own `refresh` makes it see what was archived since."""
+    """A BatchSource over a topic's archive. It sees newly archived records after `refresh` of the archive."""
 
     def __init__(self, archive: TopicArchive, options: BatchOptions | None = None) -> None:
         self._archive = archive
@@ -161,7 +161,7 @@ class ArchivedBatches:
         self.close()
 
     def _stream(self, cursor: BatchCursor, compression: Compression) -> BatchStream:
-        """The stream that stands at the cursor, else a new one."""
+        """Return the open stream at the cursor, else a new one."""
         with self._lock:
             if self._is_closed:
                 raise ReplayError(
@@ -183,7 +183,7 @@ class ArchivedBatches:
         )
 
     def _keep(self, stream: BatchStream, key: _Key) -> bool:
-        """Keep a stream for whoever goes on there; False where that can't be. The one unused for longest is closed."""
+        """Keep a stream open for a later call; False if it can't be kept. The one unused for longest is closed."""
         with self._lock:
             if self._is_closed or not self._options.open_streams or key in self._idle:
                 return False
@@ -194,7 +194,7 @@ class ArchivedBatches:
         return True
 
     def _placed(self, error: ContextError, partition: int, offset: int) -> ContextError:
-        """The error, with the place that was read."""
+        """Add topic, partition and offset to the error's context."""
         place = {"topic": self._archive.topic, "partition": partition, "offset": offset}
         error.context = place | error.context
         return error

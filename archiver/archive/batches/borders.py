@@ -1,9 +1,9 @@
-"""Where record batches begin and end among archived rows.
+"""Finds where Kafka batches begin and end among archived rows.
 
-Rows in the columns of the wire come in pieces of any size; whole batches go out. A batch keeps the borders that its
-rows state. Rows that state none, or borders that can't be true, are put together into batches of a sensible size; a
-batch that is too large to hold is given in parts. Batches never overlap and never reach over a record that isn't
-theirs, so a reader that goes on after a batch's last offset misses nothing.
+Rows with the columns of `wire_columns` come in pieces of any size; whole batches go out. A batch keeps the borders that
+its rows state. Rows without borders, or with borders that can't be true, are put into batches of a sensible size. A
+batch that is too large for memory is given in parts. Batches never overlap, and none spans a record of another, so a
+reader that goes on after a batch's last offset misses nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from archiver.archive.merge import offsets_of
-from archiver.archive.wire_records import UNKNOWN
+from archiver.archive.batches.wire_columns import UNKNOWN
+from archiver.archive.offset_order import offsets_of
 from archiver.wire.columns import NO_TIME, Int64Array
 from schema_mapping.errors import ContextError
 
 Flags = npt.NDArray[np.bool_]
 
 _MOST_DELTA: Final = 2**31 - 1
-"""A batch's last offset lies at most so far after its first."""
+"""The last offset of a batch is at most so far after its first."""
 _SPAN_BITS: Final = 30
 _SEQUENCES: Final = 1 << 31
 _ROW_BYTES: Final = 16
-"""What a record takes on the wire beside its key, value and headers, about."""
+"""The bytes of a record on the wire beside its key, value and headers, about."""
 _HEADER_FIELDS: Final = (
     "batch_start",
     "batch_end",
@@ -43,10 +43,10 @@ _HEADER_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSizes:
-    """How large a batch may get, in bytes of its records before compression.
+    """The limits of a batch's size, in bytes of its records before compression.
 
     `unknown` is the size of batches whose borders the archive doesn't know. A batch above `largest` is given in parts,
-    so that no more than this waits in memory for the batch's end.
+    so that no more than this is in memory until the end of the batch is read.
     """
 
     unknown: int = 1 << 20
@@ -60,11 +60,11 @@ class BatchSizes:
 def whole_batches(
     pieces: Iterable[pa.RecordBatch], *, end: int, sizes: BatchSizes, spans_gaps: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Give the records of `pieces` again, cut only between batches; `batch_start` and `batch_end` are then right.
+    """Give the records of `pieces` in whole batches, with the right `batch_start` and `batch_end`.
 
-    `pieces` are all records from an offset up to and without `end`, in order. With `spans_gaps` a batch's last offset
-    lies just before the next batch, the last one's before `end`. An error of `pieces` comes after the records before
-    it.
+    `pieces` are all records from an offset up to and without `end`, in order. With `spans_gaps` the last offset of a
+    batch is just before the next batch, and that of the last batch just before `end`. An error of `pieces` is raised
+    after the records before it were given.
     """
     borders = _Borders(spans_gaps=spans_gaps)
     held: list[pa.RecordBatch] = []
@@ -84,15 +84,15 @@ def whole_batches(
             if start < last:
                 rows = known.slice(start, last - start)
                 yield borders.of(rows, first_rows[:-1] - start, follower=known.slice(last, 1))
-            # a batch goes on while all of the piece belongs to it
+            # while the whole piece belongs to the held batch, the batch goes on
             held = [*held, known.slice(last)] if held else [known.slice(last)]
             held_bytes = sum(each.nbytes for each in held)
             offset = int(offsets_of(known)[-1])
-            if not spans_gaps and offset == _numbers(known, "batch_end")[-1]:  # nothing to wait for
+            if not spans_gaps and offset == _numbers(known, "batch_end")[-1]:  # the batch is complete
                 yield borders.of(_joined(held), np.zeros(1, np.int64), end=offset + 1)
                 held = []
     except ContextError:
-        if held:  # more rows of this batch may be where the error is
+        if held:  # the rest of this batch may be in what couldn't be read
             yield borders.of(_joined(held), np.zeros(1, np.int64), end=int(offsets_of(held[-1])[-1]) + 1)
         raise
     if held:
@@ -100,7 +100,7 @@ def whole_batches(
 
 
 class _Borders:
-    """Writes the borders of one batch after the other. Remembers where the batch before ended."""
+    """Sets the borders of batches in order. It remembers the last offset of the batch before."""
 
     def __init__(self, *, spans_gaps: bool) -> None:
         self._spans_gaps = spans_gaps
@@ -114,9 +114,9 @@ class _Borders:
         follower: pa.RecordBatch | None = None,
         end: int = 0,
     ) -> pa.RecordBatch:
-        """The rows with right borders: a batch begins at each of `first_rows`.
+        """Return the rows with the right borders. A batch begins at each of `first_rows`.
 
-        The first row of `follower` comes after them; without one the last batch ends before `end`.
+        The first row of `follower` comes after these rows. Without it the last batch ends before `end`.
         """
         offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
         last_rows = np.append(first_rows[1:], len(offsets)) - 1
@@ -135,20 +135,20 @@ class _Borders:
 
 
 def _base_of(follower: pa.RecordBatch, floor: int) -> int:
-    """The first offset of the batch that begins with the follower's first row, after a record at `floor`."""
+    """The base offset of the batch that begins with the follower's first row. The record before is at `floor`."""
     stated, offset = int(_numbers(follower, "batch_start")[0]), int(offsets_of(follower)[0])
     return offset if stated == UNKNOWN else max(stated, floor + 1)
 
 
 def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
-    """Base sequences, so that each record keeps its own. They count with the offsets, and from 0 after 2^31 - 1."""
+    """The base sequences that leave each record its sequence. Sequences rise with offsets and wrap after 2^31 - 1."""
     found = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
     moved = (found + bases - stated) % _SEQUENCES
     return np.where((found < 0) | (stated == UNKNOWN), UNKNOWN, moved)
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, with UNKNOWN borders where those that they state leave out the row itself or reach too far."""
+    """Set borders to UNKNOWN if they leave out the row itself or are too far apart for one batch."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -158,7 +158,7 @@ def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
-    """The first row of each batch. The first row of all is one, whatever came before it."""
+    """The first row of each batch. Row 0 always counts as one, also if its batch began before."""
     begins = np.zeros(rows.num_rows, np.bool_)
     begins[0] = True
     for column in _header_columns(rows):
@@ -170,7 +170,7 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
-    """Have further batches begin where one would get too large, or reach too far."""
+    """Begin a further batch where one would get too large, or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)
@@ -194,7 +194,7 @@ def _lengths(column: pa.BinaryArray) -> Int64Array:
 
 
 def _continues(held: pa.RecordBatch, piece: pa.RecordBatch) -> bool:
-    """Whether the piece begins with more rows of the batch that `held` ends with."""
+    """Whether the piece begins with rows of the batch that `held` ends with."""
     if _numbers(piece, "batch_start")[0] == UNKNOWN:
         return False
     ours, theirs = _header_columns(held.slice(held.num_rows - 1)), _header_columns(piece.slice(0, 1))
@@ -202,7 +202,7 @@ def _continues(held: pa.RecordBatch, piece: pa.RecordBatch) -> bool:
 
 
 def _header_columns(rows: pa.RecordBatch) -> Iterator[npt.NDArray[np.signedinteger]]:
-    """The columns that are the same for all records of a batch."""
+    """The columns that have the same value in all records of a batch."""
     for name in _HEADER_FIELDS:
         yield _numbers(rows, name)
     appended = rows.column("append_timestamp")
@@ -222,7 +222,7 @@ def _numbers(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.signedinteger]:
 
 
 def _with(rows: pa.RecordBatch, name: str, values: Int64Array, counts: Int64Array) -> pa.RecordBatch:
-    """The rows with one value a batch in a column, or as they are where nothing changes."""
+    """Set a column to one value for each batch. If that changes nothing, the rows are returned as they are."""
     fresh = np.repeat(values, counts)
     return rows if np.array_equal(fresh, _numbers(rows, name)) else _replaced(rows, name, fresh)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.records import RecordParts
-from archiver.archive.wire_records import ON_THE_WIRE
 from archiver.files.grouping import BatchGroup
 from archiver.files.translate import YEAR_1_MS, YEAR_9999_END_MS, Translator
 from archiver.wire.columns import RECORDS

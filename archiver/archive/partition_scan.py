@@ -1,7 +1,7 @@
-"""Records of one partition in the order of their offsets, from files in whatever order rewrites have left them.
+"""Reads the records of one partition in order of offset, whatever order rewrites have left in the files.
 
-Files, and blocks within them, are opened when the stream reaches the least offset they can hold. Blocks that overlap no
-other are streamed; of those that do, rows wait until no unread block can hold an earlier one, on disk if they are many.
+A file, or a block of it, is read when the scan reaches the lowest offset that it may hold. A sorted block that overlaps
+no other is streamed. Records of other blocks wait in a buffer until no unread block can hold an earlier offset.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from archiver.archive.merge import offsets_of
+from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import AS_CONSUMED, RecordShape
+from archiver.archive.reorder_buffer import HELD_BYTES, ReorderBuffer
 from archiver.archive.table_files import TableFile
-from archiver.archive.waiting import HELD_BYTES, Waiting
 from archiver.errors import ReplayError
 from archiver.storage.segment import Block, RowRange
 
 
 @dataclass(slots=True)
 class _OpenBlocks:
-    """A file being read, and how many of its blocks are still to come."""
+    """An open file, and how many of its blocks are left to read."""
 
     file: OpenFile
     left: int
@@ -37,8 +37,8 @@ class _OpenBlocks:
 
 
 @dataclass(slots=True, order=True)
-class _Unit:
-    """A file or block not read yet, in the order of the least offset it can hold."""
+class _Unread:
+    """A file or block that wasn't read yet, ordered by the lowest offset that it may hold."""
 
     low: int
     number: int
@@ -47,10 +47,10 @@ class _Unit:
 
 
 class PartitionScan:
-    """One pass over the records of a partition and range, from files that may hold some of them, by their least offset.
+    """One pass over the records of a partition and range. `files` are those that may hold some, by lowest offset.
 
-    Iterate once; closing the iterator closes the files. Batches have the columns of `shape`, rise strictly in offset
-    and are never empty. Raises ReplayError where two rows claim one offset.
+    Iterate once; closing the iterator closes the files. Batches have the columns of `shape` and are never empty;
+    offsets rise strictly. Raises ReplayError if two rows have the same offset.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class PartitionScan:
         shape: RecordShape = AS_CONSUMED,
         held_bytes: int = HELD_BYTES,
     ) -> None:
-        """`held_bytes` is how much of what has to wait is kept in memory."""
+        """`held_bytes` bounds the waiting records in memory; more go to disk."""
         self._storage = storage
         self._wanted = wanted
         self._shape = shape
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
-        self._pending: list[_Unit] = []
+        self._pending: list[_Unread] = []
         self._files = iter(files)
-        self._held = Waiting(storage.spill, held_bytes=held_bytes)
+        self._held = ReorderBuffer(storage.spill, held_bytes=held_bytes)
         self._push_file()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -88,7 +88,7 @@ class PartitionScan:
         held = self._held
         while self._pending:
             unit = heapq.heappop(self._pending)
-            yield from held.below(unit.low)
+            yield from held.take_below(unit.low)
             match unit.source:
                 case TableFile() as file:
                     self._open_file(file)
@@ -102,10 +102,10 @@ class PartitionScan:
                         for batch in batches:
                             held.add(batch)
                     blocks.done_with_one()
-        yield from held.below()
+        yield from held.take_below()
 
     def _push_file(self) -> None:
-        """Have the next file among the pending: those after it can't hold earlier offsets."""
+        """Add the next file to the pending ones. The files after it can't hold earlier offsets."""
         file = next(self._files, None)
         if file is not None:
             low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
@@ -124,7 +124,7 @@ class PartitionScan:
 
     def _push(self, low: int | None, high: int | None, source: TableFile | tuple[_OpenBlocks, Block]) -> None:
         start, end = self._wanted.start_offset, self._wanted.end_offset
-        unit = _Unit(
+        unit = _Unread(
             low=start if low is None else max(low, start),
             number=next(self._numbers),
             high=end if high is None else min(high, end),

@@ -1,7 +1,7 @@
-"""Archived rows in the columns of the wire, from which whole batches are encoded.
+"""Converts archived rows to the columns of `archiver.wire.RECORDS`, from which whole batches are encoded.
 
-A file that others have rewritten may lack the columns that only batches need. What a row doesn't say stands as -1, as
-in Kafka's own headers; `batch_start` -1 says that the borders of the row's batch aren't known.
+A file that others have rewritten may lack the columns that only batches need. Values that a row lacks are -1, as in
+Kafka's own headers. A `batch_start` of -1 means that the borders of the row's batch aren't known.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
 
 
 def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array, pa.Array]:
-    """The producers' times (ms, -1 for none) and, on log-append topics, the batches' own.
+    """The timestamps that producers set (ms, -1 for none), and the append times of batches on log-append topics.
 
-    `raw_timestamp` holds the time that a consumer sees where that time's own column can't.
+    `raw_timestamp` holds the timestamp that a consumer sees if the column for its type can't hold it.
     """
     event, append = (_millis(kafka.field(name)) for name in (names.EVENT_TIMESTAMP, names.APPEND_TIMESTAMP))
     raw = kafka.field(names.RAW_TIMESTAMP)
@@ -67,9 +67,9 @@ def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array,
 
 
 def _attributes(column: pa.Int32Array) -> pa.Int32Array:
-    """The attributes without what no archived batch has.
+    """The attributes, without bits that no archived batch has.
 
-    A control bit would hide the records, a codec that doesn't exist would make them unreadable.
+    A control bit would hide the records from clients; an unknown codec would make them unreadable.
     """
     found = pc.fill_null(column, 0).to_numpy() & ~attributes.CONTROL
     return pa.array(np.where(found & attributes.CODEC > max(Codec), found & ~attributes.CODEC, found), pa.int32())
@@ -84,10 +84,10 @@ def _known(column: pa.Array) -> pa.Array:
 
 
 ON_THE_WIRE: Final = RecordShape(
-    needed=KAFKA_IDS,
-    welcome=frozenset(
+    required=KAFKA_IDS,
+    optional=frozenset(
         (BATCH_START_ID, BATCH_END_ID, PRODUCER_ID_ID, PRODUCER_EPOCH_ID, BASE_SEQUENCE_ID, ATTRIBUTES_ID)
     ),
     build=_wire_records,
 )
-"""The shape `archiver.wire.RECORDS`: records as their batches held them."""
+"""The shape with the columns of `archiver.wire.RECORDS`: records with the fields of their batches."""

@@ -1,4 +1,4 @@
-"""One partition's records as encoded batches, taken in order and by bytes."""
+"""Encodes the batches of one partition in order, as many as fit into a number of bytes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from archiver.archive.borders import BatchSizes, whole_batches
+from archiver.archive.batches.borders import BatchSizes, whole_batches
+from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.topic_archive import TopicArchive
-from archiver.archive.wire_records import ON_THE_WIRE
 from archiver.wire import BatchEncoder, EncodedBatches
 from archiver.wire.encode import Compression
 from archiver.wire.gap import MOST_OFFSETS, gap_batch
 from schema_mapping.errors import ContextError
 
 LEAST_BATCH: Final = 68
-"""No batch with a record has fewer bytes, before compression."""
+"""The least bytes of a batch with a record, before compression."""
 
 
 class BatchStream:
-    """The batches of a partition from `offset` up to where the archive ended when the stream was made.
+    """The batches of a partition from `offset` up to the high watermark of when the stream was made.
 
-    `offset` is where the next batch given begins at the latest. A stream holds one piece of a file, encodes what it is
-    asked for, and keeps what was encoded but didn't fit. Not safe to share between threads.
+    The next batch begins at `offset` or before it. A stream has one piece of a file in memory, encodes what is asked
+    for, and keeps encoded batches that didn't fit. Not safe to share between threads.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BatchStream:
         self.end = archive.end(partition)
         self._compression = compression
         self._spans_gaps = spans_gaps
-        self._wholes = _wholes(archive, partition, offset, self.end, sizes, spans_gaps=spans_gaps)
+        self._batches = _batches(archive, partition, offset, self.end, sizes, spans_gaps=spans_gaps)
         self._encoder: BatchEncoder | None = None
         self._encoded = 0
         self._ready: EncodedBatches | None = None
@@ -51,15 +51,15 @@ class BatchStream:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing is left to give."""
+        """Whether no batch is left."""
         return self.offset >= self.end
 
     def take(
         self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]
     ) -> tuple[tuple[memoryview, ...], ContextError | None]:
-        """Take the next batches that fit into `max_bytes`, and the error that stopped the stream, if one did.
+        """Return the next batches that fit into `max_bytes`, and the error that stopped the stream, if there was one.
 
-        With `must_give` the first batch is given even if it is larger. The batches taken come before the error.
+        With `must_give` the first batch is given even if it is larger. The batches are those before the error.
         """
         parts: list[memoryview] = []
         left = max_bytes
@@ -81,10 +81,10 @@ class BatchStream:
 
     def close(self) -> None:
         """Close the files."""
-        self._wholes.close()
+        self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
-        """Encoded batches that aren't all given, about `left` bytes of them; None at the end and when cancelled."""
+        """Encoded batches that weren't all given, about `left` bytes; None at the end, and when cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0
@@ -92,7 +92,7 @@ class BatchStream:
             self._encoder, self._encoded = None, 0
             if is_cancelled():
                 return None
-            whole = next(self._wholes, None)
+            whole = next(self._batches, None)
             if whole is None:
                 self._is_exhausted = True
                 return None
@@ -105,7 +105,7 @@ class BatchStream:
         return self._ready
 
     def _fitting(self, ready: EncodedBatches, left: int) -> int:
-        """How many of the batches that are ready fit."""
+        """How many of the encoded batches fit."""
         ends = ready.position[self._given + 1 :] - ready.position[self._given]
         return int(np.searchsorted(ends, left, side="right"))
 
@@ -116,7 +116,7 @@ class BatchStream:
         return ready.data[int(ready.position[start]) : int(ready.position[end])]
 
     def _step_over(self, max_bytes: int, *, must_give: bool) -> list[memoryview]:
-        """Go on after the offsets that hold no record, up to the end."""
+        """Step over the offsets up to the end, which hold no record."""
         if not self._spans_gaps:
             self.offset = self.end
             return []
@@ -128,7 +128,7 @@ class BatchStream:
         return [batch]
 
 
-def _wholes(
+def _batches(
     archive: TopicArchive, partition: int, offset: int, end: int, sizes: BatchSizes, *, spans_gaps: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     with closing(archive.records(partition, offset, end, shape=ON_THE_WIRE)) as records:

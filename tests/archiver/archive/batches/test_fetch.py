@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.archive.borders import BatchSizes
+from archiver.archive.batches.borders import BatchSizes
 from archiver.errors import ObjectMissing, ReplayError
 from archiver.storage.parquet import ParquetFormat
 from archiver.wire import Codec

@@ -1,7 +1,7 @@
-"""Sorted batches of records into one sorted stream.
+"""Sorts, splits and merges Arrow batches of records by offset.
 
-Our own files follow each other and pass through untouched. Only where ranges of offsets overlap, as rewrites by others
-may leave them, are rows interleaved, a bounded piece at a time.
+Files that the archiver wrote don't overlap, so merging passes their batches through. Rewrites by others may leave files
+whose ranges of offsets overlap. Only those are interleaved, a bounded piece at a time.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ PIECE_BYTES = 8 << 20
 
 
 def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Offsets of a batch of records."""
+    """The offsets of a batch of records."""
     column: npt.NDArray[np.int64] = batch.column("offset").to_numpy()
     return column
 
 
 def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort a batch, or return it as it is if it is sorted."""
+    """Sort a batch. A sorted batch is returned as it is."""
     offsets = offsets_of(batch)
     if np.all(offsets[:-1] <= offsets[1:]):
         return batch
     return batch.take(pa.array(np.argsort(offsets, kind="stable")))
 
 
-def split_at(batches: Iterable[pa.RecordBatch], frontier: int) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """Cut sorted batches in two: what lies below the offset `frontier`, and the rest. No batch is empty."""
+def split_at_offset(
+    batches: Iterable[pa.RecordBatch], frontier: int
+) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """Split sorted batches into those below the offset `frontier`, and the rest. No batch is empty."""
     below: list[pa.RecordBatch] = []
     rest: list[pa.RecordBatch] = []
     for batch in batches:
@@ -42,8 +44,8 @@ def split_at(batches: Iterable[pa.RecordBatch], frontier: int) -> tuple[list[pa.
     return below, rest
 
 
-def merged(batches: Iterable[pa.RecordBatch], *, piece_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
-    """Merge sorted batches, none of them empty; what has to be interleaved comes in pieces of about `piece_bytes`."""
+def merge_sorted(batches: Iterable[pa.RecordBatch], *, piece_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
+    """Merge sorted batches, none of them empty. Overlapping batches are given in pieces of about `piece_bytes`."""
     ordered = sorted(batches, key=lambda batch: int(offsets_of(batch)[0]))
     cluster: list[pa.RecordBatch] = []
     end = -1
@@ -73,7 +75,7 @@ def _interleaved(batches: Sequence[pa.RecordBatch], piece_bytes: int) -> Iterato
         counts = np.bincount(sources, minlength=len(batches))
         parts = [batch.slice(int(taken[i]), int(counts[i])) for i, batch in enumerate(batches) if counts[i]]
         taken += counts
-        # the piece's rows lie in `parts` one source after the other: a stable sort by source says where each went
+        # `parts` holds the rows of the piece grouped by source: a stable sort by source tells where each row is
         places = np.empty(len(sources), np.int64)
         places[np.argsort(sources, kind="stable")] = np.arange(len(sources))
         yield pa.concat_batches(parts).take(pa.array(places))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.archive.borders import BatchSizes, whole_batches
+from archiver.archive.batches.borders import BatchSizes, whole_batches
 from archiver.errors import StorageUnavailable
 from archiver.wire.columns import RECORDS
 

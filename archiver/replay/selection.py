@@ -1,8 +1,8 @@
-"""Which records a replay is to give: partitions, and a start and an end as offsets or times.
+"""The records that a user selects: partitions, and a start and an end as offsets or times.
 
     earliest | latest | 1200 | 2026-01-31T00:00:00Z
 
-A time stands for the first offset at or after it, as Kafka's own look-up has it. The end is not included.
+A time means the first offset at or after it, as in Kafka's own look-up. The end is not included.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """A number."""
+    """An offset, as a number."""
 
     offset: int
 
@@ -35,12 +35,12 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class Earliest:
-    """Where the archive begins."""
+    """The first archived offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """Where the archive ends."""
+    """The end of the archive: the offset after the last archived one."""
 
 
 Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
@@ -48,7 +48,7 @@ Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A part of a topic. No `partitions` means all."""
+    """A part of a topic. Without `partitions` it has all of them."""
 
     start: Point = Earliest()
     end: Point = Latest()
@@ -56,7 +56,7 @@ class Selection:
 
     @classmethod
     def parse(cls, *, start: str | None = None, end: str | None = None, partitions: tuple[int, ...] = ()) -> Selection:
-        """Read what a person wrote; ConfigError where it means nothing."""
+        """Parse what a person wrote; ConfigError where it is neither an offset nor a time."""
         return cls(
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
@@ -64,7 +64,7 @@ class Selection:
         )
 
     def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
-        """Give the range of offsets of each partition, as the archive stands; ConfigError for one it doesn't have."""
+        """Give the range of offsets of each partition; ConfigError if a partition isn't archived."""
         unknown = set(self.partitions) - set(archive.partitions)
         if unknown:
             raise ConfigError(
@@ -81,7 +81,7 @@ class Selection:
 
 
 def parse_point(text: str) -> Point:
-    """Read one start or end."""
+    """Parse one start or end."""
     word = text.strip().lower()
     if word in ("earliest", "beginning"):
         return Earliest()
@@ -114,7 +114,7 @@ def _offset(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _millis(moment: datetime) -> int:
-    """Milliseconds since 1970, rounded up: the millisecond before a fraction of one isn't at or after it."""
+    """Milliseconds since 1970, rounded up: rounded down, a time would include records from before it."""
     since = moment - datetime.fromtimestamp(0, moment.tzinfo)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return -(-micros // 1_000)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archiver.archive.plan import select
-from archiver.archive.scan import PartitionScan
+from archiver.archive.partition_scan import PartitionScan
+from archiver.archive.plan import select_files
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import BadSegment, ObjectMissing, ReplayError, StorageError
 from archiver.storage.formats import SegmentFormats
@@ -160,7 +160,7 @@ HELD = 1 << 20
 
 def scanned(archive: TopicArchive) -> PartitionScan:
     snapshot, wanted = archive.snapshot, RowRange(partition=0)
-    return PartitionScan(snapshot.storage, select(snapshot.files, wanted), wanted, held_bytes=HELD)
+    return PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, held_bytes=HELD)
 
 
 DEALT = {

@@ -1,6 +1,6 @@
-"""Sorted batches put aside in a file of their own, and read back one at a time.
+"""A sorted run of batches in a temporary file, read back one batch at a time.
 
-The file has no name: nobody else can open it, and it is gone with the process, however that ends.
+The file has no name: nobody else can open it, and it is gone when the process ends, also after a crash.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow as pa
 from archiver.errors import StorageError
 
 
-class Run:
-    """Batches in ascending order of offset, the first of what is left in `head`; None where nothing is."""
+class SpilledRun:
+    """Batches in ascending order of offset. `head` is the first batch that is left, None if none is."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None, *, piece_bytes: int) -> None:
-        """Write the batches, at least one, to a file in `folder`; in the system's temporary one where that can't be.
+        """Write the batches, at least one, to a file in `folder`, else in the system's temporary folder.
 
-        They are cut into pieces of about `piece_bytes`, of which one is in memory while the run is read.
+        They are cut into pieces of about `piece_bytes`. One piece is in memory while the run is read.
         """
         self._folder = _usable(folder)
         self._left = 0
@@ -38,7 +38,7 @@ class Run:
             self.head: pa.RecordBatch | None = None
             self.advance()
         except BaseException:
-            with suppress(OSError):  # what couldn't be written can't be flushed either
+            with suppress(OSError):  # closing flushes, which fails again after a failed write
                 self._file.close()
             raise
 
@@ -48,7 +48,7 @@ class Run:
         return self._left > 0
 
     def advance(self) -> None:
-        """Have the next batch as the head; close the file at the end."""
+        """Make the next batch the head. At the end, close the file."""
         if not self._left:
             self.close()
             return
@@ -57,7 +57,7 @@ class Run:
         self._left -= 1
 
     def close(self) -> None:
-        """Drop what is left."""
+        """Drop the batches that are left."""
         self.head, self._left = None, 0
         self._file.close()
 

@@ -1,0 +1,136 @@
+"""Assigning, unassigning, pausing and seeking partitions, as confluent_kafka's consumer does it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED, TopicPartition
+
+from archiver.archive.topic_archive import TopicArchive
+from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.confluent_types import (
+    AUTO_OFFSET_RESET,
+    CONFLICT,
+    INVALID_ARG,
+    UNKNOWN_PARTITION,
+    check_list,
+    failure,
+    partition_id,
+)
+from archiver.replay.consumer.offset_store import OffsetStore
+from archiver.replay.consumer.open_archives import OpenArchives
+from archiver.replay.consumer.options import OffsetReset
+from archiver.replay.consumer.partition_reader import PartitionReader
+from archiver.replay.consumer.poll_loop import PollLoop
+
+
+class AssignmentChanges:
+    """Changes an assignment when a consumer's methods ask for it. Raises what those methods raise."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        poll_loop: PollLoop,
+        *,
+        archives: OpenArchives,
+        offsets: OffsetStore,
+        reset: OffsetReset,
+    ) -> None:
+        self._assignment = assignment
+        self._poll_loop = poll_loop
+        self._archives = archives
+        self._offsets = offsets
+        self._reset = reset
+
+    def replace(self, partitions: list[TopicPartition]) -> None:
+        """Assign these partitions and no others."""
+        check_list(partitions)
+        wanted = [partition_id(one) for one in partitions]
+        if len(set(wanted)) != len(wanted):
+            raise failure(INVALID_ARG, "the same partition is assigned twice")
+        readers = [self._reader(one) for one in partitions]
+        self.clear()
+        for reader in readers:
+            self._assignment.add(reader)
+
+    def add(self, partitions: list[TopicPartition]) -> None:
+        """Assign these partitions too."""
+        check_list(partitions)
+        for one in partitions:
+            if partition_id(one) in self._assignment:
+                raise failure(CONFLICT, f"{one.topic} [{one.partition}] is already assigned")
+        for reader in [self._reader(one) for one in partitions]:
+            self._assignment.add(reader)
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        """Unassign these partitions."""
+        check_list(partitions)
+        for reader in [self._assigned(one) for one in partitions]:
+            self._assignment.remove(reader.partition_id)
+            self._poll_loop.forget_events_of(reader.partition_id)
+
+    def clear(self) -> None:
+        """Unassign all partitions."""
+        self._assignment.clear()
+        self._poll_loop.forget_events()
+
+    def set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
+        """Pause these partitions, or resume them."""
+        check_list(partitions)
+        for reader in [self._assigned(one) for one in partitions]:
+            reader.is_paused = paused
+
+    def seek(self, partition: TopicPartition) -> None:
+        """Go on with this partition from another offset."""
+        reader = self._assigned(partition)
+        self._poll_loop.forget_events_of(reader.partition_id)
+        reader.seek(self._reader(partition).position)
+
+    def _assigned(self, one: TopicPartition) -> PartitionReader:
+        reader = self._assignment.find(partition_id(one))
+        if reader is None:
+            raise failure(UNKNOWN_PARTITION, f"{one.topic} [{one.partition}] is not assigned")
+        return reader
+
+    def _reader(self, one: TopicPartition) -> PartitionReader:
+        archive = self._archives.of(one.topic)
+        committed = self._offsets.committed(partition_id(one))
+        start = _start_offset(archive, one, committed=committed, reset=self._reset)
+        return PartitionReader(archive, one.partition, start)
+
+
+def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int | None, reset: OffsetReset) -> int:
+    """Resolve the logical offset `one.offset` to a number; KafkaException where it is neither.
+
+    An offset before the archive's first one starts at the first, unless `reset` says otherwise. An offset after the
+    last one is kept: the archive is behind the topic and will reach it.
+    """
+    offset: int = one.offset
+    if offset in (OFFSET_STORED, OFFSET_INVALID):
+        if committed is None:
+            return _reset_offset(archive, one, reset)
+        offset = committed
+    if offset == OFFSET_BEGINNING:
+        return 0
+    if offset == OFFSET_END:
+        return archive.end(one.partition)
+    if offset < 0:
+        raise failure(INVALID_ARG, f"{offset} is no offset of {one.topic} [{one.partition}]")
+    if reset is not OffsetReset.EARLIEST and offset < archive.watermarks(one.partition)[0]:
+        return _reset_offset(archive, one, reset)
+    return offset
+
+
+def _reset_offset(archive: TopicArchive, one: TopicPartition, reset: OffsetReset) -> int:
+    match reset:
+        case OffsetReset.EARLIEST:
+            return 0
+        case OffsetReset.LATEST:
+            return archive.end(one.partition)
+        case OffsetReset.ERROR:
+            raise failure(
+                AUTO_OFFSET_RESET,
+                f"{one.topic} [{one.partition}] has no committed offset, or one that isn't archived",
+            )
+        case _:
+            assert_never(reset)

@@ -1,0 +1,140 @@
+"""One partition being read: where the reader stands, the batch it gives records from, and the batch it reads ahead.
+
+Nothing here waits, except for a read that is taken before it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from archiver.archive.topic_archive import TopicArchive
+from archiver.replay.consumer.confluent_types import PartitionId
+from archiver.replay.consumer.message import MessageBatch
+
+
+class ReadAhead:
+    """A stream of batches whose next one is read in the background: at most one batch waits."""
+
+    def __init__(self, stream: Iterator[pa.RecordBatch], executor: Executor) -> None:
+        self._stream = stream
+        self._executor = executor
+        self._next = self._submit()
+
+    @property
+    def future(self) -> Future[pa.RecordBatch | None]:
+        """The next batch; None at the end of the stream."""
+        return self._next
+
+    def take(self) -> pa.RecordBatch | None:
+        """Wait for the next batch, start to read the one after it, and return it; None at the end and ever after.
+
+        Raises what reading raised. The stream can't be read on after that.
+        """
+        batch = self._next.result()
+        if batch is not None:
+            self._next = self._submit()
+        return batch
+
+    def close(self) -> None:
+        """Close the stream: at once, or when the running read has ended."""
+        self._next.cancel()
+        self._next.add_done_callback(lambda _: _close(self._stream))
+
+    def _submit(self) -> Future[pa.RecordBatch | None]:
+        return self._executor.submit(next, self._stream, None)
+
+
+@dataclass(slots=True, eq=False)
+class PartitionReader:
+    """The reader of one assigned partition.
+
+    `position` is the next offset to read. `consumed` is the offset after the last record given, None before the first.
+    `batch` is the batch that records are given from, `row` the next row of it. `read_ahead` reads the batches after it,
+    up to and without the offset `read_ahead_end`.
+    """
+
+    archive: TopicArchive
+    partition: int
+    position: int
+    is_paused: bool = False
+    consumed: int | None = None
+    eof_reported: int | None = None
+    batch: MessageBatch | None = None
+    row: int = 0
+    read_ahead: ReadAhead | None = field(default=None, repr=False)
+    read_ahead_end: int = 0
+
+    @property
+    def partition_id(self) -> PartitionId:
+        """Topic and number of the partition."""
+        return self.archive.topic, self.partition
+
+    @property
+    def end(self) -> int:
+        """The high watermark: the offset after the last archived one, as of the last refresh."""
+        return self.archive.end(self.partition)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left to read until the archive grows."""
+        return self.batch is None and self.read_ahead is None and self.position >= self.end
+
+    def seek(self, offset: int) -> None:
+        """Go on from another offset."""
+        self.close()
+        self.position = offset
+        self.consumed = None
+        self.eof_reported = None
+
+    def close(self) -> None:
+        """Drop the batch and what was read ahead. The reader can start again from its position."""
+        if self.read_ahead is not None:
+            self.read_ahead.close()
+        self.read_ahead, self.batch, self.row = None, None, 0
+
+    def start_reading(self, executor: Executor) -> None:
+        """Start to read ahead from the position up to the high watermark."""
+        self.read_ahead_end = self.end
+        self.read_ahead = ReadAhead(self.archive.records(self.partition, self.position, self.read_ahead_end), executor)
+
+    def take_batch(self) -> bool:
+        """Make the batch that was read ahead the one to give records from; False at the end of the stream.
+
+        At the end the position moves past the offsets that hold no record. Raises what reading raised; the next read
+        starts again from the position.
+        """
+        assert self.read_ahead is not None
+        try:
+            batch = self.read_ahead.take()
+        except BaseException:
+            self.close()
+            raise
+        if batch is None:
+            self.close()
+            self.position = max(self.position, self.read_ahead_end)
+            return False
+        self.batch, self.row = MessageBatch(self.archive.topic, self.partition, batch), 0
+        return True
+
+    def advance(self, rows: int) -> None:
+        """Count the next `rows` of the batch as given."""
+        assert self.batch is not None
+        self.row += rows
+        self.position = self.consumed = self.batch.offsets[self.row - 1] + 1
+        if self.row == len(self.batch):
+            self.batch, self.row = None, 0
+
+    def remaining(self) -> pa.RecordBatch:
+        """The rows of the batch that were not given yet."""
+        assert self.batch is not None
+        return self.batch.records.slice(self.row)
+
+
+def _close(stream: Iterator[pa.RecordBatch]) -> None:
+    close = getattr(stream, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,124 @@
+"""The loop of `poll` and `consume`: gives records, then the ends of partitions, and waits while there is nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import repeat
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.confluent_types import PARTITION_EOF, PartitionId
+from archiver.replay.consumer.message import ReplayEvent, ReplayMessage
+from archiver.replay.consumer.open_archives import Refresher
+from archiver.replay.consumer.partition_reader import PartitionReader
+
+
+class PollLoop:
+    """Gives the records and events of an assignment.
+
+    `prepare` is called before each look at the assignment, `refresh` before and during a wait. With `reports_ends` the
+    end of a partition is an event.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        refresher: Refresher,
+        *,
+        reports_ends: bool,
+        prepare: Callable[[], None],
+        refresh: Callable[[], None],
+    ) -> None:
+        self._assignment = assignment
+        self._refresher = refresher
+        self._reports_ends = reports_ends
+        self._prepare = prepare
+        self._refresh = refresh
+        self._events: list[ReplayMessage] = []
+        self._current: PartitionReader | None = None
+        self._failure: Exception | None = None
+
+    def forget_events(self) -> None:
+        """Forget the events that weren't given yet."""
+        self._events.clear()
+
+    def forget_events_of(self, partition: PartitionId) -> None:
+        """Forget the events of one partition."""
+        self._events = [event for event in self._events if (event.topic(), event.partition()) != partition]
+
+    def next_of_batch(self) -> ReplayMessage | None:
+        """Return the next record of the current batch; None where there is no such batch."""
+        reader = self._current
+        if reader is None or reader.batch is None or reader.is_paused or self._events:
+            return None
+        batch, row = reader.batch, reader.row
+        reader.advance(1)
+        return ReplayMessage(batch, row)
+
+    def consume(self, limit: int, deadline: float | None) -> list[ReplayMessage]:
+        """Return the next `limit` records and events, or those that came until `deadline`.
+
+        The deadline is a time of `time.monotonic`; None means no limit. A failure after some records came is raised by
+        the next call, so that none of them is lost.
+        """
+        if self._failure is not None:
+            failed, self._failure = self._failure, None
+            raise failed
+        found: list[ReplayMessage] = []
+        try:
+            self._refresh()
+            while len(found) < limit:
+                found += self._next(limit - len(found))
+                if len(found) < limit and not self._wait(deadline):
+                    break
+        except Exception as error:
+            if not found:
+                raise
+            self._failure = error
+        return found
+
+    def _next(self, limit: int) -> list[ReplayMessage]:
+        """Return what is there without waiting: events, else records of one partition."""
+        self._prepare()
+        reader = None if self._events else self._assignment.next_ready(_is_running)
+        if reader is None or reader.batch is None:
+            if not self._events:
+                self._report_ends()
+            taken, self._events = self._events[:limit], self._events[limit:]
+            return taken
+        self._current = reader
+        batch, first = reader.batch, reader.row
+        rows = range(first, min(len(batch), first + limit))
+        reader.advance(len(rows))
+        return list(map(ReplayMessage, repeat(batch), rows))
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Wait for a read, a refresh, or the time of the next refresh; False when the deadline is over."""
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return False
+        self._refresh()
+        waited: list[Future[Any]] = [*self._assignment.running_reads(_is_running), *self._refresher.running]
+        until = [each for each in (deadline, self._refresher.due) if each is not None]
+        pause = max(0.0, min(until) - now) if until else None
+        if waited:
+            wait(waited, timeout=pause, return_when=FIRST_COMPLETED)
+        else:
+            time.sleep(pause or 0.0)
+        return True
+
+    def _report_ends(self) -> None:
+        if not self._reports_ends:
+            return
+        for reader in self._assignment:
+            if not reader.is_paused and reader.is_at_end and reader.eof_reported != reader.end:
+                reader.eof_reported = reader.end
+                self._events.append(ReplayEvent(*reader.partition_id, reader.end, KafkaError(PARTITION_EOF)))
+
+
+def _is_running(reader: PartitionReader) -> bool:
+    return not reader.is_paused
