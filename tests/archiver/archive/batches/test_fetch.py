@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.archive.batches.borders import BatchSizes
+from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions, BatchSizes
 from archiver.errors import ObjectMissing, ReplayError
+from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
 from archiver.wire import Codec
 from tests.support.archive.archived_batches import (
@@ -91,7 +91,7 @@ def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on
 class CountingFormat:
     """Notes the files that are opened and those that are open."""
 
-    extension = "parquet"
+    name, extension = "parquet", "parquet"
 
     def __init__(self) -> None:
         self.opened: list[str] = []
@@ -114,7 +114,7 @@ class CountingFormat:
 
 def test_a_reader_that_comes_back_finds_its_files_open(log: Lake):
     counting = CountingFormat()
-    with ArchivedBatches(log.archive(formats={"parquet": counting})) as source:
+    with ArchivedBatches(log.archive(formats=SegmentFormats(written=counting))) as source:
         assert b"".join(data_of(each) for each in fetches(source, 1)) == b"".join(BATCHES)
         assert len(counting.opened) == len(set(counting.opened)) == len(log.files())
     assert counting.still_open == 0
@@ -122,7 +122,7 @@ def test_a_reader_that_comes_back_finds_its_files_open(log: Lake):
 
 def test_files_before_the_cursor_are_not_opened(log: Lake):
     counting = CountingFormat()
-    with ArchivedBatches(log.archive(formats={"parquet": counting}), BatchOptions(open_streams=0)) as source:
+    with ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)), BatchOptions(open_streams=0)) as source:
         assert data_of(source.fetch(at(23), 1)) == BATCHES[4]
     assert len(counting.opened) == 1
 
@@ -156,7 +156,7 @@ class NotingFormat(CountingFormat):
 def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):
     fresh_log.rewrite(row_group_size=3)
     noting = NotingFormat()
-    archive = fresh_log.archive(formats={"parquet": noting}, registry=lambda _: KnownRows())
+    archive = fresh_log.archive(formats=SegmentFormats(written=noting), registry=lambda _: KnownRows())
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
         assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
     assert len(noting.read) == 1
@@ -167,7 +167,7 @@ def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fre
 
 def test_only_so_many_readers_are_kept(log: Lake):
     counting = CountingFormat()
-    with ArchivedBatches(log.archive(formats={"parquet": counting}), BatchOptions(open_streams=2)) as source:
+    with ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)), BatchOptions(open_streams=2)) as source:
         for offset in (0, 1, 2, 3, 4):
             source.fetch(at(offset), 1, compression=Codec.NONE)
             assert len(source._idle) <= 2
@@ -186,7 +186,7 @@ def test_after_closing_nothing_is_given(log: Lake):
 
 def test_a_call_that_is_under_way_while_others_close_leaves_nothing_open(log: Lake):
     counting = CountingFormat()
-    source = ArchivedBatches(log.archive(formats={"parquet": counting}))
+    source = ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)))
 
     def closing() -> bool:
         source.close()
