@@ -1,4 +1,4 @@
-"""Values made again from columns, each row with the mapping that wrote it, through evolution and foreign rewrites."""
+"""Values are encoded with the mapping that wrote the row, through evolution and rewrites by other engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def versions() -> list[tuple[RowMapping, Any]]:
 
 
 def values_of(version: int, offset: int) -> bytes | None:
-    """A message of a version; now and then a tombstone, an empty value or bytes that are no message."""
+    """A message of a version; some are tombstones, empty values or bytes that are no message."""
     if offset % 7 == 3:
         return (None, b"", b"\xff\xff")[offset % 3]
     message = message_factory.GetMessageClass(find_descriptor(VERSIONS[version]))()
@@ -108,7 +108,7 @@ class Ledger:
 
 
 def as_the_table_is(lake: Lake) -> pa.Table:
-    """All rows in the table's present columns, as pyiceberg reads and names them: what an engine would write."""
+    """All rows in the table's current columns, as pyiceberg reads and names them: what an engine would write."""
     table = lake.load("orders")
     return table.scan().to_arrow().cast(schema_to_pyarrow(table.schema(), include_field_ids=True))
 

@@ -1,4 +1,4 @@
-"""Values of a format that only the tests know, made again from columns: through evolution and a foreign rewrite."""
+"""Values of a format that only the tests know are encoded again, through evolution and a rewrite by another engine."""
 
 from __future__ import annotations
 

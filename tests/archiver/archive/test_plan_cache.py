@@ -1,4 +1,4 @@
-"""What is kept of manifests on disk changes no plan: believed whole, or not at all."""
+"""The cache of manifests changes no plan: an entry is used whole or not at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kept(cache: PlanCache) -> list[Path]:
 
 
 def lose(listed: ListedTable) -> None:
-    """Take the manifests' files away: what is planned then comes from the cache."""
+    """Remove the manifests, so that plans can only come from the cache."""
     for manifest in listed.manifests:
         Path(manifest.manifest_path.removeprefix("file://")).unlink()
 
@@ -93,7 +93,7 @@ def test_another_manifest_s_columns_are_not_believed(listed: ListedTable, cache:
 
 
 def test_what_a_list_says_of_a_manifest_counts(listed: ListedTable, cache: PlanCache) -> None:
-    """Entries inherit sequence numbers from it, and those decide what is deleted."""
+    """Entries inherit sequence numbers from the list, and those decide which rows are deleted."""
     planned(listed, cache)
     listed.add([position_deletes("file:///data/deletes", [1])], deletes=True, sequence=5)
     (manifest, _) = listed.manifests

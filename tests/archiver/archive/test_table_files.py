@@ -1,4 +1,4 @@
-"""Manifests read once, an entry at a time, and kept small; one that was cut short is not believed."""
+"""Manifests are read once, entry by entry, and kept in little memory; one that was cut short is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.archive.listed_table import ListedTable, data_file
 
 
 class CountingIO(PyArrowFileIO):
-    """Notes the names of what is read."""
+    """Notes the names of the files that are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def test_a_file_takes_some_two_hundred_bytes(tmp_path: Path) -> None:
 
 
 def cut(manifest: Path, place: str) -> None:
-    """Cut a manifest in two; between two entries is where it still reads as a manifest, of fewer files."""
+    """Cut a manifest in two. Cut between two entries, it still reads as a manifest of fewer files."""
     whole = manifest.read_bytes()
     sync = whole[-16:]
     middle = whole.index(sync, len(whole) // 2) + len(sync)
@@ -106,7 +106,7 @@ def test_a_manifest_list_that_was_cut_short_is_an_error_wherever_it_was_cut(list
 
 
 def test_a_damaged_manifest_is_an_error_of_its_table_alone(tmp_path: Path) -> None:
-    """Whatever else escaped would end the run of all topics."""
+    """Any other error would end the run of all topics."""
     listed = ListedTable(tmp_path)
     manifest = listed.add([data_file("file:///data/1", [1])])
     whole, told, unknown = manifest.read_bytes(), 0, list[str]()
@@ -123,13 +123,13 @@ def test_a_damaged_manifest_is_an_error_of_its_table_alone(tmp_path: Path) -> No
 
 
 def test_what_a_manifest_that_was_cut_short_refers_to_is_unknown(listed: ListedTable, cut_short: Path) -> None:
-    """Its files would pass for orphans."""
+    """Otherwise the files of the manifest would be taken for orphans."""
     with pytest.raises(StorageError, match=cut_short.name):
         References().look(lambda: Loaded(listed.table()), ())
 
 
 class Loaded:
-    """As much of an ArchiveTable as looking at references needs."""
+    """The part of an ArchiveTable that a search for references needs."""
 
     def __init__(self, iceberg: Any) -> None:
         self.iceberg = iceberg

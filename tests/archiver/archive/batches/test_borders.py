@@ -1,4 +1,4 @@
-"""Batches never overlap, keep what their rows state where that can be true, and hold every record once."""
+"""Batches never overlap, keep the borders that their rows state if they are possible, and hold every record once."""
 
 from __future__ import annotations
 

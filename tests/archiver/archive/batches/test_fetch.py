@@ -1,4 +1,4 @@
-"""Budgets, cursors, closing, cancelling and errors of the batches that a server asks for."""
+"""Fetches by bytes and cursor, closing, cancelling, and errors."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ END = 30
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Five batches of different sizes in five files, with gaps; nobody changes it."""
+    """Five batches of different sizes in five files, with gaps. Tests share it and don't change it."""
     return archived(tmp_path_factory.mktemp("lake"), b"".join(BATCHES), end=END, files=5)
 
 
 @pytest.fixture
 def fresh_log(tmp_path: Path) -> Lake:
-    """The same for one test alone."""
+    """The same, for one test that changes it."""
     return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=5)
 
 
@@ -89,7 +89,7 @@ def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on
 
 
 class CountingFormat:
-    """Notes the files that are opened and those that are open."""
+    """Notes which files are opened, and which are still open."""
 
     name, extension = "parquet", "parquet"
 

@@ -62,7 +62,7 @@ def consumer(filled: Lake, config: Config) -> Iterator[ReplayConsumer]:
 
 
 def drained(consumer: ReplayConsumer, timeout: float = 0.3) -> list[tuple[int, int]]:
-    """What polls give until one gives nothing, and nothing is on its way: a busy machine may need longer."""
+    """Poll until a poll gives nothing and no read is running: a busy machine may need longer."""
     found = []
     while (message := consumer.poll(timeout)) or any(
         consumer._assignment.running_reads(lambda state: not state.is_paused)

@@ -1,0 +1,21 @@
+"""What tests of reading an archive start from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.archive.archived_rows import rows_of
+from tests.support.archive.lake import Lake
+
+
+@pytest.fixture
+def filled(lake: Lake, archive: Any) -> list[Any]:
+    """Three files of partition 0 with gaps in the offsets, two of partition 1."""
+    everything = []
+    for partition, start, end in ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60)):
+        rows = rows_of(archive, (each for each in range(start, end) if each % 13), partition=partition)
+        lake.add(archive.rows, archive.batch(rows), min(start, 200), end, partition=partition)
+        everything += rows
+    return everything

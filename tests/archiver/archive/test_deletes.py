@@ -1,0 +1,71 @@
+"""Rows that other engines deleted become gaps in the offsets; pyiceberg judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.archive.archived_rows import KnownMapping, records_of, replayed, rows_of
+from tests.support.archive.lake import Lake
+
+
+def test_position_deletes_become_gaps(lake: Lake, filled: list[Any]):
+    first, *_ = sorted(lake.files(), key=lambda file: file.file_path)
+    lake.delete_positions({first.file_path: [0, 2, 91]})
+    kept = replayed(lake.archive())
+    judged = lake.load("orders").scan().to_arrow()["kafka"]
+    offsets = sorted(each["offset"] for each in judged.to_pylist() if each["partition"] == 0)
+    assert [one["offset"] for one in kept] == offsets
+    assert kept == [one for one in records_of(filled, 0) if one["offset"] not in (1, 3, 99)]
+
+
+def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], archive: Any):
+    (path,) = lake.rewrite(row_group_size=37)
+    positions = [3, 36, 37, 74, 110, 200]
+    lake.delete_positions({path: positions, "file:///elsewhere": [1]})
+    table = lake.load("orders").scan().to_arrow()
+    offsets = sorted(each["offset"] for each in table["kafka"].to_pylist() if each["partition"] == 0)
+    found = replayed(lake.archive(registry=lambda _: KnownMapping(archive.rows)))
+    assert [one["offset"] for one in found] == offsets
+    assert len(found) < len(records_of(filled, 0))
+
+
+def ids(name: str, field_id: int, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})
+
+
+def test_equality_deletes_by_a_nested_column(lake: Lake, filled: list[Any]):
+    kafka = pa.struct([ids("offset", 11, pa.int64())])
+    lake.delete_equal(
+        pa.table([pa.array([{"offset": 1}, {"offset": 150}], kafka)], pa.schema([ids("kafka", 4, kafka)])), [11]
+    )
+    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["offset"] not in (1, 150)]
+    assert replayed(lake.archive(), 1) == [one for one in records_of(filled, 1) if one["offset"] != 1]
+
+
+def test_equality_deletes_by_several_columns_with_nulls(lake: Lake, filled: list[Any]):
+    kafka = pa.struct([ids("partition", 10, pa.int32()), ids("event_timestamp", 12, pa.timestamp("us", "UTC"))])
+    rows = [
+        {"partition": 1, "event_timestamp": None},
+        {"partition": 0, "event_timestamp": 1_000_003_000},
+        {"partition": 1, "event_timestamp": 999},
+    ]
+    lake.delete_equal(pa.table([pa.array(rows, kafka)], pa.schema([ids("kafka", 4, kafka)])), [10, 12])
+    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["timestamp"] != 1_000_003]
+    assert replayed(lake.archive(), 1) == [one for one in records_of(filled, 1) if one["timestamp"] != -1]
+
+
+def test_equality_deletes_spare_later_files_and_other_days(lake: Lake, filled: list[Any], archive: Any):
+    kafka = pa.struct([ids("offset", 11, pa.int64())])
+    deletes = pa.table([pa.array([{"offset": 305}, {"offset": 5}], kafka)], pa.schema([ids("kafka", 4, kafka)]))
+    lake.delete_equal(deletes, [11])
+    lake.delete_equal(deletes, [11], partition=1)
+    later = rows_of(archive, range(300, 310))
+    lake.add(archive.rows, archive.batch(later), 300, 310)
+    assert replayed(lake.archive()) == [one for one in records_of(filled + later, 0) if one["offset"] != 5]
+
+
+def test_equality_deletes_of_a_column_the_file_lacks_match_nulls(lake: Lake, filled: list[Any]):
+    lake.delete_equal(pa.table([pa.array([None], pa.string())], pa.schema([ids("note", 4711, pa.string())])), [4711])
+    assert replayed(lake.archive()) == []
