@@ -59,7 +59,7 @@ def test_times_come_back(times: list[tuple[int, int | None, int]]):
     ones = np.ones(len(times), np.int64)
     group = BatchGroup(records=records, times=ones, rows=ones, last_offset=np.arange(len(times)))
     (rows,) = Translator(ROWS, topic="t", partition=0, on_parse_error="halt").translate(group, ones)
-    for row in written:  # a timestamp that its own column can't hold is in raw_timestamp, and only the one that consumers see
+    for row in written:  # raw_timestamp keeps only the time that consumers see
         if row["append_timestamp"] is not None and not YEAR_1_MS <= row["append_timestamp"] <= YEAR_9999_END_MS:
             row["timestamp"] = row["timestamp"] if YEAR_1_MS <= row["timestamp"] <= YEAR_9999_END_MS else -1
     assert again(records, rows["kafka"]).to_pylist() == written
