@@ -44,8 +44,8 @@ def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
         found = list(read_manifest_list(cast("InputFile", _BytesFile(content))))
     except _UNREADABLE as error:
         raise storage_error(error, verb="read", path=path) from error
-    # The header and each block of an Avro file end with the same 16 bytes. The decoder takes any end of the input for
-    # the end of the file, so a list with a header but no block was cut short.
+    # The header and each block of an Avro file end with the same 16 bytes. If the last 16 bytes are nowhere else, the
+    # list was cut short within a block; the decoder wouldn't notice.
     if found and content.find(content[-_SYNC:]) == len(content) - _SYNC:
         raise _list_cut_short(path)
     return found

@@ -35,12 +35,12 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class Earliest:
-    """The first archived offset."""
+    """The beginning of the archive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The end of the archive: the offset after the last archived one."""
+    """The end of the archive: the offset after the last one."""
 
 
 Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
