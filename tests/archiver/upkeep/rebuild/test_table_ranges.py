@@ -42,7 +42,7 @@ def table_file(where: str) -> TableFile:
         rows=5,
         size_bytes=1,
         spec_id=0,
-        place=(0,),
+        partition_values=(0,),
         partitions=None,
         offsets=None,
         latest=None,
