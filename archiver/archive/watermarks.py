@@ -15,7 +15,7 @@ from archiver.archive import file_columns
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.plan import UNKNOWN_LOW, TopicSnapshot, may_hold, select_files
 from archiver.archive.table_files import TableFile
-from archiver.storage.rows import record_timestamps
+from archiver.storage.row_columns import record_timestamps
 from archiver.storage.segment import RowRange
 from schema_mapping import names
 
