@@ -1,6 +1,10 @@
-"""What the bytes mean: schemas as Iceberg types with stable field ids, and the codecs between bytes and columns.
+"""Schemas and values: turns schemas into columns with stable field ids, and values into rows and back.
 
-A name is imported when it is first asked for: errors alone need neither Arrow nor pyiceberg.
+What belongs here: the seam of value formats (`value_format`, `formats`), what all formats share (`columns`), one
+package for each format (`protobuf`), and the rows of a data file (`row`). What doesn't: I/O of any kind; Kafka, tables
+and the registry are the business of `archiver` and `catalog`.
+
+A name is imported when it is first used: whoever needs only the errors loads neither Arrow nor pyiceberg.
 """
 
 from __future__ import annotations
@@ -9,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from schema_mapping.columns.ids import IdAssignment
+    from schema_mapping.columns.ids import ColumnIds
     from schema_mapping.columns.options import MappingOptions
     from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
     from schema_mapping.formats import register
     from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
-    from schema_mapping.protobuf.mapping import Mapping, compile_mapping
+    from schema_mapping.protobuf.message_mapping import MessageMapping, compile_mapping
     from schema_mapping.protobuf.union_mapping import UnionMapping
     from schema_mapping.raw_mapping import RawMapping
     from schema_mapping.row import RowMapping
@@ -22,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Assignment",
+    "ColumnIds",
     "DeclaredSchema",
-    "IdAssignment",
     "LedgerEntry",
     "LedgerState",
-    "Mapping",
     "MappingOptions",
+    "MessageMapping",
     "MessageSchema",
     "RawMapping",
     "RowMapping",
@@ -45,9 +49,9 @@ __all__ = [
 _HOMES = {
     "protobuf.descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
     "field_ids": ("Assignment", "LedgerEntry", "LedgerState", "assign"),
-    "columns.ids": ("IdAssignment",),
+    "columns.ids": ("ColumnIds",),
     "formats": ("register",),
-    "protobuf.mapping": ("Mapping", "compile_mapping"),
+    "protobuf.message_mapping": ("MessageMapping", "compile_mapping"),
     "columns.options": ("MappingOptions",),
     "raw_mapping": ("RawMapping",),
     "row": ("RowMapping",),

@@ -1,12 +1,12 @@
-"""The error tree of `schema_mapping`, and the base that every package's tree grows from.
+"""The errors of `schema_mapping`, and `ContextError`, the base class of every package's errors.
 
 ContextError
 └── SchemaMappingError
-    ├── DescriptorError      a schema that cannot be read or does not hold the message asked for
-    ├── MappingOptionsError  limits that no mapping can have
-    ├── EvolutionError       a schema change that the ledger cannot take
-    └── KernelError          rows or values handed to the kernel do not fit the mapping
-        └── RowsTooLargeError    values that make more than 2 GiB of a column together, and must be split
+    ├── DescriptorError      a schema can't be read, or doesn't hold the message that was asked for
+    ├── MappingOptionsError  the limits given are outside what a mapping allows
+    ├── EvolutionError       the ledger can't take a schema change
+    └── KernelError          rows or values given to the kernel don't fit the mapping
+        └── RowsTooLargeError    the values together need more than 2 GiB of one column: split them
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from schema_mapping.secrets import without_secrets
 
 
 class ContextError(Exception):
-    """An error for the person who reads it: what went wrong, where, and what to do.
+    """An error written for the person who reads it: what went wrong, where, and what to do.
 
     `context` holds the places (topic, partition, offset, file, key) as keywords; they are printed after the message.
-    `retryable` says whether the same call may succeed later without anybody changing anything. Secrets in URIs, those
-    of other people's messages too, are left out.
+    `retryable` says whether the same call may succeed later although nobody changes anything. Secrets in URIs are left
+    out, also those in messages of other libraries.
     """
 
     retryable: ClassVar[bool] = False
@@ -48,24 +48,24 @@ def _rebuild(kind: type[ContextError], message: str, context: dict[str, Any]) ->
 
 
 class SchemaMappingError(ContextError):
-    """Root of what `schema_mapping` raises. Bad payloads never raise: they end in `__err__`."""
+    """Base class of the errors of `schema_mapping`. Bad payloads never raise: they get a code in `__err__`."""
 
 
 class DescriptorError(SchemaMappingError):
-    """A schema that cannot be read, or does not hold the message asked for."""
+    """A schema can't be read, or doesn't hold the message that was asked for."""
 
 
 class MappingOptionsError(SchemaMappingError):
-    """Limits that no mapping can have."""
+    """The limits given are outside what a mapping allows."""
 
 
 class EvolutionError(SchemaMappingError):
-    """A schema change that the ledger cannot take, or a history of changes that contradicts itself."""
+    """The ledger can't take a schema change, or a history of changes contradicts itself."""
 
 
 class KernelError(SchemaMappingError):
-    """Rows or values handed to the kernel do not fit the mapping."""
+    """Rows or values given to the kernel don't fit the mapping."""
 
 
 class RowsTooLargeError(KernelError):
-    """Values that make more than 2 GiB of a column together: they must be split."""
+    """The values together need more than 2 GiB of one column: the caller must split them."""

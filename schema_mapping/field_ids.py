@@ -1,14 +1,14 @@
-"""Gives field ids: from what a table's ledger remembers and a topic's schemas to the next state, mapping and schema.
+"""Assigns field ids: takes a table's ledger and a topic's schemas, and gives the next ledger, mapping and table schema.
 
-Pure and deterministic; the catalog persists the state under a row lock. Rules: docs/schema-evolution.md.
+All functions are pure and deterministic; the catalog stores the state under a row lock. Rules:
+docs/schema-evolution.md.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container
-from collections.abc import Mapping as MappingOf
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,14 +16,13 @@ from pyiceberg.schema import Schema
 
 from schema_mapping import names
 from schema_mapping.columns.docs import document
-from schema_mapping.columns.evolution import Change, Evolution, assigned_ids, expand, paths_of
+from schema_mapping.columns.evolution import Change, Evolution, expand, live_ids, paths_of
 from schema_mapping.columns.fixed import FIXED_LEAVES
 from schema_mapping.columns.graph import ColumnGraph
 from schema_mapping.columns.iceberg import ledger_field
-from schema_mapping.columns.ledger import LedgerEntry, LedgerState, Root, SchemaVersion
-from schema_mapping.columns.ledger_tree import ROOTS, Ledger
+from schema_mapping.columns.ledger import LedgerEntry, LedgerState, Root, SchemaVersion, has_returned, note_request
+from schema_mapping.columns.ledger_tree import ROOTS, LedgerTree
 from schema_mapping.columns.options import MappingOptions
-from schema_mapping.columns.returns import has_come_to_stay, heard
 from schema_mapping.columns.shape import raw_shape, root_shape
 from schema_mapping.formats import format_called
 from schema_mapping.raw_mapping import RawMapping
@@ -35,10 +34,11 @@ __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a topic's schemas come to: the ledger after them, the rows' mapping, and the table's schema.
+    """The result of `assign`: the new ledger, the mapping of rows, and the table's schema.
 
-    `iceberg_schema` is the whole table's, whatever the version: for a fingerprint seen before it is the newest one's
-    with all columns that `row` writes; `changes` is empty then, `version` and `row` are the old ones.
+    `iceberg_schema` is the schema of the whole table, whatever the version. If the fingerprint was seen before,
+    `version` and `row` are the old ones, `changes` is empty, and `iceberg_schema` is the newest version's with all
+    columns that `row` writes.
     """
 
     state: LedgerState
@@ -58,11 +58,11 @@ def assign(
     partition_source: PartitionSource = "nested",
     now: datetime | None = None,
 ) -> Assignment:
-    """Assigns columns to a topic's key and value; None is a format without a schema.
+    """Assigns columns to a topic's key and value; None stands for a format without a schema.
 
-    New ids start above `state.last_id` (see `LedgerState.at_least`). With `now`, a fingerprint seen before is noted as
-    asked for again, and makes a new version once it has come to stay. Raises DescriptorError for a schema that can't be
-    read or has more fields than a table takes.
+    New ids start above `state.last_id` (see `LedgerState.at_least`). With `now`, a request for a fingerprint that was
+    seen before is counted; the schema becomes a new version once it has returned for good (`has_returned`). Raises
+    DescriptorError for a schema that can't be read or has more fields than a table takes.
     """
     options = options or MappingOptions()
     declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
@@ -75,12 +75,12 @@ def assign(
     fingerprint = row_fingerprint(schemas, options, partition_source, envelopes)
     seen = state.version_of(fingerprint)
     if seen is not None:
-        state = state if now is None else heard(state, seen, now)
-        if now is None or not has_come_to_stay(state, now):
+        state = state if now is None else note_request(state, seen, now)
+        if now is None or not has_returned(state, now):
             return _unchanged(state, seen)
     version = 1 + max((each.version for each in state.versions), default=0)
     again = frozenset[int]() if seen is None else row_mapping_from_text(seen.mapping).column_ids
-    ledger = Ledger(state, version, again=again)
+    ledger = LedgerTree(state, version, again=again)
     kept_before = _keeps_removed(state)
     graphs = {root: schema.columns(options) for root, schema in schemas.items()}
     changes = _evolve(ledger, graphs, options, kept_before=kept_before)
@@ -122,12 +122,12 @@ def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
 
 
 def row_fingerprint(
-    schemas: MappingOf[Root, ValueSchema],
+    schemas: Mapping[Root, ValueSchema],
     options: MappingOptions,
     partition_source: PartitionSource,
-    envelopes: MappingOf[Root, bytes | None],
+    envelopes: Mapping[Root, bytes | None],
 ) -> str:
-    """SHA-256, in hex, over the facts of both schemas, the options, and the envelopes that replay may add."""
+    """SHA-256, in hex, over the facts of both schemas, the options, and the envelopes that a replay may add."""
     facts = {root: schema.fingerprint() for root, schema in schemas.items()}
     added = {root: envelope.hex() for root, envelope in envelopes.items() if envelope is not None}
     text = json.dumps([facts, options.to_json(), partition_source, *([added] if added else [])], sort_keys=True)
@@ -135,7 +135,10 @@ def row_fingerprint(
 
 
 def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping, *, written: Container[int] = ()) -> Schema:
-    """The table's schema: all that the ledger keeps, under the options of the newest version, and what is `written`."""
+    """The table's schema: all columns of the ledger, under the newest version's options.
+
+    The columns in `written` are part of it even if the options drop removed columns.
+    """
     keep = newest.options.keep_removed
     key, val = (ledger_field(root, entries, keep_removed=keep, written=written) for root in ROOTS)
     return table_schema(key, val, newest.partition_source)
@@ -146,7 +149,7 @@ def _keeps_removed(state: LedgerState) -> bool:
 
 
 def _evolve(
-    ledger: Ledger, graphs: MappingOf[Root, ColumnGraph], options: MappingOptions, *, kept_before: bool
+    ledger: LedgerTree, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, *, kept_before: bool
 ) -> tuple[Change, ...]:
     places = expand(ledger, graphs, options, FIXED_LEAVES)
     evolution = Evolution(ledger, keep_removed=options.keep_removed, kept_before=kept_before)
@@ -157,9 +160,9 @@ def _evolve(
 
 
 def _mapping(
-    ledger: Ledger, root: Root, schemas: MappingOf[Root, ValueSchema], options: MappingOptions
+    ledger: LedgerTree, root: Root, schemas: Mapping[Root, ValueSchema], options: MappingOptions
 ) -> ValueMapping:
-    ids = assigned_ids(ledger, root)
+    ids = live_ids(ledger, root)
     schema = schemas.get(root)
     if schema is None:
         return RawMapping(raw_id=ids.by_path()[(names.RAW_STEP,)].field_id)

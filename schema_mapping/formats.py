@@ -1,4 +1,4 @@
-"""The formats of keys and values, by name: Protobuf's two and raw bytes, and those that others register."""
+"""The known formats of keys and values, by name: Protobuf (two), raw bytes, and those that others register."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from schema_mapping.raw_mapping import RawFormat
 from schema_mapping.value_format import ValueFormat, ValueMapping
 
 UNNAMED: Final = PROTOBUF.name
-"""The format of a mapping whose JSON names none."""
+"""The format of a mapping whose JSON has no `format`."""
 
 _FORMATS: Final[dict[str, ValueFormat]] = {each.name: each for each in (PROTOBUF, PROTOBUF_MESSAGES, RawFormat())}
 
 
 def register(format_: ValueFormat) -> None:
-    """Makes a format known in this process, and in those that unpickle its mappings where its module calls this.
+    """Registers a format in this process.
 
-    Registering an equal format again does nothing. Raises ValueError where another one has the name.
+    A process that unpickles the format's mappings must register it, too: call this in the format's module. Registering
+    an equal format again does nothing. Raises ValueError if another format has the name.
     """
     if _FORMATS.setdefault(format_.name, format_) != format_:
         raise ValueError(f"another value format is called {format_.name!r}")
 
 
 def format_called(name: str) -> ValueFormat:
-    """The format of this name. Raises DescriptorError, naming those there are, where it isn't known."""
+    """The format with this name. Raises DescriptorError, which lists the known names, if there is none."""
     try:
         return _FORMATS[name]
     except KeyError:
@@ -37,5 +38,5 @@ def format_called(name: str) -> ValueFormat:
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> ValueMapping:
-    """The mapping whose `to_json` this is. Raises DescriptorError where its format isn't known."""
+    """Reads a mapping back from its `to_json`. Raises DescriptorError if its format isn't known."""
     return format_called(data.get("format", UNNAMED)).mapping(data)

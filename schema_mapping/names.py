@@ -1,6 +1,6 @@
-"""Names of the columns that the table adds to a message's own, and the reserved steps of column paths.
+"""Names of the columns that the archiver adds to a message's own, and the reserved steps of column paths.
 
-A name of `RESERVED` never belongs to a message field. Table layout: docs/concepts.md.
+A message field never gets a name of `RESERVED`. Table layout: docs/concepts.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNRECOGNIZED_STEP: Final = -7
 FORM_STEP: Final = -8
 
 MEMBER_STEP: Final = 1 << 29
-"""Steps above this one are message types of a key or value that has several; no Protobuf field number is so large."""
+"""Steps above this one lead to the message types of a key or value that has several. No field number is so large."""
 
 STEP_NAMES: Final = {
     ELEMENT_STEP: ELEMENT_NAME,

@@ -1,13 +1,13 @@
-"""A table's columns as a tree for people: id, type, the field behind each, since when, and what is cut.
+"""Describes a table's columns as a tree for people: id, type, source field, versions, and which structs are cut.
 
-Made from the ledger alone, so it needs neither the table nor Kafka. The columns that are the same in every table
-(`headers`, `kafka`) aren't in it.
+It is made from the ledger alone, so it needs neither the table nor Kafka. It leaves out the columns that are the same
+in every table (`headers`, `kafka`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping as MappingOf
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ ICEBERG_NAMES: Final[dict[str, str]] = {ColumnType.UINT: "int", ColumnType.CUT: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedOutline:
-    """A field that the schema wants no column for: its bytes are in `__unrecognized__` of its message."""
+    """A field that the schema excludes from the columns: its bytes are in its message's `__unrecognized__`."""
 
     number: int
     source_name: str
@@ -34,14 +34,13 @@ class ExcludedOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOutline:
-    """One column. `number`, `source_name` and `protobuf` describe its field and are None for a column of ours.
+    """One column. `number`, `source_name` and `protobuf` describe its field; they are None for a column that we add.
 
-    `protobuf` is the type that the schema declares, in the words of its format; a field that is known by its name has
-    no `number`.
-    An extension's `source_name` is its full name in brackets; one of several message types of a key or value has no
-    number, and the message's name. `since` and `removed` are schema versions; `dropped` tells that a removed column has
-    left the table. `cut` is the reason why a message is kept whole in `__unrecognized__`, `excluded` are fields of a
-    message without a column.
+    `protobuf` is the type that the schema declares, in the words of its format. `number` is None for a field that its
+    format knows by name, and for one of several message types of a key or value; the `source_name` of such a type is
+    its full name. An extension's `source_name` is its full name in brackets. `since` and `removed` are schema versions;
+    `dropped` says that a removed column has left the table. `cut` is the reason why a message is kept whole in
+    `__unrecognized__`; `excluded` are the message's fields without a column.
     """
 
     name: str
@@ -61,7 +60,10 @@ class ColumnOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootOutline:
-    """The columns of a key or value: its message (None without a schema, several with | between), and all below it."""
+    """The columns of a key or value.
+
+    `message` is the name of its message type: None without a schema, joined by | if there are several.
+    """
 
     name: Root
     field_id: int
@@ -72,7 +74,7 @@ class RootOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All columns of a table that the ledger gave, as the newest schema version left them."""
+    """All columns of a table that have ids from the ledger, as of the newest schema version."""
 
     version: int
     roots: tuple[RootOutline, ...]
@@ -83,7 +85,7 @@ class Outline:
 
 
 def outline(state: LedgerState) -> Outline:
-    """The tree of a ledger that has at least one schema version."""
+    """The outline of a ledger that has at least one schema version."""
     newest = state.versions[-1]
     row = row_mapping_from_text(newest.mapping)
     mappings: dict[Root, ValueMapping] = {"key": row.key, "val": row.value}
@@ -93,7 +95,7 @@ def outline(state: LedgerState) -> Outline:
 
 
 def type_name(kind: str) -> str:
-    """The name of a column's type as Iceberg has it."""
+    """The name that Iceberg has for a column's type."""
     return ICEBERG_NAMES.get(kind, str(kind))
 
 
@@ -114,7 +116,7 @@ def _root(root: Root, mapping: ValueMapping, entries: tuple[LedgerEntry, ...], *
 
 
 class _Columns:
-    def __init__(self, mapping: ValueMapping, below: MappingOf[int, list[LedgerEntry]], *, keep_removed: bool) -> None:
+    def __init__(self, mapping: ValueMapping, below: Mapping[int, list[LedgerEntry]], *, keep_removed: bool) -> None:
         self._mapping = mapping
         self._below = below
         self._keep_removed = keep_removed

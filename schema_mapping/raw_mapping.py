@@ -1,4 +1,4 @@
-"""The format of keys and values without a schema: all bytes in `__raw__`, and no other column."""
+"""The format of keys and values without a schema: all bytes go to `__raw__`, the only column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.columns.arrow import arrow_field
-from schema_mapping.columns.cuts import Cut
+from schema_mapping.columns.expansion import Cut
 from schema_mapping.columns.ledger import LedgerEntry, Root
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
@@ -25,7 +25,7 @@ RAW_FORMAT: Final = "raw"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMapping:
-    """A key or value without a schema: a struct with only `__raw__`, always set."""
+    """The mapping of a key or value without a schema: a struct with only `__raw__`, which is always set."""
 
     raw_id: int
     fingerprint: str = field(default=RAW_FORMAT, init=False)
@@ -33,17 +33,17 @@ class RawMapping:
 
     @property
     def options(self) -> MappingOptions | None:
-        """None: there is nothing to choose."""
+        """None: raw bytes have no options."""
         return None
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """None: the bytes may be anything."""
+        """Empty: raw bytes have no message type."""
         return ()
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """None: nothing has columns."""
+        """Empty: no struct can be cut."""
         return ()
 
     @property
@@ -70,15 +70,15 @@ class RawMapping:
         which: Places | None = None,  # noqa: ARG002 - raw bytes are no message
         prefix_lengths: Lengths | None = None,  # noqa: ARG002 - an envelope is raw bytes, too
     ) -> pa.StructArray:
-        """Values as rows, envelopes and all; a null value is a null row."""
+        """Wraps values as rows, with their envelopes; a null value is a null row."""
         return _by_chunk(values, self._wrap, self.arrow_type)
 
     def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
-        """The values that `rows` were decoded from."""
+        """Gives back the values that `rows` were decoded from."""
         return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which the format makes an equal mapping."""
+        """A JSON object from which `RawFormat` makes an equal mapping."""
         return {"format": RAW_FORMAT, "raw_id": self.raw_id}
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:  # noqa: ARG002 - there is nothing to put it before
@@ -86,11 +86,11 @@ class RawMapping:
         return None
 
     def declared(self, path: Path) -> DeclaredField:
-        """Never asked for: there is no field. Raises KeyError."""
+        """Raises KeyError: there are no fields."""
         raise KeyError(path)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:  # noqa: ARG002 - there are no fields
-        """None: there is no field."""
+        """Empty: there are no fields."""
         return ()
 
     def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
@@ -99,16 +99,16 @@ class RawMapping:
 
 
 class RawFormat:
-    """Reads raw mappings back; a raw schema is None, and never read."""
+    """The format of raw bytes: it reads mappings back, and never a schema."""
 
     name = RAW_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Raises DescriptorError: what is raw has no schema."""
+        """Raises DescriptorError: raw keys and values have no schema."""
         raise DescriptorError("raw keys and values have no schema: give None", root=root)
 
     def mapping(self, data: Mapping[str, Any]) -> RawMapping:
-        """The mapping that `to_json` described."""
+        """Reads a mapping back from its `to_json`."""
         return RawMapping(raw_id=data["raw_id"])
 
 

@@ -1,6 +1,7 @@
-"""The columns of a data file: what one schema version writes, and what replay needs to read it back.
+"""The columns of a data file: what one schema version writes, and what a replay needs to read it back.
 
-`to_json` goes into the file's footer, the registry and the journal, so evolution never breaks a replay.
+`RowMapping.to_json` is kept in the file's footer, the registry and the journal. So a replay of an old file works
+however the schema has changed since.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ _ENVELOPES: Final = ("key_envelope", "value_envelope")
 
 @dataclass(frozen=True, kw_only=True)
 class RowMapping:
-    """How a record becomes a row: the mappings of key and value, and the schema version they make up.
+    """How a record becomes a row: the mappings of key and value, and their schema version.
 
-    `partition_source` is "flat" where the table has a top-level copy of `kafka.ingest_timestamp`. `key_envelope` and
-    `value_envelope` are what a coerced replay puts before messages that came without; None where none may.
+    `partition_source` is "flat" if the table has a top-level copy of `kafka.ingest_timestamp`. `key_envelope` and
+    `value_envelope` are put before messages that were written without an envelope when a replay is coerced; None means
+    that none may be added.
     """
 
     key: ValueMapping
@@ -45,7 +47,7 @@ class RowMapping:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of a data file, every field with its id."""
+        """The Arrow schema of a data file; every field has its id."""
         return pa.schema(
             table_fields(
                 arrow_field(names.KEY, self.key.arrow_type, KEY_ID),
@@ -56,17 +58,17 @@ class RowMapping:
 
     @property
     def key_schema(self) -> DeclaredSchema | None:
-        """The key's schema with its envelope; None where keys have none."""
+        """The key's schema with its envelope; None if keys have no schema."""
         return self.key.schema(self.key_envelope)
 
     @property
     def value_schema(self) -> DeclaredSchema | None:
-        """The value's schema with its envelope; None where values have none."""
+        """The value's schema with its envelope; None if values have no schema."""
         return self.value.schema(self.value_envelope)
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns of key and value that rows are written to."""
+        """Field ids of all columns of key and value that rows write."""
         return self.key.column_ids | self.value.column_ids
 
     @property
@@ -75,7 +77,7 @@ class RowMapping:
         return self.value.options or self.key.options or MappingOptions()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of all that makes the mapping: descriptors, ids, options, version, envelopes if any."""
+        """A JSON object with all that makes the mapping: descriptors, ids, options, version, envelopes if any."""
         envelopes = {name: getattr(self, name) for name in _ENVELOPES if getattr(self, name) is not None}
         return {
             "format": FORMAT,
@@ -88,19 +90,20 @@ class RowMapping:
 
     @property
     def text(self) -> str:
-        """The JSON object as compact text, as footers, registry and journal keep it."""
+        """The JSON object as compact text, as footers, the registry and the journal keep it."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
 
 def row_mapping_from_text(text: str) -> RowMapping:
-    """The mapping whose `text` this is. Raises as `row_mapping_from_json` does."""
+    """Reads a mapping back from its `text`. Raises what `row_mapping_from_json` raises."""
     return row_mapping_from_json(json.loads(text))
 
 
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
-    """The mapping of the version that wrote `data`.
+    """Reads a mapping back from its `to_json`.
 
-    Raises DescriptorError for a form that is newer than this code, and for a value format that isn't known here.
+    Raises DescriptorError if the data were written in a newer form than this code knows, or if a value format isn't
+    known.
     """
     if data.get("format") != FORMAT:
         raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
@@ -114,7 +117,7 @@ def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
 
 
 def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:
-    """The columns of a table or file, in their order."""
+    """The columns of a table or file, in order."""
     flat = [FLAT_INGEST_FIELD] if partition_source == "flat" else []
     return [key, val, HEADERS_FIELD, KAFKA_FIELD, *flat]
 

@@ -1,4 +1,4 @@
-"""Texts for people, without the secrets that URIs in them carry."""
+"""Removes the secrets of URIs from texts that people read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARAMETER: Final = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """The text with its URIs as they may be shown: no user and password, no value of a parameter that is a secret.
+    """The text without the secrets of its URIs: no user and password, no value of a secret parameter.
 
     `container@account` in the URI of an object stays: it names a place.
     """

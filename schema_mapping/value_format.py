@@ -1,7 +1,7 @@
-"""What a format of keys and values is: schemas turned into columns, and bytes into rows of these and back.
+"""The protocols of a value format: it turns schemas into columns, and bytes into rows and back.
 
-A format is known by its name. It reads schemas (`DeclaredSchema` to `ValueSchema`), which are compiled to mappings with
-a ledger's ids (`ValueMapping`), and makes mappings again from their JSON. `formats` looks a format up by name.
+A format has a name, and `formats` looks it up by that name. It reads schemas (`DeclaredSchema` to `ValueSchema`),
+compiles them to mappings with a ledger's ids (`ValueMapping`), and reads mappings back from their JSON.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.types import StructType
 
-    from schema_mapping.columns.cuts import Cut
     from schema_mapping.columns.docs import Comments
+    from schema_mapping.columns.expansion import Cut
     from schema_mapping.columns.graph import ColumnGraph
-    from schema_mapping.columns.ids import IdAssignment
+    from schema_mapping.columns.ids import ColumnIds
     from schema_mapping.columns.ledger import LedgerEntry, Root
     from schema_mapping.columns.options import MappingOptions
     from schema_mapping.columns.paths import Path
@@ -29,7 +29,7 @@ Places: TypeAlias = npt.NDArray[np.int16]
 Lengths: TypeAlias = npt.NDArray[np.int32]
 
 NOT_ONE: Final = -1
-"""In `which`: a value that is none of the mapping's messages."""
+"""The entry in `which` for a value that has none of the mapping's types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class DeclaredField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedField:
-    """A field that its schema wants no column for. `number` is 0 where the format has none."""
+    """A field that its schema excludes from the columns. `number` is 0 if the format has none."""
 
     number: int
     name: str
@@ -50,41 +50,41 @@ class ExcludedField:
 
 
 class DeclaredSchema(Protocol):
-    """A schema on its way to a table: a value that pickles and compares, with all that the format needs to read it."""
+    """A schema as it is handed around before it is read: a value that pickles, compares, and is complete."""
 
     @property
     def format(self) -> str:
-        """The name of the format that reads it."""
+        """The name of the format that reads this schema."""
 
     @property
     def envelope(self) -> bytes | None:
-        """What a coerced replay puts before values that were written without an envelope; None where nothing may."""
+        """The bytes that a coerced replay puts before values without an envelope; None if it may add none."""
 
 
 class ValueSchema(Protocol):
-    """A schema that has been read, for one table's key or value."""
+    """A schema that has been read, for the key or value of one table."""
 
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over what bytes and columns depend on, the format's name among it unless it is Protobuf.
+        """SHA-256, in hex, over all that bytes and columns depend on.
 
-        A schema of a known fingerprint never changes a table.
+        The format's name is part of it, except for Protobuf. A schema with a known fingerprint never changes a table.
         """
 
     def columns(self, options: MappingOptions) -> ColumnGraph:
-        """The columns that it asks for."""
+        """The columns that the schema asks for."""
 
     def comments(self) -> Comments:
-        """What it says about its fields, for people."""
+        """The schema's comments on its fields, for people."""
 
-    def compile(self, ids: IdAssignment, options: MappingOptions, *, keep_raw: bool) -> ValueMapping:
-        """The mapping with these columns. With `keep_raw`, `__raw__` is set for every value, as keys have it."""
+    def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> ValueMapping:
+        """The mapping with these columns. With `keep_raw`, `__raw__` is set for every value; keys have it so."""
 
 
 class ValueMapping(Protocol):
-    """The columns of a key or value, and the codec between them and its bytes: a value that pickles and compares.
+    """The columns of a key or value, and the codec between its bytes and the columns.
 
-    A row's struct has the columns of the fields, then `__prefix__`, `__raw__`, `__err__`, `__form__` and
-    `__unrecognized__`; without a schema only `__raw__`.
+    A mapping is a value that pickles and compares. A row is a struct: the columns of the fields, then `__prefix__`,
+    `__raw__`, `__err__`, `__form__` and `__unrecognized__`. Without a schema it has only `__raw__`.
     """
 
     @property
@@ -97,19 +97,19 @@ class ValueMapping(Protocol):
 
     @property
     def options(self) -> MappingOptions | None:
-        """The options that it was made with; None where a format has none."""
+        """The options that the mapping was made with; None if the format has none."""
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The names of the types that a value may be; places in it are what `decode` wants to know of each value."""
+        """The names of the types that a value may have. `which` in `decode` gives indexes in this tuple."""
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """The structs that are kept whole."""
+        """The structs that have no columns and are kept whole."""
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns that rows are written to."""
+        """Field ids of all columns that rows write."""
 
     @property
     def arrow_type(self) -> pa.StructType:
@@ -122,41 +122,42 @@ class ValueMapping(Protocol):
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
+        """Decodes values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
 
-        A value that can't be decoded has its bytes in `__raw__` and a code in `__err__`. `which` says of each value its
-        message's place in `messages`, or NOT_ONE; `prefix_lengths` how many of its first bytes are an envelope, kept as
-        `__prefix__`. Raises KernelError for values of another type, RowsTooLargeError for too many at once.
+        The bytes of a value that can't be decoded go to `__raw__`, with a code in `__err__`. `which` gives the index of
+        each value's type in `messages`, or NOT_ONE. `prefix_lengths` gives the length of each value's envelope: these
+        bytes are kept as `__prefix__`. Raises KernelError for values of another Arrow type, and RowsTooLargeError for
+        too many values at once.
         """
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""
+        """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which the format, its `format`, makes an equal mapping."""
+        """A JSON object from which the format named by its `format` makes an equal mapping."""
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:
-        """The schema that it was made from, with its envelope; None where it has none."""
+        """The schema that the mapping was made from, with its envelope; None if it has none."""
 
     def declared(self, path: Path) -> DeclaredField:
-        """The field behind a live column."""
+        """The field of a live column."""
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
-        """Fields without a column of the struct at the path."""
+        """The fields without a column of the struct at the path."""
 
 
 class ValueFormat(Protocol):
-    """A format: how its schemas are read, and its mappings made again."""
+    """A format: reads its schemas, and reads its mappings back."""
 
     @property
     def name(self) -> str:
-        """What schemas and the JSON of mappings call it."""
+        """The format's name in schemas and in the JSON of mappings."""
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """The schema for the `root` of a table whose ledger has these entries.
+        """Reads the schema of the `root` of a table whose ledger has these entries.
 
         Raises DescriptorError for a schema that can't be read.
         """
 
     def mapping(self, data: Mapping[str, Any]) -> ValueMapping:
-        """The mapping whose `to_json` this is."""
+        """Reads a mapping back from its `to_json`."""

@@ -1,18 +1,31 @@
-"""Arrow fields with field ids, as the writers of files read them."""
+"""Arrow fields with field ids, and the Arrow struct of a key or value.
+
+All columns are nullable, except map keys and list elements.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
+from schema_mapping import names
+from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
+from schema_mapping.columns.ids import ColumnId, ColumnIds
+from schema_mapping.columns.paths import Path
+from schema_mapping.columns.shape import ROOT_SPECIALS, TEXTS
+from schema_mapping.columns.types import scalar_arrow_type
+from schema_mapping.errors import DescriptorError
+
 FIELD_ID_KEY = b"PARQUET:field_id"
-"""The key that Arrow and pyiceberg read a field's id from, whatever the file's format."""
+"""The metadata key where Arrow and pyiceberg look for a field id, whatever the file's format."""
 DOC_KEY = b"doc"
 
 
 def arrow_field(
     name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True, doc: str | None = None
 ) -> pa.Field:
-    """An Arrow field with its id, and the text that tables show for it."""
+    """An Arrow field with its field id, and with the comment that tables show."""
     metadata = {FIELD_ID_KEY: str(field_id).encode()}
     if doc is not None:
         metadata[DOC_KEY] = doc.encode()
@@ -20,5 +33,63 @@ def arrow_field(
 
 
 def field_id_of(field: pa.Field) -> int:
-    """The id that `arrow_field` gave."""
+    """The field id of a field made by `arrow_field`."""
     return int(field.metadata[FIELD_ID_KEY])
+
+
+def arrow_struct(graph: ColumnGraph, ids: ColumnIds) -> pa.StructType:
+    """The struct of a key or value: the fields that have a column, then `__prefix__` and the other added columns.
+
+    Raises DescriptorError if the ids belong to another schema.
+    """
+    return _struct(graph, graph.root, (), ids.by_path(), ROOT_SPECIALS)
+
+
+def _struct(
+    graph: ColumnGraph,
+    name: str,
+    path: Path,
+    columns: Mapping[Path, ColumnId],
+    specials: tuple[int, ...] = (names.UNRECOGNIZED_STEP,),
+) -> pa.StructType:
+    fields = [
+        arrow_field(columns[here].name, _type(graph, field.held, here, columns), columns[here].field_id)
+        for field in graph.structs[name]
+        if (here := (*path, field.step)) in columns
+    ]
+    return pa.struct([*fields, *(_special(step, path, columns) for step in specials)])
+
+
+def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, ColumnId]) -> pa.DataType:
+    def inner(held: Held, step: int, *, nullable: bool) -> pa.Field:
+        here = (*path, step)
+        kind = _type(graph, held, here, columns)
+        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, here), nullable=nullable)
+
+    match held:
+        case ListOf():
+            return pa.list_(inner(held.element, names.ELEMENT_STEP, nullable=False))
+        case MapOf():
+            key = inner(held.key, names.MAP_KEY_STEP, nullable=False)
+            return pa.map_(key, inner(held.value, names.MAP_VALUE_STEP, nullable=True))
+        case StructOf():
+            if columns[path].cut:
+                return pa.struct([_special(names.UNRECOGNIZED_STEP, path, columns)])
+            return _struct(graph, held.name, path, columns)
+        case scalar:
+            found = scalar_arrow_type(scalar)
+            if found is None:
+                raise DescriptorError("a field holds a type that only columns with others below them have", path=path)
+            return found
+
+
+def _special(step: int, path: Path, columns: Mapping[Path, ColumnId]) -> pa.Field:
+    kind = pa.string() if step in TEXTS else pa.binary()
+    return arrow_field(names.STEP_NAMES[step], kind, _id(columns, (*path, step)))
+
+
+def _id(columns: Mapping[Path, ColumnId], path: Path) -> int:
+    try:
+        return columns[path].field_id
+    except KeyError:
+        raise DescriptorError("the ids given lack a column of the schema", path=path) from None

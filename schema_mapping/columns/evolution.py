@@ -1,6 +1,7 @@
-"""What a change of a schema does to its columns: the rules of docs/schema-evolution.md.
+"""Applies a schema change to a table's columns, by the rules of docs/schema-evolution.md.
 
-A shape settles on the column that can hold it or makes a new one; columns that nothing settles on are marked deleted.
+Each wanted column (a `Shape`) takes the existing column that can hold it, or makes a new one. Columns that no shape
+takes are marked deleted.
 """
 
 from __future__ import annotations
@@ -13,20 +14,24 @@ from typing import Any, Self
 from schema_mapping import names
 from schema_mapping.columns.expansion import Place, plan
 from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
-from schema_mapping.columns.ids import AssignedColumn, IdAssignment
+from schema_mapping.columns.ids import ColumnId, ColumnIds
 from schema_mapping.columns.ledger import LedgerState, Root
-from schema_mapping.columns.ledger_tree import STRUCTS, Ledger, Node, merged_type
-from schema_mapping.columns.naming import name_columns
+from schema_mapping.columns.ledger_tree import STRUCTS, ColumnNode, LedgerTree, merged_type
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path, is_field, path_order
 from schema_mapping.columns.shape import Shape, field_shape, root_shape
 from schema_mapping.columns.types import AnyColumnType, ColumnType
+from schema_mapping.columns.unique_names import name_columns
 
 LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
 
 
 class ChangeKind(StrEnum):
-    """What happened to a column. A removed one is DROPPED where the table keeps none, and KEPT where it does again."""
+    """What happened to a column.
+
+    A column whose field is gone is REMOVED, or DROPPED if the table keeps no removed columns; it is KEPT once the table
+    keeps them again.
+    """
 
     ADDED = "added"
     RENAMED = "renamed"
@@ -42,9 +47,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a table's columns; those below an added, removed, restored or replaced column aren't listed.
+    """One change of a table's columns.
 
-    `column` is the dotted name after the change. `before` and `after` are names where it is RENAMED, else types.
+    Columns below an added, removed, restored or replaced column aren't listed. `column` is the dotted name after the
+    change. `before` and `after` are names for RENAMED, and types otherwise.
     """
 
     kind: ChangeKind
@@ -61,31 +67,31 @@ class Change:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The change that `to_json` described."""
+        """Reads a change back from its `to_json`."""
         return cls(**{**data, "kind": ChangeKind(data["kind"]), "path": tuple(data["path"])})
 
 
 class Evolution:
-    """One step of a ledger to a new schema version; `settle` each root, then read `changes`, once.
+    """Takes a ledger to a new schema version: call `settle` for each root, then `changes`, once.
 
-    `keep_removed` says whether removed columns stay in the table, `kept_before` whether they did until now.
+    `keep_removed` says whether removed columns stay in the table, `kept_before` whether they did so far.
     """
 
-    def __init__(self, ledger: Ledger, *, keep_removed: bool = True, kept_before: bool = True) -> None:
+    def __init__(self, ledger: LedgerTree, *, keep_removed: bool = True, kept_before: bool = True) -> None:
         self._ledger = ledger
         self._gone_kind = ChangeKind.REMOVED if keep_removed else ChangeKind.DROPPED
         self._gone_before = list(_gone(ledger)) if keep_removed is not kept_before else []
         self._names = {node.field_id: node.name for root in ledger.roots.values() for node in root.walk()}
-        self._found: list[tuple[ChangeKind, Node, AnyColumnType | None, AnyColumnType | None]] = []
+        self._found: list[tuple[ChangeKind, ColumnNode, AnyColumnType | None, AnyColumnType | None]] = []
 
     def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
-        """Makes the columns of a root those of `shapes`, and names them."""
+        """Fits the columns of a root to `shapes`, and names them."""
         top = self._ledger.roots[root]
         self._settle_children(top, shapes, silent=False)
         name_columns(top)
 
     def changes(self) -> tuple[Change, ...]:
-        """What has changed, by root and path."""
+        """The changes, by root and path."""
         renamed = (
             (ChangeKind.RENAMED, node, self._names[node.field_id], node.name)
             for root in self._ledger.roots.values()
@@ -98,7 +104,7 @@ class Evolution:
         found = (_change(*each) for each in (*self._found, *renamed, *moved))
         return tuple(sorted(found, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
 
-    def _settle_children(self, parent: Node, shapes: Iterable[Shape], *, silent: bool) -> None:
+    def _settle_children(self, parent: ColumnNode, shapes: Iterable[Shape], *, silent: bool) -> None:
         chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
         for child in parent.children:
             if child.live and id(child) not in chosen:
@@ -107,7 +113,7 @@ class Evolution:
                 if not silent and not replaced:
                     self._found.append((self._gone_kind, child, child.type, None))
 
-    def _settle(self, parent: Node, shape: Shape, *, silent: bool) -> Node:
+    def _settle(self, parent: ColumnNode, shape: Shape, *, silent: bool) -> ColumnNode:
         node = self._ledger.choose(parent, shape)
         if node is None:
             rival = next((each for each in parent.at(shape.step) if each.live), None)
@@ -122,8 +128,8 @@ class Evolution:
         self._settle_children(node, shape.children, silent=silent)
         return node
 
-    def _revive(self, node: Node, shape: Shape, *, silent: bool) -> bool:
-        """Marks a column live; tells whether the changes below go without saying."""
+    def _revive(self, node: ColumnNode, shape: Shape, *, silent: bool) -> bool:
+        """Marks a column live. Returns whether changes below it are left out of the list."""
         node.keeps_name = node.live and node.source_name == shape.name
         node.source_name = shape.name
         if node.live:
@@ -133,7 +139,7 @@ class Evolution:
             self._found.append((ChangeKind.RESTORED, node, None, shape.type))
         return True
 
-    def _retype(self, node: Node, wanted: AnyColumnType, *, silent: bool) -> None:
+    def _retype(self, node: ColumnNode, wanted: AnyColumnType, *, silent: bool) -> None:
         merged = merged_type(node.type, wanted)
         if merged is None and node.field_id in self._ledger.again:
             return
@@ -146,20 +152,20 @@ class Evolution:
             kind = ChangeKind.EXPANDED if wanted is ColumnType.STRUCT else ChangeKind.CUT
             self._found.append((kind, node, before, wanted))
 
-    def _retire(self, node: Node) -> None:
+    def _retire(self, node: ColumnNode) -> None:
         for each in node.walk():
             if each.live:
                 each.live, each.deleted = False, self._ledger.version
 
 
-def _gone(ledger: Ledger) -> Iterator[Node]:
-    """The topmost of the columns that aren't live."""
+def _gone(ledger: LedgerTree) -> Iterator[ColumnNode]:
+    """The topmost columns that aren't live."""
     live = (node for root in ledger.roots.values() for node in root.walk() if node.live)
     return (child for node in live for child in node.children if not child.live)
 
 
 def _change(
-    kind: ChangeKind, node: Node, before: AnyColumnType | str | None, after: AnyColumnType | str | None
+    kind: ChangeKind, node: ColumnNode, before: AnyColumnType | str | None, after: AnyColumnType | str | None
 ) -> Change:
     return Change(
         kind=kind,
@@ -173,9 +179,9 @@ def _change(
 
 
 def expand(
-    ledger: Ledger, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
+    ledger: LedgerTree, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
 ) -> frozenset[Place]:
-    """Places of the structs to expand, given what the ledger has decided before."""
+    """The places of the structs to expand, given what earlier versions decided."""
     decided: dict[Place, bool] = {}
     standing: set[int] = set()
     for root, graph in graphs.items():
@@ -189,8 +195,10 @@ def expand(
     return plan(graphs, options, decided=decided, used=used)
 
 
-def _standing(ledger: Ledger, graph: ColumnGraph, name: str, struct: Node) -> Iterator[tuple[Node, Place | None]]:
-    """Columns that the struct's fields will settle on; with a place where the column is a struct."""
+def _standing(
+    ledger: LedgerTree, graph: ColumnGraph, name: str, struct: ColumnNode
+) -> Iterator[tuple[ColumnNode, Place | None]]:
+    """The existing columns that the struct's fields will take; with its place if the column is a struct."""
     yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
     for field in graph.structs[name]:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))
@@ -198,7 +206,9 @@ def _standing(ledger: Ledger, graph: ColumnGraph, name: str, struct: Node) -> It
             yield from _standing_in(ledger, graph, field.held, node)
 
 
-def _standing_in(ledger: Ledger, graph: ColumnGraph, held: Held, node: Node) -> Iterator[tuple[Node, Place | None]]:
+def _standing_in(
+    ledger: LedgerTree, graph: ColumnGraph, held: Held, node: ColumnNode
+) -> Iterator[tuple[ColumnNode, Place | None]]:
     match held:
         case ListOf():
             yield from _standing_in(ledger, graph, held.element, node.at(names.ELEMENT_STEP)[0])
@@ -213,27 +223,27 @@ def _standing_in(ledger: Ledger, graph: ColumnGraph, held: Held, node: Node) -> 
             yield node, None
 
 
-def _gone_leaves(root: Node, standing: set[int]) -> int:
+def _gone_leaves(root: ColumnNode, standing: set[int]) -> int:
     nodes = (node for child in root.children if is_field(child.step) for node in child.walk())
     return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in standing)
 
 
-def assigned_ids(ledger: Ledger, root: Root) -> IdAssignment:
+def live_ids(ledger: LedgerTree, root: Root) -> ColumnIds:
     """Ids and names of a root's live columns."""
     nodes = (node for child in ledger.roots[root].children for node in child.walk() if node.live)
     columns = (
-        AssignedColumn(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
+        ColumnId(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
         for node in nodes
     )
-    return IdAssignment(columns=tuple(sorted(columns, key=lambda column: path_order(column.path))))
+    return ColumnIds(columns=tuple(sorted(columns, key=lambda column: path_order(column.path))))
 
 
-def first_ids(graph: ColumnGraph, options: MappingOptions) -> IdAssignment:
-    """Ids from 1 upward for a schema that no ledger knows."""
-    ledger = Ledger(LedgerState(last_id=0), version=1)
+def first_ids(graph: ColumnGraph, options: MappingOptions) -> ColumnIds:
+    """Ids from 1 upward, for a schema without a ledger."""
+    ledger = LedgerTree(LedgerState(last_id=0), version=1)
     places = expand(ledger, {"val": graph}, options, fixed_leaves=0)
     Evolution(ledger).settle("val", root_shape(graph, paths_of(places, "val")))
-    return assigned_ids(ledger, "val")
+    return live_ids(ledger, "val")
 
 
 def paths_of(places: Iterable[Place], root: Root) -> frozenset[Path]:

@@ -1,7 +1,8 @@
-"""Which structs get columns: breadth-first by depth, then in the order of fields, within a table's budget of leaves.
+"""Decides which structs get columns of their own (are expanded), and which are cut: kept whole as bytes.
 
-A struct whose type is already on the path from the root is never expanded, nor one too deep; the others are while
-their own leaves fit. What an earlier version decided stays decided. Limits: docs/type-mapping.md.
+The walk goes breadth-first by depth, then in the order of fields. It never expands a struct whose type is already on
+the path from the root, nor one that is too deep. It expands the others as long as their leaf columns fit the table's
+budget. Decisions of earlier versions stand. Limits: docs/type-mapping.md.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from schema_mapping.columns.graph import ColumnGraph, held_structs, leaves, levels
+from schema_mapping.columns.ids import ColumnId, ColumnIds
 from schema_mapping.columns.ledger import Root
 from schema_mapping.columns.options import HARD_COLUMNS, HARD_DEPTH, MappingOptions
-from schema_mapping.columns.paths import Path
+from schema_mapping.columns.paths import Path, path_order
 from schema_mapping.errors import DescriptorError
 
 Place: TypeAlias = tuple[Root, Path]
 
-# Arrow's C interface reads schemas of 64 levels, the batch itself among them; a map below a struct adds up to 4.
+# Arrow's C interface reads schemas of 64 levels, including the batch itself; a map below a struct adds up to 4.
 MAX_LEVEL: Final = 60
 MAP_LEVELS: Final = 4
 ROOT_LEAVES: Final = 5
 
 
 class CutReason(StrEnum):
-    """Why a struct is kept whole in its `__unrecognized__`."""
+    """Why a struct is cut: kept whole in its `__unrecognized__`."""
 
     RECURSION = "its type is already on the path from the root"
     DEPTH = "it lies too deep"
@@ -35,7 +37,7 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A struct on the way down: where it is, its name, the names of those above it, and how deep it lies."""
+    """A struct that the walk has reached: its place, its name, the names of the structs above it, and its level."""
 
     place: Place
     struct: str
@@ -44,17 +46,18 @@ class Spot:
 
     @property
     def depth(self) -> int:
-        """Structs from the root, which is 1."""
+        """The number of structs from the root, which counts as 1."""
         return len(self.above) + 1
 
 
 def plan(
     roots: Mapping[Root, ColumnGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
 ) -> frozenset[Place]:
-    """Places of the structs to expand.
+    """The places of the structs to expand.
 
-    `decided` tells for places that the ledger knows whether they are expanded; `used` counts the table's leaves
-    elsewhere. Raises DescriptorError when the fields that must have a column are more than 10,000.
+    `decided` says for each place that the ledger knows whether it is expanded. `used` counts the leaf columns that the
+    table has elsewhere. Raises DescriptorError if more than 10,000 leaf columns are needed before any new struct is
+    expanded.
     """
     needed = used + sum(ROOT_LEAVES + _inner_leaves(graph, graph.root) for graph in roots.values())
     standing = dict(
@@ -83,7 +86,7 @@ def plan(
 def _expand(
     roots: Mapping[Root, ColumnGraph], max_depth: int, accept: Callable[[Spot, int], bool]
 ) -> Iterator[tuple[Place, int]]:
-    """Walks breadth-first into what `accept` takes; yields each place taken with the leaves it adds."""
+    """Walks breadth-first into the structs that `accept` takes. Yields each one's place and the leaves it adds."""
     level = [Spot((root, ()), graph.root, (), 1) for root, graph in roots.items()]
     while level:
         below: list[Spot] = []
@@ -100,7 +103,7 @@ def _expand(
 
 
 def why_never(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
-    """Why the struct can't be expanded whatever the budget, if so."""
+    """The reason why a struct can't be expanded whatever the budget is; None if it can."""
     if spot.struct in spot.above:
         return CutReason.RECURSION
     if spot.depth > max_depth or not _fits_arrow(graph, spot):
@@ -109,13 +112,13 @@ def why_never(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | Non
 
 
 def _is_member(roots: Mapping[Root, ColumnGraph], spot: Spot) -> bool:
-    """Whether it is one of the several types that a value may be, which always have columns."""
+    """Whether the struct is one of several types that a value may have: these always have columns."""
     graph = roots[spot.place[0]]
     return graph.one_of and spot.above == (graph.root,)
 
 
 def sub_structs(graph: ColumnGraph, parent: Spot) -> Iterator[Spot]:
-    """The structs directly below one, in the order of its fields."""
+    """The structs directly below a struct, in the order of its fields."""
     root, path = parent.place
     above = (*parent.above, parent.struct)
     for field in graph.structs[parent.struct]:
@@ -124,10 +127,46 @@ def sub_structs(graph: ColumnGraph, parent: Spot) -> Iterator[Spot]:
 
 
 def _inner_leaves(graph: ColumnGraph, struct: str) -> int:
-    """Leaves that the fields of a struct add when it is expanded; its `__unrecognized__` is there either way."""
+    """Leaf columns that a struct's fields add when it is expanded, besides its `__unrecognized__`."""
     return sum(leaves(field.held) for field in graph.structs[struct])
 
 
 def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
     deepest = max((levels(field.held) for field in graph.structs[spot.struct]), default=0)
     return spot.level + max(deepest, MAP_LEVELS) <= MAX_LEVEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A struct without columns of its own: its path, dotted name, type, and the reason.
+
+    `message` is the name of its type; for Protobuf, the message's full name.
+    """
+
+    path: Path
+    column: str
+    message: str
+    reason: CutReason
+
+
+def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[Cut, ...]:
+    """All cuts of a mapping, by path."""
+    columns = ids.by_path()
+    found = _cuts_below(graph, Spot(("val", ()), graph.root, (), 1), columns, options)
+    return tuple(sorted(found, key=lambda cut: path_order(cut.path)))
+
+
+def _cuts_below(
+    graph: ColumnGraph, parent: Spot, columns: Mapping[Path, ColumnId], options: MappingOptions
+) -> Iterator[Cut]:
+    for spot in sub_structs(graph, parent):
+        path = spot.place[1]
+        column = columns.get(path)
+        if column is None:
+            continue
+        if not column.cut:
+            yield from _cuts_below(graph, spot, columns, options)
+            continue
+        dotted = ".".join(columns[path[:length]].name for length in range(1, len(path) + 1))
+        reason = why_never(graph, spot, options.max_depth) or CutReason.COLUMNS
+        yield Cut(path=path, column=dotted, message=spot.struct, reason=reason)

@@ -1,4 +1,4 @@
-"""The columns that are the same in every table, and their field ids, all below 100 (docs/concepts.md)."""
+"""The columns that every table has, and their field ids, all below 100 (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ KAFKA_FIELD: Final = arrow_field(
 
 FLAT_INGEST_FIELD: Final = arrow_field(names.INGEST_TIMESTAMP, TIMESTAMP, FLAT_INGEST_TIMESTAMP_ID)
 
-# Leaves of `headers` and `kafka`, and the flat copy; they count against a table's budget of columns.
+# Leaf columns of `headers` and `kafka`, and the flat copy: they count against a table's budget of columns.
 FIXED_LEAVES: Final = HEADER_TYPE.num_fields + KAFKA_FIELD.type.num_fields + 1

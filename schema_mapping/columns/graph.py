@@ -1,7 +1,7 @@
-"""The columns that a schema asks for, before ids and names are given: structs by name, and the fields in each.
+"""The columns that a schema asks for, before they have ids and final names: structs by name, with their fields.
 
-Every format turns its schemas into this graph; ids, ledger, evolution and expansion know nothing else of them. A struct
-may hold itself, directly or not: expansion decides where columns stop.
+Every format turns its schemas into a `ColumnGraph`. Ids, ledger, evolution and expansion know nothing else of a schema.
+A struct may contain itself, directly or not; expansion decides where columns stop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schema_mapping.columns.types import AnyColumnType
 
 @dataclass(frozen=True, slots=True)
 class StructOf:
-    """One of the graph's structs, by its name."""
+    """A struct of the graph, by its name."""
 
     name: str
 
@@ -31,19 +31,19 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A map; its keys are scalars."""
+    """A map. Its keys are scalars."""
 
     key: AnyColumnType
     value: Held
 
 
 Held: TypeAlias = AnyColumnType | StructOf | ListOf | MapOf
-"""What a field holds: a scalar type, or what holds others."""
+"""What a field holds: a scalar, a struct, a list or a map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphField:
-    """A field: its step, the name its column should have if it is free, and what it holds."""
+    """A field: its step, the name that its column gets if it is free, and what it holds."""
 
     step: Step
     name: str
@@ -52,9 +52,10 @@ class GraphField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnGraph:
-    """The struct of a key or value, by name, and all structs that it leads to, with their fields in order.
+    """The root struct of a key or value, and all structs that it leads to, with their fields in order.
 
-    With `one_of`, the root's fields are the types that a value may be one of; these always have columns.
+    If `one_of` is set, a value has one of several types, and the root's fields are these types. They always have
+    columns.
     """
 
     root: str
@@ -63,7 +64,7 @@ class ColumnGraph:
 
 
 def leaves(held: Held) -> int:
-    """Leaf columns of a field while no struct below it has columns; a struct's `__unrecognized__` is one."""
+    """Leaf columns of a field if no struct below it is expanded; a struct's `__unrecognized__` is one leaf."""
     match held:
         case ListOf():
             return leaves(held.element)
@@ -74,7 +75,10 @@ def leaves(held: Held) -> int:
 
 
 def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
-    """The struct that a field leads to, if any: with the steps from the field, and how many Arrow levels it is down."""
+    """The struct that a field leads to, if any.
+
+    Comes with the steps from the field to the struct, and the number of Arrow levels between them.
+    """
     match held:
         case StructOf():
             yield held, (), 1
@@ -89,7 +93,7 @@ def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
 
 
 def levels(held: Held) -> int:
-    """Arrow levels of a field while no struct below it has columns."""
+    """Arrow levels of a field if no struct below it is expanded."""
     match held:
         case StructOf():
             return 2

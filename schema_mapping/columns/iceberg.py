@@ -1,6 +1,6 @@
-"""Iceberg types of columns, made from Arrow types that carry field ids; and the ledger's view of a whole table.
+"""Iceberg types of columns, made from Arrow types with field ids; and the table's columns as the ledger has them.
 
-A table's schema holds the live columns and those that the ledger keeps as deleted.
+A table's schema has the live columns, and the deleted ones that the ledger keeps.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
 
 
 def iceberg_struct(struct: pa.StructType) -> StructType:
-    """The Iceberg struct of an Arrow struct whose fields carry ids."""
+    """The Iceberg struct of an Arrow struct whose fields have ids."""
     return StructType(*(iceberg_field(field) for field in struct))
 
 
 def iceberg_field(field: pa.Field) -> NestedField:
-    """The Iceberg field of an Arrow field that carries its id."""
+    """The Iceberg field of an Arrow field that has an id."""
     doc = field.metadata.get(DOC_KEY)
     return NestedField(
         field_id=field_id_of(field),
@@ -97,7 +97,10 @@ def _type(kind: pa.DataType) -> IcebergType:
 def ledger_field(
     root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool, written: Container[int] = ()
 ) -> pa.Field:
-    """The top-level column of a root as the table has it: all of the ledger's, deleted ones if kept or `written`."""
+    """The top-level column of a root, with all columns that the table has below it.
+
+    Deleted columns are part of it if `keep_removed` is set, or if they are among the `written` ids.
+    """
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
         if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE or entry.field_id in written):
@@ -109,9 +112,9 @@ def ledger_field(
 
 
 def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
-    """Where a column stands in its struct: fields with a number, then fields with a name, then our own columns.
+    """The sort key of a column in its struct: numbered fields, then named fields, then the columns that we add.
 
-    Numbers ascend, the oldest generation first; names stand in the order in which the ledger got to know them.
+    Numbers ascend, with the oldest generation first. Names stand in the order in which the ledger first saw them.
     """
     match entry.path[-1]:
         case str():

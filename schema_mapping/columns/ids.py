@@ -1,4 +1,4 @@
-"""Ids and names of one schema version's columns, by path: what the ledger gives to a mapping."""
+"""The ids and names of one schema version's columns, by path: the ledger makes them for a mapping."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from schema_mapping.columns.paths import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignedColumn:
-    """A column's path, field id and name; `cut` where a message is kept whole in its `__unrecognized__`."""
+class ColumnId:
+    """A column's path, field id and name. `cut` is set if its struct is kept whole in `__unrecognized__`."""
 
     path: Path
     field_id: int
@@ -19,17 +19,20 @@ class AssignedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdAssignment:
-    """The columns of a key or value, by ascending path. A field without a column is an unknown field to the kernel."""
+class ColumnIds:
+    """The columns of a key or value, by ascending path.
 
-    columns: tuple[AssignedColumn, ...]
+    To the kernel, a field without a column is an unknown field.
+    """
 
-    def by_path(self) -> dict[Path, AssignedColumn]:
+    columns: tuple[ColumnId, ...]
+
+    def by_path(self) -> dict[Path, ColumnId]:
         """The columns by their path."""
         return {column.path: column for column in self.columns}
 
     def to_json(self) -> list[list[Any]]:
-        """A JSON array of `[path, field id, name]`, with a fourth member `true` where the column is cut."""
+        """A JSON array of `[path, field id, name]`; the columns that are cut have a fourth member, `true`."""
         return [
             [list(column.path), column.field_id, column.name, *([True] if column.cut else [])]
             for column in self.columns
@@ -37,10 +40,10 @@ class IdAssignment:
 
     @classmethod
     def from_json(cls, data: list[list[Any]]) -> Self:
-        """The assignment that `to_json` gave."""
+        """Reads the ids back from their `to_json`."""
         return cls(
             columns=tuple(
-                AssignedColumn(path=tuple(path), field_id=field_id, name=name, cut=bool(cut))
+                ColumnId(path=tuple(path), field_id=field_id, name=name, cut=bool(cut))
                 for path, field_id, name, *cut in data
             )
         )

@@ -1,13 +1,17 @@
-"""The field-id ledger: which id each column path got, once and for ever (docs/schema-evolution.md).
+"""The ledger of field ids: it records the id of every column path, and never changes one (docs/schema-evolution.md).
 
-An entry is known by its root, path and generation. Entries form a tree by `parent_id`. Pure values: `field_ids.assign`
-makes new ones, the catalog keeps them.
+An entry is identified by root, path and generation. Entries form a tree by `parent_id`. All are immutable values:
+`field_ids.assign` makes new ones, and the catalog stores them.
+
+A schema version that is asked for again may come back into force. While two producer versions take turns, the older
+schema is asked for between requests for the newer one. It has returned for good once it has been asked for ASKS times
+over LASTING, and nothing else has in between.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias
 
@@ -15,6 +19,7 @@ from schema_mapping.columns.paths import Path, Step
 from schema_mapping.columns.types import AnyColumnType, ColumnType
 
 __all__ = [
+    "ASKS",
     "LAST_FIXED_ID",
     "AnyColumnType",
     "ColumnState",
@@ -26,11 +31,16 @@ __all__ = [
     "Root",
     "SchemaVersion",
     "Step",
+    "has_returned",
+    "note_request",
 ]
 
 Root: TypeAlias = Literal["key", "val"]
 
 LAST_FIXED_ID: Final = 99
+
+LASTING: Final = timedelta(hours=1)
+ASKS: Final = 3
 
 
 class ColumnState(StrEnum):
@@ -42,11 +52,12 @@ class ColumnState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One column that ever was. `field_id` is unique in the table; `(root, path, generation)` is too.
+    """A column that exists or once existed.
 
-    `parent_id` is the enclosing struct's, list's or map's id, at the top the fixed id of `key` or `val`. `name` is the
-    column's name now, `source_name` the name that the .proto asks for, `doc` the field's comment. `since_version` and
-    `deleted_version` are schema versions.
+    `field_id` is unique in the table, and so is `(root, path, generation)`. `parent_id` is the id of the enclosing
+    struct, list or map; at the top it is the fixed id of `key` or `val`. `name` is the column's current name,
+    `source_name` the name that the .proto asks for, `doc` the field's comment. `since_version` and `deleted_version`
+    are schema versions.
     """
 
     root: Root
@@ -65,7 +76,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """A version the table has been written with: its fingerprint, and its `RowMapping` as JSON text."""
+    """A version that the table was written with: its fingerprint, and its `RowMapping` as JSON text."""
 
     version: int
     fingerprint: str
@@ -74,7 +85,10 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """An older version that is asked for again: since when, and how often without anybody asking for another one."""
+    """An older version that is asked for again.
+
+    `since` is the first request. `asks` counts the requests without one for another version in between.
+    """
 
     version: int
     since: datetime
@@ -83,9 +97,10 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """All that is remembered of a table's columns: entries by ascending id, versions ascending, the last id given.
+    """All that is known of a table's columns: entries by ascending id, versions ascending, and the last id given.
 
-    The newest version is in force: its columns have the plain names. `returning` is the older one that may be so again.
+    The newest version is in force: its columns have the plain names. `returning` is the older version that may come
+    back into force.
     """
 
     entries: tuple[LedgerEntry, ...] = ()
@@ -94,9 +109,25 @@ class LedgerState:
     returning: Returning | None = None
 
     def at_least(self, last_column_id: int) -> Self:
-        """The same ledger, giving only ids above `last_column_id` (the table's own) from now on."""
+        """The same ledger; new ids will be above `last_column_id`, the table's own last id."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
-        """The newest version with this fingerprint, if the table has ever been written with it."""
+        """The newest version with this fingerprint; None if the table was never written with it."""
         return next((each for each in reversed(self.versions) if each.fingerprint == fingerprint), None)
+
+
+def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> LedgerState:
+    """The ledger after a request for `seen`, a version that it has."""
+    if seen is state.versions[-1]:
+        return replace(state, returning=None)
+    known = state.returning
+    if known is None or known.version != seen.version:
+        return replace(state, returning=Returning(version=seen.version, since=now))
+    return replace(state, returning=replace(known, asks=known.asks + 1))
+
+
+def has_returned(state: LedgerState, now: datetime) -> bool:
+    """Whether the older version that was asked for last is in force again from now on."""
+    returning = state.returning
+    return returning is not None and returning.asks >= ASKS and now - returning.since >= LASTING

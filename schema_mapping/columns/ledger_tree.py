@@ -1,4 +1,4 @@
-"""The ledger as a tree that evolution works on: one node for each column, generations of a field side by side."""
+"""The ledger as a tree that evolution changes: one node for each column; a field's generations are siblings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Fit(IntEnum):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Node:
-    """A column being worked on; `keeps_name` where it stays live under an unchanged source name."""
+class ColumnNode:
+    """A column that evolution may change.
+
+    `keeps_name` is set if it stays live and its source name hasn't changed.
+    """
 
     root: Root
     path: Path
     generation: int
-    parent: Node | None
+    parent: ColumnNode | None
     field_id: int
     name: str
     source_name: str
@@ -42,25 +45,25 @@ class Node:
     deleted: int | None
     doc: str | None = None
     keeps_name: bool = False
-    children: list[Node] = field(default_factory=list)
-    _by_step: dict[Step, list[Node]] = field(default_factory=dict)
+    children: list[ColumnNode] = field(default_factory=list)
+    _by_step: dict[Step, list[ColumnNode]] = field(default_factory=dict)
 
     @property
     def step(self) -> Step:
         """The last step of the path."""
         return self.path[-1]
 
-    def add(self, child: Node) -> None:
-        """Puts a column below this one."""
+    def add(self, child: ColumnNode) -> None:
+        """Adds a column below this one."""
         self.children.append(child)
         self._by_step.setdefault(child.step, []).append(child)
 
-    def at(self, step: Step) -> Sequence[Node]:
+    def at(self, step: Step) -> Sequence[ColumnNode]:
         """The columns of one step below this one: the generations of a field."""
         return self._by_step.get(step, ())
 
     def entry(self) -> LedgerEntry:
-        """The node as the ledger keeps it."""
+        """The column as a ledger entry."""
         assert self.parent is not None
         return LedgerEntry(
             root=self.root,
@@ -77,22 +80,22 @@ class Node:
             doc=self.doc,
         )
 
-    def walk(self) -> Iterator[Node]:
-        """The node and all below it, parents first."""
+    def walk(self) -> Iterator[ColumnNode]:
+        """The node and all nodes below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def dotted(self) -> str:
-        """The column's name with those above it, as SQL would write it."""
+        """The column's name with the names above it, as in SQL."""
         return self.name if self.parent is None else f"{self.parent.dotted()}.{self.name}"
 
 
-class Ledger:
+class LedgerTree:
     """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one.
 
-    `again` are the columns of an older version that is in force again: its shapes get them, even such as others have
-    widened since.
+    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if others have
+    widened them since.
     """
 
     def __init__(self, state: LedgerState, version: int, *, again: Container[int] = ()) -> None:
@@ -107,12 +110,16 @@ class Ledger:
             nodes[entry.field_id] = node
             self._count(node)
 
-    def _count(self, node: Node) -> None:
+    def _count(self, node: ColumnNode) -> None:
         place = (node.root, node.path)
         self._generations[place] = max(self._generations.get(place, -1), node.generation)
 
-    def choose(self, parent: Node, shape: Shape) -> Node | None:
-        """The column that can hold the shape: as it is before widened, the live one before the oldest generation."""
+    def choose(self, parent: ColumnNode, shape: Shape) -> ColumnNode | None:
+        """The column that can hold the shape; None if there is none.
+
+        A column that fits as it is wins over one that must be widened, then a live one over a deleted one, then the
+        oldest generation.
+        """
         for node in parent.at(shape.step):
             if node.field_id in self.again:
                 return node
@@ -123,11 +130,11 @@ class Ledger:
         ]
         return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
-    def create(self, parent: Node, shape: Shape) -> Node:
-        """A new column below `parent` with the next id, in the next generation of its path."""
+    def create(self, parent: ColumnNode, shape: Shape) -> ColumnNode:
+        """A new column below `parent`, with the next id and the next generation of its path."""
         path = (*parent.path, shape.step)
         self.last_id += 1
-        node = Node(
+        node = ColumnNode(
             root=parent.root,
             path=path,
             generation=self._generations.get((parent.root, path), -1) + 1,
@@ -145,13 +152,13 @@ class Ledger:
         return node
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """All columns by ascending id."""
+        """All columns, by ascending id."""
         nodes = (node for root in self.roots.values() for child in root.children for node in child.walk())
         return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
 
 
-def fit_of(node: Node, shape: Shape) -> Fit | None:
-    """How the column can hold the shape's values in place, if it can."""
+def fit_of(node: ColumnNode, shape: Shape) -> Fit | None:
+    """How the column can hold the shape's values in place; None if it can't."""
     match node.type, shape.type:
         case ColumnType.LIST, ColumnType.LIST:
             return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
@@ -166,7 +173,7 @@ def fit_of(node: Node, shape: Shape) -> Fit | None:
 
 
 def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:
-    """The type of a column after values of `wanted` go into it without any change of its Iceberg type."""
+    """The type of a column that also holds values of `wanted`, if its Iceberg type stays the same; else None."""
     if column == wanted:
         return column
     if column in INTS and wanted in INTS:
@@ -174,7 +181,7 @@ def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType |
     return wanted if column in STRUCTS and wanted in STRUCTS else None
 
 
-def _child(node: Node, step: int) -> Node:
+def _child(node: ColumnNode, step: int) -> ColumnNode:
     return node.at(step)[0]
 
 
@@ -182,8 +189,8 @@ def _part(shape: Shape, step: int) -> Shape:
     return next(child for child in shape.children if child.step == step)
 
 
-def _root(root: Root) -> Node:
-    return Node(
+def _root(root: Root) -> ColumnNode:
+    return ColumnNode(
         root=root,
         path=(),
         generation=0,
@@ -198,8 +205,8 @@ def _root(root: Root) -> Node:
     )
 
 
-def _node(entry: LedgerEntry, parent: Node) -> Node:
-    node = Node(
+def _node(entry: LedgerEntry, parent: ColumnNode) -> ColumnNode:
+    node = ColumnNode(
         root=entry.root,
         path=entry.path,
         generation=entry.generation,

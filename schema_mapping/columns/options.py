@@ -1,4 +1,4 @@
-"""What a mapping may be told: its limits, and what becomes of columns whose field is gone."""
+"""The options of a mapping: its limits, how types are shown, and whether columns of removed fields stay."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOptions:
-    """Limits and choices of a mapping (docs/configuration.md); part of its fingerprint.
+    """Limits and choices of a mapping (docs/configuration.md). They are part of its fingerprint.
 
-    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns and decides which
-    messages are expanded; a message that is expanded has all its fields, up to 10,000 leaves. `expand_cuts` tries what
-    was cut before again. Without `keep_removed`, columns of removed fields leave the table, and rows written by
-    older versions lose them in the next rewrite by anyone: such rows can't be replayed exactly after it.
-    `well_known_types` "native" gives Timestamp, Duration, wrappers and JSON values one scalar column each; `uint64`
-    "decimal" shows unsigned 64-bit numbers as decimal(20,0).
+    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns, and decides
+    which messages are expanded. A message that is expanded has all its fields, up to 10,000 leaf columns. `expand_cuts`
+    tries again to expand messages that earlier versions cut. Without `keep_removed`, columns of removed fields leave
+    the table; rows of older versions lose them in the next rewrite, whoever does it, and can't be replayed exactly
+    after that. `well_known_types` "native" gives Timestamp, Duration, wrappers and JSON values one scalar column each.
+    `uint64` "decimal" shows unsigned 64-bit numbers as decimal(20,0).
     """
 
     max_depth: int = 24
@@ -50,10 +50,13 @@ class MappingOptions:
                 raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the options; later ones only where they are chosen, so that fingerprints stay."""
+        """A JSON object of the options.
+
+        Options added later are left out if they have their default, so that old fingerprints stay the same.
+        """
         return {name: each for name, each in asdict(self).items() if LATER.get(name) != each}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The options that `to_json` gave."""
+        """Reads the options back from their `to_json`."""
         return cls(**data)

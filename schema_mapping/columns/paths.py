@@ -1,7 +1,7 @@
-"""Paths of columns: from the root of a key or value, step by step.
+"""Paths of columns: the steps from the root of a key or value to a column.
 
-A step to a field is its number or its name, whichever the format knows fields by. A number is above 0; the numbers
-below 0 are the reserved steps of `names`.
+A step to a field is the field's number or name, whichever its format uses. Numbers are above 0; the numbers below 0 are
+the reserved steps of `names`.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ Step: TypeAlias = int | str
 Path: TypeAlias = tuple[Step, ...]
 
 NAMED: Final = 1 << 30
-"""Numbers from here on announce a name among stored numbers; what is added to it is the name's length in bytes."""
+"""A stored number from here on starts a name: the number minus NAMED is the name's length in bytes."""
 
 PACKED: Final = 3
 LONGEST: Final = 500
-"""Numbers that a stored path may have: Postgres takes no index entry above 2,704 bytes."""
+"""The most numbers in a stored path that has names: Postgres takes no index entry above 2,704 bytes."""
 
 
 def is_field(step: Step) -> bool:
-    """Whether the step leads to a field, and not to a column of ours, an element, a key or a value."""
+    """Whether the step leads to a field, not to an added column, a list element, or a map's key or value."""
     return isinstance(step, str) or step > 0
 
 
 def step_order(step: Step) -> tuple[bool, int, str]:
-    """What steps are sorted by: numbers, then names."""
+    """The sort key of a step: numbers first, then names."""
     return (True, 0, step) if isinstance(step, str) else (False, step, "")
 
 
 def path_order(path: Path) -> tuple[tuple[bool, int, str], ...]:
-    """What paths are sorted by."""
+    """The sort key of a path."""
     return tuple(map(step_order, path))
 
 
 def stored_path(path: Path) -> list[int]:
-    """A path as the registry keeps it: numbers alone. A path without names is kept as it is.
+    """A path as the registry stores it: numbers only. A path without names is stored as it is.
 
-    A name becomes its length in bytes, marked, and its UTF-8, three bytes to a number. Raises EvolutionError for names
-    that are too long to keep.
+    A name is stored as NAMED plus its length in bytes, then its UTF-8, three bytes to a number. Raises EvolutionError
+    if the names are too long to store.
     """
     stored = [number for step in path for number in _stored(step)]
     if len(stored) > LONGEST and any(isinstance(step, str) for step in path):
@@ -50,7 +50,7 @@ def stored_path(path: Path) -> list[int]:
 
 
 def read_path(stored: Iterable[int]) -> Path:
-    """The path that `stored_path` gave."""
+    """Reads a path back from its `stored_path`."""
     numbers = iter(stored)
     return tuple(number if number < NAMED else _name(number - NAMED, numbers) for number in numbers)
 

@@ -1,4 +1,4 @@
-"""The unnumbered tree: what columns a key or value needs, before ids and names are given."""
+"""The columns that a key or value needs, as a tree: wanted names and types, but no ids yet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from schema_mapping.columns.paths import Path, Step
 from schema_mapping.columns.types import AnyColumnType, ColumnType
 
 ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
-"""The steps of our own columns in a root's struct, in their order; they stand after its fields."""
+"""The steps of the columns that we add to a root's struct, in order, after its fields."""
 
 TEXTS = (names.ERR_STEP, names.FORM_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A column to be: its step from the parent, wanted name, type and children."""
+    """A wanted column: its step from the parent, its wanted name, its type and its children."""
 
     step: Step
     name: str
@@ -27,23 +27,23 @@ class Shape:
 
 
 def special(step: int) -> Shape:
-    """A synthesized column: `__err__` and `__form__` are text, the others are bytes."""
+    """A column that we add: `__err__` and `__form__` are text, the others are bytes."""
     kind = ColumnType.STRING if step in TEXTS else ColumnType.BINARY
     return Shape(step=step, name=names.STEP_NAMES[step], type=kind)
 
 
 def root_shape(graph: ColumnGraph, expanded: Container[Path]) -> tuple[Shape, ...]:
-    """Children of a key's or value's struct; structs at the paths in `expanded` have their columns."""
+    """The columns in a root's struct; structs at the paths in `expanded` have columns of their own."""
     return (*_fields(graph, graph.root, (), expanded), *map(special, ROOT_SPECIALS))
 
 
 def raw_shape() -> tuple[Shape, ...]:
-    """Children of a key's or value's struct that has no schema."""
+    """The columns in the struct of a key or value without a schema."""
     return (special(names.RAW_STEP),)
 
 
 def field_shape(graph: ColumnGraph, field: GraphField, path: Path, expanded: Container[Path]) -> Shape:
-    """The column of a field whose struct stands at `path`."""
+    """The column of a field of the struct at `path`."""
     return _shape(graph, field.held, (field.step, field.name), (*path, field.step), expanded)
 
 

@@ -1,6 +1,7 @@
-"""The types that a column can have, whatever the format of the values: scalars, and what holds other columns.
+"""The types of columns, for every format: scalars, and types that contain other columns.
 
-Each has a text, as ledgers keep it and people read it; scalars have an Arrow type. Widening is Iceberg's.
+Each type has a text, which ledgers keep and people read; each scalar has an Arrow type. Columns widen as Iceberg
+allows.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ MAX_PRECISION: Final = 38
 class ColumnType(StrEnum):
     """The types without parameters.
 
-    UINT is an Iceberg int that has held unsigned values, so it can't widen: its -1 may mean 4294967295. TIME and
-    TIMESTAMPTZ are microseconds. CUT is a struct with only `__unrecognized__`.
+    UINT is an Iceberg int that has held unsigned values. It can't widen, because its -1 may mean 4294967295. TIME and
+    TIMESTAMPTZ count microseconds. CUT is a struct with only `__unrecognized__`.
     """
 
     BOOLEAN = "boolean"
@@ -44,7 +45,7 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalColumn:
-    """Numbers of at most `precision` decimal digits, `scale` of them after the point."""
+    """Numbers with at most `precision` decimal digits, `scale` of them after the point."""
 
     precision: int
     scale: int
@@ -97,7 +98,7 @@ _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
 
 
 def read_type(text: str) -> AnyColumnType:
-    """The type with this text. Raises DescriptorError for one that this version doesn't know."""
+    """The type with this text. Raises DescriptorError if this archiver doesn't know it."""
     if found := _DECIMAL.fullmatch(text):
         return DecimalColumn(int(found[1]), int(found[2]))
     if found := _FIXED.fullmatch(text):
@@ -109,7 +110,7 @@ def read_type(text: str) -> AnyColumnType:
 
 
 def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
-    """The Arrow type of a scalar column; None for a type that holds other columns."""
+    """The Arrow type of a scalar column; None for a type that contains other columns."""
     match kind:
         case DecimalColumn():
             return pa.decimal128(kind.precision, kind.scale)
@@ -120,7 +121,7 @@ def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
 
 
 def widens(narrow: AnyColumnType, wide: AnyColumnType) -> bool:
-    """Whether Iceberg turns a column of the one type into the other in place, and every old value stays what it is."""
+    """Whether Iceberg widens the narrow type to the wide one in place, with every old value unchanged."""
     match narrow, wide:
         case DecimalColumn(), DecimalColumn():
             return narrow.scale == wide.scale and narrow.precision < wide.precision

@@ -6,10 +6,10 @@ A type has one node however often it is cut, and recursion is a node that names 
 from __future__ import annotations
 
 from schema_mapping.protobuf.field_codes import op_code
+from schema_mapping.protobuf.field_kinds import Cardinality
 from schema_mapping.protobuf.kernel.tables import FIELD_FLAGS, NODE_FLAGS
 from schema_mapping.protobuf.table_rows import FieldRow, NodeRow
 from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
-from schema_mapping.protobuf.types import Cardinality
 
 
 class CheckNodes:

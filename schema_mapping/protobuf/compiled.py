@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from schema_mapping.columns.cuts import Cut
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
-from schema_mapping.protobuf.message_types import root_type
-from schema_mapping.protobuf.names import DeclaredFields, declared, field_name
+from schema_mapping.protobuf.arrow_types import root_type
+from schema_mapping.protobuf.declared_fields import DeclaredFields, declared, field_name
+from schema_mapping.protobuf.mapped_messages import MappedMessage, RootIds
 from schema_mapping.protobuf.type_graph import TypeGraph
-from schema_mapping.protobuf.types import MappedMessage, RootIds
 from schema_mapping.value_format import DeclaredField, ExcludedField
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class CompiledColumns:
     the ids.
     """
 
-    ids: IdAssignment
+    ids: ColumnIds
     keep_raw: bool
     options: MappingOptions
     fingerprint: str

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from schema_mapping.protobuf.field_kinds import EnumType
 from schema_mapping.protobuf.kernel.tables import name_hash
-from schema_mapping.protobuf.types import EnumType
 
 SPILLED = 1 << 63
 DENSE_SLACK = 64

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WireKind
 from schema_mapping.protobuf.kernel.tables import OPS
-from schema_mapping.protobuf.types import Cardinality, EnumType, ExcludedField, MappedField, WireKind
+from schema_mapping.protobuf.mapped_messages import ExcludedField, MappedField
 
 VARINT, FIXED64, DELIMITED, START_GROUP, FIXED32 = 0, 1, 2, 3, 5
 TAG_BITS = 7

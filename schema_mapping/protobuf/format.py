@@ -5,21 +5,20 @@ Whatever the schema is, evolution sees one graph of types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Mapping as MappingOf
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from schema_mapping.columns.docs import Comments
 from schema_mapping.columns.graph import ColumnGraph
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.ledger import LedgerEntry, Root
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.comments import read_comments
 from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, UNION_FORMAT, SourceSchema, UnionSchema
-from schema_mapping.protobuf.mapping import Mapping, compile_source, message_from_json
 from schema_mapping.protobuf.message_columns import message_columns
+from schema_mapping.protobuf.message_mapping import MessageMapping, compile_source, message_from_json
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph
 from schema_mapping.protobuf.union import member_steps, unite
 from schema_mapping.protobuf.union_mapping import MemberType, UnionMapping, compile_union, union_from_json
@@ -39,7 +38,7 @@ class ProtobufFormat:
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
 
-    def mapping(self, data: MappingOf[str, Any]) -> Mapping:
+    def mapping(self, data: Mapping[str, Any]) -> MessageMapping:
         """The mapping whose `to_json` this is."""
         return message_from_json(data)
 
@@ -56,7 +55,7 @@ class ProtobufMessagesFormat:
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)
 
-    def mapping(self, data: MappingOf[str, Any]) -> UnionMapping:
+    def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
         """The mapping whose `to_json` this is."""
         return union_from_json(data)
 
@@ -83,15 +82,15 @@ class _OneMessage(_Messages):
     def comments(self) -> Comments:
         return read_comments(self.source)
 
-    def compile(self, ids: IdAssignment, options: MappingOptions, *, keep_raw: bool) -> Mapping:
+    def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> MessageMapping:
         return compile_source(self.source, ids, keep_raw, options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SeveralMessages(_Messages):
-    sources: MappingOf[int, SourceSchema]
-    members: MappingOf[int, MemberType]
-    keys: MappingOf[int, MappingOf[str, str]]
+    sources: Mapping[int, SourceSchema]
+    members: Mapping[int, MemberType]
+    keys: Mapping[int, Mapping[str, str]]
 
     def comments(self) -> Comments:
         return {
@@ -100,7 +99,7 @@ class _SeveralMessages(_Messages):
             for (message, number), text in read_comments(source).items()
         }
 
-    def compile(self, ids: IdAssignment, options: MappingOptions, *, keep_raw: bool) -> UnionMapping:
+    def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> UnionMapping:
         return compile_union(self.members, ids=ids, keep_raw=keep_raw, options=options)
 
 

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from schema_mapping.columns.graph import ColumnGraph, GraphField, Held, ListOf, MapOf, StructOf
-from schema_mapping.protobuf.scalar_types import column_type
+from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn
+from schema_mapping.protobuf.field_kinds import Cardinality, WellKnown, WireKind
+from schema_mapping.protobuf.mapped_messages import MappedField
 from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, TypeGraph
-from schema_mapping.protobuf.types import Cardinality
+
+UNSIGNED_LONG: Final = DecimalColumn(20, 0)
+"""What shows unsigned 64-bit numbers as they are."""
+
+COLUMN_TYPES: Final = {
+    WireKind.DOUBLE: ColumnType.DOUBLE,
+    WireKind.FLOAT: ColumnType.FLOAT,
+    WireKind.INT64: ColumnType.LONG,
+    WireKind.UINT64: ColumnType.LONG,
+    WireKind.INT32: ColumnType.INT,
+    WireKind.FIXED64: ColumnType.LONG,
+    WireKind.FIXED32: ColumnType.UINT,
+    WireKind.BOOL: ColumnType.BOOLEAN,
+    WireKind.STRING: ColumnType.STRING,
+    WireKind.BYTES: ColumnType.BINARY,
+    WireKind.UINT32: ColumnType.UINT,
+    WireKind.ENUM: ColumnType.STRING,
+    WireKind.SFIXED32: ColumnType.INT,
+    WireKind.SFIXED64: ColumnType.LONG,
+    WireKind.SINT32: ColumnType.INT,
+    WireKind.SINT64: ColumnType.LONG,
+}
 
 
 def message_columns(graph: TypeGraph) -> ColumnGraph:
@@ -36,3 +61,16 @@ def _held(field: FieldType) -> Held:
 
 def _value(field: FieldType) -> Held:
     return column_type(field) if field.message is None else StructOf(field.message)
+
+
+def column_type(field: FieldType | MappedField) -> AnyColumnType:
+    """The type of the one column that a value of the field has; the field is no message with columns of its own."""
+    if field.decimal:
+        return UNSIGNED_LONG
+    if field.native is WellKnown.TIMESTAMP:
+        return ColumnType.TIMESTAMPTZ
+    if field.native is WellKnown.DURATION:
+        return ColumnType.LONG
+    if field.native is not None and field.native.is_json:
+        return ColumnType.STRING
+    return COLUMN_TYPES[(field.native.wrapped if field.native is not None else None) or field.kind]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from schema_mapping.protobuf.field_codes import LEAF_OUTPUTS, WIRE_TYPES, op_code
+from schema_mapping.protobuf.field_kinds import WellKnown, WireKind
 from schema_mapping.protobuf.kernel.tables import FIELD_FLAGS, NODE_FLAGS
+from schema_mapping.protobuf.mapped_messages import MappedField
 from schema_mapping.protobuf.table_rows import FieldRow, NativeRow, NodeRow, SpaceRow
-from schema_mapping.protobuf.types import MappedField, WellKnown, WireKind
 
 VARINT: Final = 0
 FLAGS: Final = {

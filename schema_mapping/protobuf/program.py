@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from schema_mapping.protobuf.arrow_types import root_type
 from schema_mapping.protobuf.kernel.tables import Tables
 from schema_mapping.protobuf.layout import StructLayout
-from schema_mapping.protobuf.message_types import root_type
+from schema_mapping.protobuf.mapped_messages import MappedMessage, RootIds
 from schema_mapping.protobuf.table_builder import TableBuilder
 from schema_mapping.protobuf.type_graph import TypeGraph
-from schema_mapping.protobuf.types import MappedMessage, RootIds
 
 VALUE_MEMORY = 1 << 30
 

@@ -13,10 +13,12 @@ import pyarrow as pa
 from schema_mapping.protobuf.check_nodes import CheckNodes
 from schema_mapping.protobuf.enum_tables import EnumTables
 from schema_mapping.protobuf.field_codes import canonical_tag, op_code, tag_size
+from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
 from schema_mapping.protobuf.kernel.tables import FIELD_FLAGS, NODE_FLAGS, OPS, OUTPUTS, Tables
-from schema_mapping.protobuf.late_oneofs import ONEOFS_LAST, form_of, late_arrays
 from schema_mapping.protobuf.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
+from schema_mapping.protobuf.mapped_messages import ExcludedField, MappedField, MappedMessage
 from schema_mapping.protobuf.native_nodes import NativeNodes, leaf_output
+from schema_mapping.protobuf.oneofs_last import ONEOFS_LAST, form_of, late_arrays
 from schema_mapping.protobuf.table_rows import (
     NO_FIELD,
     NO_TAG,
@@ -31,7 +33,6 @@ from schema_mapping.protobuf.table_rows import (
     output_arrays,
 )
 from schema_mapping.protobuf.type_graph import TypeGraph
-from schema_mapping.protobuf.types import Cardinality, ExcludedField, MappedField, MappedMessage, WireKind
 
 ROOT_SPACE = 0
 MESSAGES = frozenset({WireKind.MESSAGE, WireKind.GROUP})

@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FeatureSet
 from schema_mapping.protobuf.column_options import ColumnOptions, column_options
 from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
 from schema_mapping.protobuf.extensions import check_extendees, find_extensions
-from schema_mapping.protobuf.types import Cardinality, EnumType, WellKnown, WireKind
+from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WellKnown, WireKind
 
 UNION_ROOT: Final = "(one of)"
 """The root of a graph of several message types, its fields; no Protobuf type has such a name."""

@@ -11,8 +11,8 @@ from itertools import count
 
 from schema_mapping.columns.ledger import LedgerEntry, Root
 from schema_mapping.names import MEMBER_STEP
+from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
 from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, MessageType, TypeGraph
-from schema_mapping.protobuf.types import Cardinality, WireKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

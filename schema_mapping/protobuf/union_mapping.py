@@ -6,8 +6,7 @@ columns can't give back bit for bit is in `__raw__`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping as MappingOf
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Self
@@ -18,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schema_mapping import names
-from schema_mapping.columns.cuts import find_cuts
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.expansion import find_cuts
+from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.compiled import CompiledColumns
 from schema_mapping.protobuf.descriptors import UNION_FORMAT, SourceSchema, UnionSchema, closure, find_descriptor
-from schema_mapping.protobuf.mapping import mapping_fingerprint
+from schema_mapping.protobuf.mapped_messages import map_message
 from schema_mapping.protobuf.message_columns import message_columns
-from schema_mapping.protobuf.tree import build_tree
+from schema_mapping.protobuf.message_mapping import mapping_fingerprint
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph
 from schema_mapping.protobuf.union import unite
 from schema_mapping.protobuf.well_known import with_native_columns
@@ -80,7 +79,7 @@ class UnionMapping(CompiledColumns):
         """Values as rows of `arrow_type`; a null value, or one that is NOT_ONE of the messages, is a null row.
 
         `which` says for each value its message's place in `messages`; KernelError without it. Otherwise as
-        `Mapping.decode`.
+        `MessageMapping.decode`.
         """
         from schema_mapping.protobuf.decode import decode
 
@@ -136,7 +135,7 @@ class UnionMapping(CompiledColumns):
     def __reduce__(self) -> tuple[Callable[..., UnionMapping], tuple[object, ...]]:
         return _rebuild, (self.members, self.ids, self.keep_raw, self.options)
 
-    def _join(self, found: MappingOf[int, pa.StructArray], count: int) -> pa.StructArray:
+    def _join(self, found: Mapping[int, pa.StructArray], count: int) -> pa.StructArray:
         fields = list(self.arrow_type)
         columns = [
             _message_column(found[place], fields[place].type) if place in found else pa.nulls(count, fields[place].type)
@@ -167,12 +166,12 @@ class MemberType:
 
 
 def compile_union(
-    members: MappingOf[int, MemberType], *, ids: IdAssignment, keep_raw: bool, options: MappingOptions
+    members: Mapping[int, MemberType], *, ids: ColumnIds, keep_raw: bool, options: MappingOptions
 ) -> UnionMapping:
     """The mapping of several message types, by step. Raises DescriptorError when the ids belong to others."""
     graph = unite({step: member.graph for step, member in members.items()}).graph
     native = with_native_columns(graph, options)
-    root, root_ids = build_tree(native, ids)
+    root, root_ids = map_message(native, ids)
     return UnionMapping(
         members=tuple(Member(step=step, schema=member.schema) for step, member in sorted(members.items())),
         ids=ids,
@@ -186,15 +185,15 @@ def compile_union(
     )
 
 
-def union_from_json(data: MappingOf[str, Any]) -> UnionMapping:
+def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
     """The mapping that `to_json` described."""
     members = tuple(Member(step=each["step"], schema=SourceSchema.from_json(each)) for each in data["messages"])
-    ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
+    ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return _rebuild(members, ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
-def _rebuild(members: tuple[Member, ...], ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> UnionMapping:
+def _rebuild(members: tuple[Member, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
     types = {member.step: MemberType.of(member.schema) for member in members}
     return compile_union(types, ids=ids, keep_raw=keep_raw, options=options)
 

@@ -14,8 +14,8 @@ from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping.columns.options import MappingOptions
+from schema_mapping.protobuf.field_kinds import Cardinality, WellKnown, WireKind
 from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, MessageType, TypeGraph, type_graph
-from schema_mapping.protobuf.types import Cardinality, WellKnown, WireKind
 
 UNSIGNED_LONGS: Final = (WireKind.UINT64, WireKind.FIXED64)
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from schema_mapping import Mapping, compile_mapping
-from schema_mapping.protobuf.types import Cardinality, MappedField, MappedMessage
+from schema_mapping import MessageMapping, compile_mapping
+from schema_mapping.protobuf.field_kinds import Cardinality
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
 from tests.conformance.suite import descriptor
 
 UNRECOGNIZED = "__unrecognized__"
 
 
 @cache
-def mapping_of(message: str) -> Mapping:
+def mapping_of(message: str) -> MessageMapping:
     """The mapping of a message type of the suite."""
     return compile_mapping(descriptor(message))
 

@@ -18,7 +18,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message_factory import GetMessageClass
 
-from schema_mapping import Mapping, MappingOptions, compile_mapping
+from schema_mapping import MappingOptions, MessageMapping, compile_mapping
 from schema_mapping.errors import KernelError
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary
@@ -48,7 +48,7 @@ EXAMPLES = (
 
 
 @cache
-def subject() -> tuple[Mapping, Any]:
+def subject() -> tuple[MessageMapping, Any]:
     """The mapping of a message with a column for each of `KINDS`, and its class."""
     file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
     file.dependency.append(struct_pb2.DESCRIPTOR.name)
@@ -84,7 +84,7 @@ def check(octets: bytes) -> None:
     assert comparable(content(again.encode())) == comparable(said)
 
 
-def row_with(mapping: Mapping, kind: str, text: bytes) -> pa.StructArray:
+def row_with(mapping: MessageMapping, kind: str, text: bytes) -> pa.StructArray:
     """An empty message's row with this text in the column of the kind."""
     rows = mapping.decode(pa.array([b""], pa.binary()))
     texts = exact_binary([text]).view(pa.string())

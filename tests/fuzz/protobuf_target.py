@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, struct_pb2
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from schema_mapping import Mapping, MappingOptions, compile_mapping
+from schema_mapping import MappingOptions, MessageMapping, compile_mapping
 from schema_mapping.protobuf.decode import decode
 from schema_mapping.protobuf.descriptors import SourceSchema, closure, find_descriptor
 from tests.conformance import suite
@@ -61,7 +61,7 @@ class Subject:
     """
 
     schema: Schema
-    mapping: Mapping
+    mapping: MessageMapping
     neighbours: tuple[bytes, bytes]
     rows: tuple[pa.StructArray, pa.StructArray]
     is_careful: bool
@@ -181,7 +181,7 @@ def check(octets: bytes) -> None:
         assert columns_in(cells, tried.mapping.root, parsed) == columns_of(parsed, tried.mapping.root)
 
 
-def decoded(mapping: Mapping, values: list[bytes | None], how: int) -> pa.StructArray:
+def decoded(mapping: MessageMapping, values: list[bytes | None], how: int) -> pa.StructArray:
     """The rows of the values, by the way that `how` says."""
     column = exact_binary(values, large=bool(how & LARGE))
     program = replace(mapping.program, chunk_rows=1) if how & TINY_CHUNKS else mapping.program

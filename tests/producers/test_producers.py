@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from schema_mapping import compile_mapping
-from schema_mapping.protobuf.late_oneofs import ONEOFS_LAST
+from schema_mapping.protobuf.oneofs_last import ONEOFS_LAST
 from tests.producers.content import COUNTS, content, descriptor, read_vector
 from tests.producers.interop import PRODUCERS, kept_raw
 from tests.support.schemas.kernel_check import check_values

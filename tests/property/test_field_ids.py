@@ -22,9 +22,9 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
 from schema_mapping.columns.arrow import field_id_of
-from schema_mapping.columns.returns import ASKS
+from schema_mapping.columns.ledger import ASKS
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.protobuf.column_options import COLUMN_NUMBER
-from schema_mapping.relearning import relearned
 from schema_mapping.row import RowMapping, row_mapping_from_json, row_mapping_from_text
 from tests.support.kafka.wire_bytes import delimited
 from tests.support.schemas.column_choices import EXCLUDE
@@ -337,7 +337,7 @@ def test_schemas_that_return_have_their_columns_at_once_and_their_names_in_time(
             assert found.row.column_ids == live
         elif one.lasts:
             assert found.row.column_ids <= live, "what has come to stay has the plain names"
-    again = relearned(row_mapping_from_text(each.mapping) for each in state.versions)
+    again = rebuild_ledger(row_mapping_from_text(each.mapping) for each in state.versions)
     assert again.versions == state.versions
     assert [(each.field_id, each.type, each.state) for each in again.entries] == [
         (each.field_id, each.type, each.state) for each in state.entries

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto
 
 from schema_mapping import compile_mapping
 from schema_mapping.protobuf.descriptors import extensions_of
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.kernel_check import check_values
 from tests.support.schemas.random_payloads import random_payload
 from tests.support.schemas.real_schemas import messages, protos
@@ -33,7 +33,7 @@ def extensions(package: str) -> dict[str, list[str]]:
     return found
 
 
-def mapped(package: str, extendee: str) -> Mapping:
+def mapped(package: str, extendee: str) -> MessageMapping:
     """The extended message, with all its extensions as columns."""
     pool = next(iter(messages(package).values())).file.pool
     return compile_mapping(pool.FindMessageTypeByName(extendee), extensions=extensions(package)[extendee])

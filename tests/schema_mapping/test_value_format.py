@@ -22,8 +22,8 @@ from schema_mapping.columns.ledger import ColumnState
 from schema_mapping.columns.types import ColumnType, DecimalColumn
 from schema_mapping.errors import DescriptorError
 from schema_mapping.formats import format_called, mapping_from_json
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.outline import outline
-from schema_mapping.relearning import relearned
 from schema_mapping.row import row_mapping_from_json, row_mapping_from_text
 from tests.support.schemas.fixed_width import FORMAT, FixedField, FixedSchema, FixedWidthFormat, IdAlone, record
 from tests.support.schemas.proto_text import fields
@@ -170,7 +170,7 @@ def test_a_format_may_follow_another() -> None:
 def test_the_ledger_is_learned_again_from_mappings() -> None:
     first = assigned(LedgerState(), TRADE)
     second = assigned(first.state, WIDER)
-    again = relearned([first.row, second.row])
+    again = rebuild_ledger([first.row, second.row])
     assert again == second.state
 
 

@@ -10,12 +10,12 @@ from pyiceberg.schema import Schema
 
 from schema_mapping import (
     Assignment,
+    ColumnIds,
     DeclaredSchema,
-    IdAssignment,
     LedgerEntry,
     LedgerState,
-    Mapping,
     MappingOptions,
+    MessageMapping,
     RawMapping,
     RowMapping,
     SourceSchema,
@@ -40,7 +40,7 @@ def columns(value: SourceSchema | UnionSchema) -> None:
     assert_type(given.version, int)
 
 
-def codec(mapping: Mapping | RawMapping, values: pa.BinaryArray) -> None:
+def codec(mapping: MessageMapping | RawMapping, values: pa.BinaryArray) -> None:
     rows = mapping.decode(values)
     assert_type(rows, pa.StructArray)
     assert_type(mapping.encode(rows), pa.BinaryArray)
@@ -48,8 +48,8 @@ def codec(mapping: Mapping | RawMapping, values: pa.BinaryArray) -> None:
     assert_type(mapping.fingerprint, str)
 
 
-def compiled(descriptor: Descriptor, ids: IdAssignment) -> None:
-    assert_type(compile_mapping(descriptor, ids=ids), Mapping)
+def compiled(descriptor: Descriptor, ids: ColumnIds) -> None:
+    assert_type(compile_mapping(descriptor, ids=ids), MessageMapping)
 
 
 def union(mapping: UnionMapping) -> None:

@@ -30,7 +30,7 @@ from catalog.journal import JournalContents
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.field_ids import assign
-from schema_mapping.relearning import relearned
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.row import row_mapping_from_text
 
 
@@ -162,7 +162,7 @@ class Rebuild:
         texts = {each.version.version: each.version.mapping for each in journal.schemas}
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
-        state = relearned(row_mapping_from_text(text) for text in texts.values())
+        state = rebuild_ledger(row_mapping_from_text(text) for text in texts.values())
         newest = max((each.version for each in state.versions), default=0)
         return state if newest >= table.ledger_version else self._configured(settings, table, state)
 

@@ -9,7 +9,7 @@ import pytest
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, assign
 from schema_mapping.columns.evolution import ChangeKind, Evolution
 from schema_mapping.columns.ledger import ColumnState
-from schema_mapping.columns.ledger_tree import Ledger
+from schema_mapping.columns.ledger_tree import LedgerTree
 from schema_mapping.columns.shape import root_shape
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import find_descriptor
@@ -380,10 +380,10 @@ def test_groups_and_messages_share_columns() -> None:
 def test_ten_thousand_fields_take_less_than_a_second_to_settle() -> None:
     many = type_graph(find_descriptor(fields(" ".join(f"int32 f{n} = {n};" for n in range(1, 10_001)))))
     shapes = root_shape(message_columns(many), ())
-    ledger = Ledger(LedgerState(), version=1)
+    ledger = LedgerTree(LedgerState(), version=1)
     Evolution(ledger).settle("val", shapes)
     state = LedgerState(entries=ledger.entries(), last_id=ledger.last_id)
-    again = Ledger(state, version=2)
+    again = LedgerTree(state, version=2)
     cpu = spent(lambda: Evolution(again).settle("val", shapes[5_000:]))
     assert cpu < 1
     assert sum(entry.state is ColumnState.LIVE for entry in again.entries()) == len(shapes) - 5_000

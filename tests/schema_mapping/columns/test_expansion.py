@@ -7,13 +7,13 @@ import time
 import pyarrow as pa
 import pytest
 
-from schema_mapping import Mapping, MappingOptions, compile_mapping
+from schema_mapping import MappingOptions, MessageMapping, compile_mapping
 from schema_mapping.columns.expansion import CutReason
 from schema_mapping.errors import DescriptorError, MappingOptionsError
 from tests.support.schemas.proto_text import descriptor_of
 
 
-def mapped(text: str, **options: int) -> Mapping:
+def mapped(text: str, **options: int) -> MessageMapping:
     return compile_mapping(descriptor_of(text), options=MappingOptions(**options))
 
 
@@ -25,7 +25,7 @@ def leaves(kind: pa.DataType) -> int:
     return sum(leaves(field.type) for field in kind) if pa.types.is_struct(kind) else 1
 
 
-def cuts(mapping: Mapping) -> dict[str, CutReason]:
+def cuts(mapping: MessageMapping) -> dict[str, CutReason]:
     return {cut.column: cut.reason for cut in mapping.cuts}
 
 

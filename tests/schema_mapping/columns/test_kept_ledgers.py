@@ -13,7 +13,7 @@ from schema_mapping import LedgerEntry, LedgerState, assign
 from schema_mapping.columns.ledger import ColumnState, SchemaVersion
 from schema_mapping.columns.paths import read_path, stored_path
 from schema_mapping.columns.types import read_type
-from schema_mapping.relearning import relearned
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.row import row_mapping_from_text
 
 KEPT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "vectors/ledgers/of_protobuf.json").read_text())
@@ -68,5 +68,5 @@ def test_the_newest_schema_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_the_ledger_follows_from_its_mappings(name: str) -> None:
     state = state_of(KEPT[name])
-    found = relearned(row_mapping_from_text(each.mapping) for each in state.versions)
+    found = rebuild_ledger(row_mapping_from_text(each.mapping) for each in state.versions)
     assert replace(found, entries=tuple(replace(each, doc=None) for each in found.entries)) == state

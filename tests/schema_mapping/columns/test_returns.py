@@ -9,7 +9,7 @@ import pytest
 
 from schema_mapping import Assignment, LedgerState, MappingOptions, assign
 from schema_mapping.columns.evolution import ChangeKind
-from schema_mapping.relearning import relearned
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.row import row_mapping_from_text
 from tests.support.schemas.assigned_columns import changed, columns, row_columns
 from tests.support.schemas.proto_text import fields
@@ -167,7 +167,7 @@ def test_a_ledger_with_returns_can_be_learned_from_its_mappings() -> None:
     topic.ask("string x = 1; bytes z = 3;")
     topic.stay(wide)
     assert len(topic.state.versions) == 5
-    again = relearned(row_mapping_from_text(each.mapping) for each in topic.state.versions)
+    again = rebuild_ledger(row_mapping_from_text(each.mapping) for each in topic.state.versions)
     assert again == topic.state
 
 

@@ -11,8 +11,7 @@ from google.rpc.context import attribute_context_pb2
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 
 from schema_mapping import LedgerState, MappingOptions, assign, compile_mapping
-from schema_mapping.columns.arrow import FIELD_ID_KEY
-from schema_mapping.columns.graph_types import graph_type
+from schema_mapping.columns.arrow import FIELD_ID_KEY, arrow_struct
 from schema_mapping.protobuf.descriptors import closure
 from schema_mapping.protobuf.message_columns import message_columns
 from schema_mapping.protobuf.well_known import with_native_columns
@@ -123,4 +122,4 @@ def test_the_graph_of_columns_says_all_that_arrow_types_need(descriptor: Descrip
     chosen = MappingOptions(well_known_types="native", uint64="decimal") if native else MappingOptions(max_columns=60)
     mapping = compile_mapping(descriptor, options=chosen)
     graph = message_columns(with_native_columns(mapping.graph, chosen))
-    assert graph_type(graph, mapping.ids).equals(mapping.arrow_type, check_metadata=True)
+    assert arrow_struct(graph, mapping.ids).equals(mapping.arrow_type, check_metadata=True)

@@ -21,7 +21,7 @@ from schema_mapping.field_ids import Assignment
 from schema_mapping.outline import outline
 from schema_mapping.protobuf.column_options import COLUMN_NUMBER, OPTIONS_FILE, options_file
 from schema_mapping.protobuf.descriptors import closure, find_descriptor, parse_descriptor_set
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from schema_mapping.protobuf.type_graph import type_graph
 from tests.support.schemas.proto_text import compile_text
 
@@ -37,7 +37,7 @@ def named(name: str) -> str:
     return f'[(archiver.column).name = "{name}"]'
 
 
-def mapped(body: str) -> Mapping:
+def mapped(body: str) -> MessageMapping:
     return compile_mapping(find_descriptor(with_options(body)))
 
 

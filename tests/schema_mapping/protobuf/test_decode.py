@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.decode import decode, decode_parts
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.kafka.wire_bytes import delimited
 from tests.support.schemas.proto_text import descriptor_of
 from tests.support.schemas.upb_judge import parse
@@ -37,7 +37,7 @@ enum E { A = 0; B = 7; }
 """
 
 
-def order() -> tuple[Descriptor, Mapping]:
+def order() -> tuple[Descriptor, MessageMapping]:
     descriptor = descriptor_of(ORDER)
     return descriptor, compile_mapping(descriptor)
 

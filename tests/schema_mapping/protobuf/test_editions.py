@@ -17,8 +17,8 @@ from google.protobuf.descriptor_pb2 import (
 from schema_mapping import SourceSchema, compile_mapping
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import closure, find_descriptor
+from schema_mapping.protobuf.field_kinds import WireKind
 from schema_mapping.protobuf.type_graph import FieldType, type_graph
-from schema_mapping.protobuf.types import WireKind
 from tests.support.kafka.wire_bytes import varint
 from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
 from tests.support.schemas.proto_text import compile_text

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schema_mapping import compile_mapping
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.encode import encode
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import descriptor_of
 
 TEXT = """
@@ -27,7 +27,7 @@ enum E { option allow_alias = true; E_ZERO = 0; E_ONE = 1; E_UNO = 1; E_LESS = -
 """
 
 
-def written() -> tuple[Mapping, pa.BinaryArray]:
+def written() -> tuple[MessageMapping, pa.BinaryArray]:
     descriptor = descriptor_of(TEXT)
     kind = GetMessageClass(descriptor)
     full = kind(
@@ -133,7 +133,7 @@ def test_names_of_enums() -> None:
         assert caught.value.context == {"row": 0, "field_number": 1}
 
 
-def rows_with(mapping: Mapping, texts: list[str]) -> pa.StructArray:
+def rows_with(mapping: MessageMapping, texts: list[str]) -> pa.StructArray:
     return pa.array([{"e": texts}], mapping.arrow_type)
 
 

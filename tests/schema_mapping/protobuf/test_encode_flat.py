@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from schema_mapping import compile_mapping
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.encode import encode
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import descriptor_of
 
 NUMBERS = (
@@ -131,7 +131,7 @@ def test_no_fields() -> None:
     assert mapping.encode(mapping.decode(values)).equals(values)
 
 
-def enum_rows(mapping: Mapping, wrong: tuple[int, ...]) -> pa.StructArray:
+def enum_rows(mapping: MessageMapping, wrong: tuple[int, ...]) -> pa.StructArray:
     names = [{"e": "A", "n": row} for row in range(300)]
     for row in wrong:
         names[row]["e"] = "B"

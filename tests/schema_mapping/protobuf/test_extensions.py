@@ -17,7 +17,7 @@ from schema_mapping.errors import DescriptorError
 from schema_mapping.formats import mapping_from_json
 from schema_mapping.outline import outline
 from schema_mapping.protobuf.descriptors import closure, find_descriptor
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import compile_text
 
 ORDER = """syntax = "proto2"; package t; import "more.proto"; import "base.proto";
@@ -42,7 +42,7 @@ def order(*extensions: str) -> SourceSchema:
     return compile_text(ORDER, imports=IMPORTS, extensions=extensions)
 
 
-def mapped(*extensions: str) -> Mapping:
+def mapped(*extensions: str) -> MessageMapping:
     return compile_mapping(find_descriptor(order(*extensions)), extensions=extensions)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.protobuf.decode import decode
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.engine.cpu_time import spent
 from tests.support.kafka.wire_bytes import delimited, varint
 from tests.support.schemas.proto_text import descriptor_of
@@ -65,7 +65,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 }
 
 
-def mapping() -> Mapping:
+def mapping() -> MessageMapping:
     return compile_mapping(descriptor_of(TEXT))
 
 
@@ -124,7 +124,7 @@ def test_time_grows_with_size(shape: Callable[[int], bytes]) -> None:
     check_growth(mapping(), shape)
 
 
-def check_growth(kernel: Mapping, shape: Callable[[int], bytes]) -> None:
+def check_growth(kernel: MessageMapping, shape: Callable[[int], bytes]) -> None:
     small, large = pa.array([shape(5_000)]), pa.array([shape(50_000)])
     kernel.decode(small)
     assert spent(lambda: kernel.decode(large)) < 40 * spent(lambda: kernel.decode(small)) + 0.05

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping as Dict
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from schema_mapping.errors import KernelError, RowsTooLargeError
 from schema_mapping.protobuf.decode import decode_parts
 from schema_mapping.protobuf.kernel.blocks import in_use
 from schema_mapping.protobuf.kernel.decoder import Decoder, Values
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import descriptor_of
 
 TEXT = "message M { int64 id = 1; string name = 2; repeated W wide = 3; bytes one = 4; bytes other = 5; }"
@@ -25,7 +25,7 @@ ONE, OTHER = b"\x22", b"\x2a"
 HEAD = 6  # bytes of a tag and a long length
 
 
-def mapping() -> Mapping:
+def mapping() -> MessageMapping:
     return compile_mapping(descriptor_of(f"{TEXT} {WIDE}"))
 
 
@@ -76,7 +76,7 @@ def long_field(tag: bytes, size: int) -> bytes:
     return tag + bytes((size >> shift) & 0x7F | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7))
 
 
-def zeros(sizes: list[int], written: Dict[int, bytes]) -> pa.LargeBinaryArray:
+def zeros(sizes: list[int], written: Mapping[int, bytes]) -> pa.LargeBinaryArray:
     # Values of mostly zeros, which take no memory until somebody writes there.
     ends: npt.NDArray[np.int64] = np.cumsum([0, *sizes])
     data: npt.NDArray[np.uint8] = np.zeros(ends[-1], dtype=np.uint8)

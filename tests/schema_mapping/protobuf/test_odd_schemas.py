@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import compile_mapping
 from schema_mapping.protobuf.kernel.tables import OPS
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from schema_mapping.protobuf.table_rows import NO_FIELD, FieldRow, NodeRow, SpaceRow, field_arrays
 from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
 from tests.support.schemas.proto_text import descriptor_of
@@ -34,7 +34,7 @@ message M {
 """
 
 
-def judged_by_upb(descriptor: Descriptor) -> Mapping:
+def judged_by_upb(descriptor: Descriptor) -> MessageMapping:
     choices = SeededChoices(5)
     values = [random_payload(choices, descriptor) for _ in range(120)]
     check_values(descriptor, values)
@@ -42,7 +42,7 @@ def judged_by_upb(descriptor: Descriptor) -> Mapping:
     return compile_mapping(descriptor)
 
 
-def fields_named(mapping: Mapping) -> list[str]:
+def fields_named(mapping: MessageMapping) -> list[str]:
     return [name for name in mapping.arrow_type.names if name not in ("__prefix__", "__raw__", "__err__", "__form__")][
         :-1
     ]

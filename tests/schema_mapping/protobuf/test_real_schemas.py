@@ -10,8 +10,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.columns.expansion import CutReason
-from schema_mapping.protobuf.mapping import Mapping
-from schema_mapping.protobuf.types import MappedField, MappedMessage
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.real_schemas import PACKAGES, messages
 
 SAMPLE = 60
@@ -25,7 +25,7 @@ EXPECTED = {
 }
 
 
-def named(package: str, name: str) -> Mapping:
+def named(package: str, name: str) -> MessageMapping:
     full = next(each for each in PACKAGES if each.rpartition("-")[0] == package)
     return compile_mapping(messages(full)[name])
 
@@ -50,7 +50,7 @@ def _field_leaves(field: MappedField) -> int:
     return _leaves(field.message) if field.message is not None else 1
 
 
-def _only_its_own_fields(mapping: Mapping) -> bool:
+def _only_its_own_fields(mapping: MessageMapping) -> bool:
     return all(field.message is None for field in mapping.root.fields)
 
 

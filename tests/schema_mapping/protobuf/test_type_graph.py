@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
 from schema_mapping.protobuf.type_graph import FieldType, type_graph
-from schema_mapping.protobuf.types import Cardinality, WireKind
 from tests.support.schemas.proto_text import compile_text, descriptor_of
 
 EDITION = """edition = "2023"; package t;

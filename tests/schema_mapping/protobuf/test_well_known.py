@@ -19,7 +19,7 @@ from schema_mapping.columns.evolution import ChangeKind
 from schema_mapping.errors import KernelError, MappingOptionsError
 from schema_mapping.formats import mapping_from_json
 from schema_mapping.protobuf.descriptors import find_descriptor
-from schema_mapping.protobuf.mapping import Mapping
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import compile_text, descriptor_of
 
 FILES = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
@@ -53,15 +53,15 @@ def message(body: str) -> Descriptor:
     return descriptor_of(f"{HEAD} message M {{ {body} }}")
 
 
-def native(body: str) -> Mapping:
+def native(body: str) -> MessageMapping:
     return compile_mapping(message(body), options=OPTIONS)
 
 
-def types_of(mapping: Mapping) -> dict[str, str]:
+def types_of(mapping: MessageMapping) -> dict[str, str]:
     return {field.name: str(field.field_type) for field in mapping.iceberg_type.fields if field.name[:2] != "__"}
 
 
-def decoded(mapping: Mapping, *values: Any) -> list[dict[str, Any]]:
+def decoded(mapping: MessageMapping, *values: Any) -> list[dict[str, Any]]:
     """The rows of messages, all bytes of which come back."""
     data = pa.array([value.SerializeToString() for value in values], pa.binary())
     rows = mapping.decode(data)

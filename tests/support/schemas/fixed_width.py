@@ -22,12 +22,12 @@ from pyiceberg.types import StructType
 from archiver.schemas.envelope import HEAD, UNKNOWN_SCHEMA_ID, Verdict
 from archiver.schemas.value_heads import Numbers, ValueHeads
 from schema_mapping import LedgerEntry, MappingOptions, names, register
-from schema_mapping.columns.cuts import Cut
+from schema_mapping.columns.arrow import arrow_struct
 from schema_mapping.columns.docs import Comments
+from schema_mapping.columns.expansion import Cut
 from schema_mapping.columns.graph import ColumnGraph, GraphField
-from schema_mapping.columns.graph_types import graph_type
 from schema_mapping.columns.iceberg import iceberg_struct
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.ledger import Root
 from schema_mapping.columns.paths import Path
 from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn, FixedColumn, read_type
@@ -87,7 +87,7 @@ class ReadFixedSchema:
     def comments(self) -> Comments:
         return {(RECORD, each.name): each.comment for each in self.schema.fields if each.comment}
 
-    def compile(self, ids: IdAssignment, options: MappingOptions, *, keep_raw: bool) -> FixedMapping:
+    def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> FixedMapping:
         return FixedMapping(source=self.schema, ids=ids, options=options, keep_raw=keep_raw)
 
 
@@ -96,7 +96,7 @@ class FixedMapping:
     """A ValueMapping."""
 
     source: FixedSchema
-    ids: IdAssignment
+    ids: ColumnIds
     options: MappingOptions = field(default_factory=MappingOptions)
     keep_raw: bool = False
 
@@ -118,7 +118,7 @@ class FixedMapping:
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
-        return graph_type(ReadFixedSchema(schema=self.source).columns(self.options), self.ids)
+        return arrow_struct(ReadFixedSchema(schema=self.source).columns(self.options), self.ids)
 
     @property
     def iceberg_type(self) -> StructType:
@@ -210,7 +210,7 @@ class FixedWidthFormat:
     def mapping(self, data: Mapping[str, Any]) -> FixedMapping:
         return FixedMapping(
             source=FixedSchema(fields=tuple(FixedField(**each) for each in data["fields"])),
-            ids=IdAssignment.from_json(data["columns"]),
+            ids=ColumnIds.from_json(data["columns"]),
             options=MappingOptions.from_json(data["options"]),
             keep_raw=data["keep_raw"],
         )

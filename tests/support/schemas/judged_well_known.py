@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from schema_mapping.protobuf.types import WellKnown
+from schema_mapping.protobuf.field_kinds import WellKnown
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST = datetime(1, 1, 1, tzinfo=UTC)

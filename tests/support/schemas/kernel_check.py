@@ -12,8 +12,9 @@ from google.protobuf.descriptor import Descriptor
 
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.protobuf.decode import decode
-from schema_mapping.protobuf.mapping import Mapping
-from schema_mapping.protobuf.types import MappedField, MappedMessage, WireKind
+from schema_mapping.protobuf.field_kinds import WireKind
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
+from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.upb_judge import columns_in, columns_of, parse
 
 TOGETHER = 9  # rows with enough alike around them to be written as a batch
@@ -25,7 +26,7 @@ def check_values(
     values: Sequence[bytes | None],
     *,
     options: MappingOptions | None = None,
-    mapping: Mapping | None = None,
+    mapping: MessageMapping | None = None,
 ) -> None:
     """Decodes and encodes a batch; upb agrees on every value, and every byte comes back.
 
@@ -46,7 +47,7 @@ def check_values(
         _check_row(mapping, descriptor, value, row, plain)
 
 
-def _check_chunks(mapping: Mapping, values: Sequence[bytes | None], rows: pa.StructArray) -> None:
+def _check_chunks(mapping: MessageMapping, values: Sequence[bytes | None], rows: pa.StructArray) -> None:
     # By their text: a NaN doesn't equal itself.
     for chunk_rows in (1, 3):
         again = decode(pa.array(values, pa.binary()), replace(mapping.program, chunk_rows=chunk_rows))
@@ -54,7 +55,7 @@ def _check_chunks(mapping: Mapping, values: Sequence[bytes | None], rows: pa.Str
         assert str(again.to_pylist()) == str(rows.to_pylist())
 
 
-def _without_raw(mapping: Mapping, rows: pa.StructArray) -> Any:
+def _without_raw(mapping: MessageMapping, rows: pa.StructArray) -> Any:
     # What the columns alone say.
     children = [
         pa.nulls(len(rows), field.type) if field.name == "__raw__" else rows.field(i)
@@ -64,7 +65,11 @@ def _without_raw(mapping: Mapping, rows: pa.StructArray) -> Any:
 
 
 def _check_row(
-    mapping: Mapping, descriptor: Descriptor, value: bytes | None, row: dict[str, Any] | None, plain: bytes | None
+    mapping: MessageMapping,
+    descriptor: Descriptor,
+    value: bytes | None,
+    row: dict[str, Any] | None,
+    plain: bytes | None,
 ) -> None:
     if value is None:
         assert row is None
@@ -100,7 +105,7 @@ def check_upb_is_canonical(
     values: Sequence[bytes | None],
     *,
     options: MappingOptions | None = None,
-    mapping: Mapping | None = None,
+    mapping: MessageMapping | None = None,
 ) -> None:
     """What upb writes is never kept raw, but for NaNs, texts and well-known types that no column can hold.
 
@@ -119,7 +124,7 @@ def check_upb_is_canonical(
                 assert row["__err__"] is None, f"upb writes {value!r}"
 
 
-def _has_excluded(mapping: Mapping) -> bool:
+def _has_excluded(mapping: MessageMapping) -> bool:
     return any(kind.excluded for kind in mapping.graph.types.values())
 
 

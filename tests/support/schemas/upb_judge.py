@@ -13,7 +13,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from schema_mapping.protobuf.types import Cardinality, MappedField, MappedMessage, WireKind
+from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
 from tests.support.schemas.judged_well_known import json_cell, judged
 
 FLOATS = (WireKind.DOUBLE, WireKind.FLOAT)

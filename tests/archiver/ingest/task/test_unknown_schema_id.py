@@ -15,7 +15,7 @@ from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered import Indexes
 from schema_mapping import RawMapping, RowMapping, compile_mapping
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.ids import ColumnIds
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
 from tests.support.schemas.proto_text import descriptor_of
@@ -45,8 +45,8 @@ class Ids:
         return self
 
 
-def shifted(ids: IdAssignment, by: int) -> IdAssignment:
-    return IdAssignment(columns=tuple(replace(each, field_id=each.field_id + by) for each in ids.columns))
+def shifted(ids: ColumnIds, by: int) -> ColumnIds:
+    return ColumnIds(columns=tuple(replace(each, field_id=each.field_id + by) for each in ids.columns))
 
 
 def archive(folder: Path, log: list[bytes], ids: Ids | None = None, *, keys: bool = False) -> TaskResult:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schema_mapping.columns.paths import Path, is_field
+from schema_mapping.protobuf.field_kinds import Cardinality
 from schema_mapping.protobuf.type_graph import FieldType, MessageType, TypeGraph
-from schema_mapping.protobuf.types import Cardinality
 
 
 class DeclaredFields:

@@ -21,7 +21,7 @@ from schema_mapping import (
     assign,
     compile_mapping,
 )
-from schema_mapping.columns.naming import member_column
+from schema_mapping.columns.unique_names import member_column
 from schema_mapping.errors import DescriptorError, KernelError
 from schema_mapping.outline import outline
 from schema_mapping.protobuf.descriptors import closure, find_descriptor

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from collections.abc import Mapping as MappingOf
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor
 
-from schema_mapping.columns.cuts import find_cuts
 from schema_mapping.columns.evolution import first_ids
-from schema_mapping.columns.ids import IdAssignment
+from schema_mapping.columns.expansion import find_cuts
+from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.protobuf.compiled import CompiledColumns
 from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, SourceSchema, closure, find_descriptor
+from schema_mapping.protobuf.mapped_messages import map_message
 from schema_mapping.protobuf.message_columns import message_columns
-from schema_mapping.protobuf.tree import build_tree
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph, type_graph
 from schema_mapping.protobuf.well_known import with_native_columns
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Mapping(CompiledColumns):
+class MessageMapping(CompiledColumns):
     """The columns of a message type, and the codec; `source` is its schema. Make one with `compile_mapping`."""
 
     descriptor_set: bytes
@@ -95,20 +94,20 @@ class Mapping(CompiledColumns):
         }
 
     def __repr__(self) -> str:
-        return f"Mapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
+        return f"MessageMapping({self.message}, fingerprint={self.fingerprint[:12]}, columns={len(self.ids.columns)})"
 
-    def __reduce__(self) -> tuple[Callable[..., Mapping], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., MessageMapping], tuple[object, ...]]:
         return compile_source, (self.source, self.ids, self.keep_raw, self.options)
 
 
 def compile_mapping(
     descriptor: Descriptor,
     *,
-    ids: IdAssignment | None = None,
+    ids: ColumnIds | None = None,
     keep_raw: bool = False,
     options: MappingOptions | None = None,
     extensions: Sequence[str] = (),
-) -> Mapping:
+) -> MessageMapping:
     """The mapping of a message type; without `ids` from a ledger, ids are given from 1 upward.
 
     `extensions` are full names of those in the descriptor's pool that become columns. Raises DescriptorError when the
@@ -128,17 +127,17 @@ def _compile(
     descriptor: Descriptor,
     graph: TypeGraph,
     *,
-    ids: IdAssignment | None,
+    ids: ColumnIds | None,
     keep_raw: bool,
     options: MappingOptions,
     extensions: tuple[str, ...],
-) -> Mapping:
+) -> MessageMapping:
     source = closure(descriptor, extensions)
     native = with_native_columns(graph, options)
     columns = message_columns(native)
     ids = ids or first_ids(columns, options)
-    root, root_ids = build_tree(native, ids)
-    return Mapping(
+    root, root_ids = map_message(native, ids)
+    return MessageMapping(
         descriptor_set=source.descriptor_set,
         message=source.message,
         ids=ids,
@@ -159,14 +158,14 @@ def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def message_from_json(data: MappingOf[str, Any]) -> Mapping:
+def message_from_json(data: Mapping[str, Any]) -> MessageMapping:
     """The mapping that `to_json` described."""
-    ids, options = IdAssignment.from_json(data["columns"]), MappingOptions.from_json(data["options"])
+    ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
-def compile_source(source: SourceSchema, ids: IdAssignment, keep_raw: bool, options: MappingOptions) -> Mapping:
+def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> MessageMapping:
     """The mapping of a schema with the ids that a ledger gave. Raises what `compile_mapping` does."""
     return _compile(
         find_descriptor(source),

@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from schema_mapping import IdAssignment, MappingOptions, RawMapping, compile_mapping
+from schema_mapping import ColumnIds, MappingOptions, RawMapping, compile_mapping
 from schema_mapping.errors import DescriptorError
 from schema_mapping.formats import mapping_from_json
 from tests.support.schemas.proto_text import descriptor_of
@@ -63,7 +63,7 @@ def test_json() -> None:
 def test_ids_given_are_the_ids_used() -> None:
     descriptor = descriptor_of("message M { int32 a = 1; N n = 2; } message N { int32 x = 1; }")
     first = compile_mapping(descriptor)
-    moved = IdAssignment.from_json(
+    moved = ColumnIds.from_json(
         [[path, field_id + 500, f"{name}_x", *cut] for path, field_id, name, *cut in first.ids.to_json()]
     )
     second = compile_mapping(descriptor, ids=moved)
@@ -74,7 +74,7 @@ def test_ids_given_are_the_ids_used() -> None:
 def test_a_field_without_a_column_is_left_out() -> None:
     descriptor = descriptor_of("message M { int32 a = 1; int32 b = 2; }")
     ids = compile_mapping(descriptor).ids
-    fewer = IdAssignment(columns=tuple(column for column in ids.columns if column.path != (2,)))
+    fewer = ColumnIds(columns=tuple(column for column in ids.columns if column.path != (2,)))
     assert [field.name for field in compile_mapping(descriptor, ids=fewer).root.fields] == ["a"]
 
 
@@ -83,7 +83,7 @@ def test_ids_of_another_message_are_refused() -> None:
     with pytest.raises(DescriptorError, match="lack a column"):
         compile_mapping(descriptor_of("message M { repeated int32 a = 1; }"), ids=ids)
     with pytest.raises(DescriptorError, match="lack a column"):
-        compile_mapping(descriptor_of("message M {}"), ids=IdAssignment(columns=()))
+        compile_mapping(descriptor_of("message M {}"), ids=ColumnIds(columns=()))
 
 
 RAW_VALUES = [b"", None, b"\x00\xff", b"x" * 1000]

@@ -7,7 +7,7 @@ import pytest
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.errors import EvolutionError
 from schema_mapping.field_ids import assign
-from schema_mapping.relearning import relearned
+from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.row import RowMapping
 from tests.support.schemas.proto_text import fields
 
@@ -33,7 +33,7 @@ def history(*, table_grows: int = 0) -> tuple[LedgerState, list[RowMapping]]:
 @pytest.mark.parametrize("table_grows", [0, 7])
 def test_it_is_the_same_ledger(table_grows: int) -> None:
     state, rows = history(table_grows=table_grows)
-    again = relearned(reversed(rows))
+    again = rebuild_ledger(reversed(rows))
     assert again.entries == state.entries
     assert again.versions == state.versions
     assert again.last_id == state.last_id
@@ -41,21 +41,21 @@ def test_it_is_the_same_ledger(table_grows: int) -> None:
 
 def test_raw_topics_have_one_too() -> None:
     found = assign(LedgerState())
-    assert relearned([found.row]) == found.state
+    assert rebuild_ledger([found.row]) == found.state
 
 
 def test_a_version_that_changed_nothing_may_be_missing() -> None:
     first = assign(LedgerState(), value=fields("int32 a = 1;"))
     same = assign(first.state, value=fields("optional int32 a = 1;"))
     last = assign(same.state, value=fields("int32 a = 1; int32 b = 2;"))
-    again = relearned([first.row, last.row])
+    again = rebuild_ledger([first.row, last.row])
     assert again.entries == last.state.entries
     assert [each.version for each in again.versions] == [1, 2, 3]
 
 
 def test_columns_of_a_version_that_is_missing_are_never_given_again() -> None:
     state, rows = history()
-    again = relearned([rows[0], *rows[2:]])
+    again = rebuild_ledger([rows[0], *rows[2:]])
     assert again.last_id == state.last_id
     assert {entry.field_id for entry in again.entries} < {entry.field_id for entry in state.entries}
 
@@ -65,4 +65,4 @@ def test_mappings_of_different_ledgers_are_refused() -> None:
     stranger = assign(LedgerState().at_least(500), value=fields(STEPS[0])).state
     other = assign(stranger, key=fields("int32 k = 1;"), value=fields(STEPS[1])).row
     with pytest.raises(EvolutionError, match="journal"):
-        relearned([rows[0], other])
+        rebuild_ledger([rows[0], other])

@@ -1,7 +1,8 @@
-"""The ledger of field ids made again from the mappings of its schema versions.
+"""Rebuilds a table's ledger of field ids from the mappings of its schema versions.
 
-Ids are given deterministically, so assigning the versions in their order gives the ledger that gave them; each step is
-held against the mapping that was kept. What can't be had from mappings, comments and renamings apart, is refused.
+Ids are assigned deterministically. So assigning the versions in their order gives the original ledger again, and each
+step is compared with the mapping that was kept. Mappings hold neither comments nor the column names that later versions
+changed; apart from these, a ledger that mappings can't give is refused.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from schema_mapping.columns.ledger import LedgerState, Returning, SchemaVersion
-from schema_mapping.columns.returns import ASKS
+from schema_mapping.columns.ledger import ASKS, LedgerState, Returning, SchemaVersion
 from schema_mapping.errors import EvolutionError
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.row import RowMapping
@@ -21,10 +21,10 @@ FIRST: Final = datetime.min.replace(tzinfo=UTC)
 LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def relearned(mappings: Iterable[RowMapping]) -> LedgerState:
-    """The ledger after these versions; EvolutionError, naming the version, where it doesn't lead to their ids.
+def rebuild_ledger(mappings: Iterable[RowMapping]) -> LedgerState:
+    """The ledger after these versions. Raises EvolutionError, naming the version, if the ids come out differently.
 
-    Versions that are missing between them keep their numbers, and nothing else.
+    A version that is missing in between keeps its number, and nothing else.
     """
     state = LedgerState()
     for row in sorted(mappings, key=lambda each: each.schema_version):
@@ -39,7 +39,7 @@ def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
         state = state.at_least(min(fresh) - 1)
     found = _assigned(state, row)
     if found.version < row.schema_version:
-        # It could only become a version once more by coming to stay.
+        # An older schema becomes a new version only by returning for good.
         returned = Returning(version=found.version, since=FIRST, asks=ASKS)
         found = _assigned(replace(state, returning=returned), row)
     if found.row != row:

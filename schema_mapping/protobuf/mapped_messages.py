@@ -3,16 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from schema_mapping import names
-from schema_mapping.columns.ids import AssignedColumn, IdAssignment
+from schema_mapping.columns.ids import ColumnId, ColumnIds
 from schema_mapping.columns.paths import Path
 from schema_mapping.errors import DescriptorError
+from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WellKnown, WireKind
 from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
-from schema_mapping.protobuf.types import Cardinality, ExcludedField, MappedField, MappedMessage, RootIds
 
 
-def build_tree(graph: TypeGraph, ids: IdAssignment) -> tuple[MappedMessage, RootIds]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedField:
+    """One field of a message and the column that holds it.
+
+    `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never a synthetic one.
+    A repeated field's list has `field_id`, its elements `element_id`. A map is described by `key` and `value`, whose
+    `field_id`s are Iceberg's key and value ids and which have no presence of their own (absent means the default); its
+    own `kind` is MESSAGE and says nothing. `unrecognized_id` is set on a cut message: its only child's id. `native` is
+    the well-known type that one scalar column holds, `decimal` says that it is a decimal of unsigned 64-bit numbers.
+    """
+
+    number: int
+    name: str
+    source_name: str
+    kind: WireKind
+    cardinality: Cardinality
+    explicit_presence: bool
+    packed: bool
+    validate_utf8: bool
+    required: bool
+    oneof: int | None
+    enum: EnumType | None
+    message: MappedMessage | None
+    key: MappedField | None
+    value: MappedField | None
+    field_id: int
+    element_id: int | None
+    unrecognized_id: int | None
+    native: WellKnown | None = None
+    decimal: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the field is a message kept whole, as bytes in its `__unrecognized__`."""
+        return (
+            self.message is None
+            and self.native is None
+            and self.kind in (WireKind.MESSAGE, WireKind.GROUP)
+            and self.cardinality is not Cardinality.MAP
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedField:
+    """A field without a column: as much of its type as tells how it begins on the wire, and where."""
+
+    number: int
+    kind: WireKind
+    cardinality: Cardinality
+    packed: bool
+    oneof: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedMessage:
+    """A message that has columns; `message_set` marks the old MessageSet wire format.
+
+    `excluded` are its fields that have no column; their bytes are in `__unrecognized__`. `empty` says that the type
+    has neither fields nor room for extensions.
+    """
+
+    full_name: str
+    fields: tuple[MappedField, ...]
+    unrecognized_id: int
+    message_set: bool
+    excluded: tuple[ExcludedField, ...] = ()
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootIds:
+    """Field ids of the columns that only the root struct of a key or value has."""
+
+    raw: int
+    prefix: int
+    err: int
+    form: int
+
+
+def map_message(graph: TypeGraph, ids: ColumnIds) -> tuple[MappedMessage, RootIds]:
     """The tree of a key or value. Raises DescriptorError when the ids belong to another message."""
     columns = ids.by_path()
     root = _message(graph, graph.root, (), columns)
@@ -25,14 +105,14 @@ def build_tree(graph: TypeGraph, ids: IdAssignment) -> tuple[MappedMessage, Root
     return root, special
 
 
-def _id(columns: Mapping[Path, AssignedColumn], path: Path, message: str) -> int:
+def _id(columns: Mapping[Path, ColumnId], path: Path, message: str) -> int:
     try:
         return columns[path].field_id
     except KeyError:
         raise DescriptorError("the ids given lack a column of the message", path=path, message=message) from None
 
 
-def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, AssignedColumn]) -> MappedMessage:
+def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, ColumnId]) -> MappedMessage:
     kind = graph.types[name]
     return MappedMessage(
         full_name=name,
@@ -57,7 +137,7 @@ def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, Ass
     )
 
 
-def _field(graph: TypeGraph, field: FieldType, path: Path, columns: Mapping[Path, AssignedColumn]) -> MappedField:
+def _field(graph: TypeGraph, field: FieldType, path: Path, columns: Mapping[Path, ColumnId]) -> MappedField:
     key = value = None
     if field.cardinality is Cardinality.MAP:
         assert field.key is not None

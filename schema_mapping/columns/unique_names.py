@@ -1,8 +1,8 @@
-"""Column names within one struct: unique whatever the case, never a reserved one, and stable.
+"""Gives the columns of a struct names that are unique (ignoring case), never reserved, and stable.
 
-The live field owns its plain name. A field that must yield becomes `<name>_<field number>`, or `<name>_<field id>`
-where fields have no numbers. An older generation of a live field becomes `<name>_deleted_<id>`. A live field keeps its
-name until the field itself is renamed.
+A live field has its plain name. If that name is taken, the column is called `<name>_<field number>`, or `<name>_<field
+id>` if the format's fields have no numbers. An older generation of a live field is renamed to `<name>_deleted_<id>`. A
+live field's column keeps its name until the field itself is renamed.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import re
 from collections.abc import Iterable
 
 from schema_mapping import names
-from schema_mapping.columns.ledger_tree import STRUCTS, Node
+from schema_mapping.columns.ledger_tree import STRUCTS, ColumnNode
 from schema_mapping.columns.paths import is_field, step_order
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def member_column(type_name: str) -> str:
-    """The column's name for one of several types that a value may be: the type's short name in snake_case."""
+    """The column name of one of several types that a value may have: the type's short name in snake_case."""
     return _WORD_STARTS.sub("_", type_name.rpartition(".")[2]).lower()
 
 
-def name_columns(struct: Node) -> None:
-    """Names the columns of a live struct and of the live ones below it."""
+def name_columns(struct: ColumnNode) -> None:
+    """Names the columns of a live struct, and of the live columns below it."""
     if struct.type in STRUCTS:
         _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:
@@ -33,11 +33,11 @@ def name_columns(struct: Node) -> None:
             name_columns(child)
 
 
-def _name_fields(fields: Iterable[Node]) -> None:
+def _name_fields(fields: Iterable[ColumnNode]) -> None:
     ordered = sorted(fields, key=lambda node: (step_order(node.step), node.generation))
     live = [node for node in ordered if node.live]
     taken = set(names.RESERVED)
-    yielding: list[Node] = []
+    yielding: list[ColumnNode] = []
     for node in live:
         if node.keeps_name:
             taken.add(node.name.lower())
@@ -57,7 +57,7 @@ def _name_fields(fields: Iterable[Node]) -> None:
             _name_deleted(node, superseded=node.step in steps, taken=taken)
 
 
-def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
+def _name_deleted(node: ColumnNode, *, superseded: bool, taken: set[str]) -> None:
     mark = f"_deleted_{node.field_id}"
     if superseded and mark not in node.name:
         _take(node, f"{node.name}{mark}", taken)
@@ -67,19 +67,19 @@ def _name_deleted(node: Node, *, superseded: bool, taken: set[str]) -> None:
         taken.add(node.name.lower())
 
 
-def _plain_name(node: Node) -> str:
+def _plain_name(node: ColumnNode) -> str:
     if isinstance(node.step, int) and node.step > names.MEMBER_STEP:
         return member_column(node.source_name)
     return node.source_name
 
 
-def _with_number(node: Node, name: str) -> str:
+def _with_number(node: ColumnNode, name: str) -> str:
     if isinstance(node.step, str):
         return f"{name}_{node.field_id}"
     return f"{name}_{node.step if node.step < names.MEMBER_STEP else node.step - names.MEMBER_STEP}"
 
 
-def _take(node: Node, name: str, taken: set[str]) -> None:
+def _take(node: ColumnNode, name: str, taken: set[str]) -> None:
     while name.lower() in taken:
         name = f"{name}_{node.field_id}"
     node.name = name
