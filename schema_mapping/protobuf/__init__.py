@@ -1,1 +1,6 @@
-"""Protobuf as a value format: descriptors become columns; the kernels decode and encode."""
+"""Protobuf as a value format: reads descriptors, turns messages into columns, and decodes and encodes values.
+
+What belongs here: everything that knows Protobuf's descriptors, types or wire format, and the kernels (`kernel/`) that
+read and write it. What doesn't: field ids and evolution, which are the same for every format (`columns`). Other rooms
+use `descriptors` for schemas, and mappings through `schema_mapping`.
+"""

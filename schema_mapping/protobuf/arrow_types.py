@@ -1,6 +1,6 @@
-"""Arrow types of a mapped message; every field carries its id.
+"""Arrow types of a mapped message; every field has its id.
 
-All columns are nullable but map keys and list elements (docs/type-mapping.md).
+All columns are nullable, except map keys and list elements (docs/type-mapping.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from schema_mapping.protobuf.message_columns import column_type
 
 
 def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
-    """The struct of a key or value: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`."""
+    """The struct of a key or value.
+
+    It has the fields, then `__prefix__`, `__raw__`, `__err__`, `__form__` and `__unrecognized__`.
+    """
     specials = (
         arrow_field(names.PREFIX, pa.binary(), ids.prefix),
         arrow_field(names.RAW, pa.binary(), ids.raw),

@@ -1,4 +1,4 @@
-"""The kernel's buffers as one Arrow struct array, without copying them."""
+"""Wraps the kernel's buffers as one Arrow struct array, without copying them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE_BITS = 12
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
-    """Takes the decoder's columns."""
+    """The decoder's columns as rows of the layout's type. It takes them: call this once."""
     return _Assembly(decoder).build(layout)
 
 
@@ -98,7 +98,10 @@ def _without(
 
 
 def zeros(size: int) -> pa.Buffer:
-    """A buffer of at least `size` bytes, all zero, shared by all who ask; it can't be written."""
+    """A read-only buffer of at least `size` zero bytes, shared by all callers.
+
+    It stands in for the buffers of columns that hold nothing in any row. Its pages cost no memory until they are read.
+    """
     return _zeros(max(PAGE_BITS, (size - 1).bit_length()))
 
 

@@ -1,6 +1,6 @@
-"""Table nodes of messages that stay bytes: they only say what upb would refuse in there.
+"""Builds the table nodes for messages that are kept as bytes: they only say what upb would refuse inside.
 
-A type has one node however often it is cut, and recursion is a node that names itself.
+A type has one node, however often it is cut. A recursive type's node refers to itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 
 class CheckNodes:
-    """Adds nodes to a program's as they are asked for."""
+    """Adds such nodes to a program's nodes when they are asked for."""
 
     def __init__(self, graph: TypeGraph | None, fields: list[FieldRow], nodes: list[NodeRow]) -> None:
         self._graph = graph
@@ -23,7 +23,7 @@ class CheckNodes:
         self._pending: list[str] = []
 
     def of_field(self, message: str, number: int, *, in_map: bool) -> int | None:
-        """The node that checks what a field of a message type (or the value of its map) holds."""
+        """The node that checks the value of a message field, or of a map's values."""
         if self._graph is None:
             return None
         field = next(field for field in self._graph.types[message].fields if field.number == number)
@@ -33,7 +33,7 @@ class CheckNodes:
         return self._of_type(target.message)
 
     def fill(self) -> None:
-        """Gives all nodes their fields."""
+        """Gives all nodes that were asked for their fields."""
         while self._pending:
             name = self._pending.pop()
             assert self._graph is not None

@@ -1,7 +1,7 @@
-"""What a .proto says about a field's column: our field option `(archiver.column)` of `archiver/options.proto`.
+"""Reads our field option `(archiver.column)`: what a .proto says about a field's column.
 
-The option is read from the bytes of the field's options, so it is found whether or not the process, or the pool that
-the descriptor comes from, knows the extension.
+The option is declared in `archiver/options.proto`. It is read from the bytes of the field's options, so it is found
+even if neither the process nor the descriptor's pool knows the extension.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOptions:
-    """A field's column as its .proto wants it: another name, or no column at all."""
+    """What a .proto says about a field's column: another name for it, or that there is none."""
 
     name: str | None = None
     exclude: bool = False
@@ -37,7 +37,10 @@ PLAIN: Final = ColumnOptions()
 
 
 def column_options(field: FieldDescriptor) -> ColumnOptions:
-    """What is said about a field's column. Raises DescriptorError where it asks for a name that no column can have."""
+    """The options of a field's column.
+
+    Raises DescriptorError if the .proto asks for a name that a column can't have.
+    """
     said = _said(field) if field.has_options else None
     if said is None or _is_of_others(field):
         return PLAIN
@@ -59,7 +62,7 @@ def _said(field: FieldDescriptor) -> Any:
 
 
 def _is_of_others(field: FieldDescriptor) -> bool:
-    """Whether the schema itself declares another field option under our number."""
+    """Whether the schema declares another field option under our number."""
     assert field.containing_type is not None
     pool = field.containing_type.file.pool
     try:
@@ -90,7 +93,7 @@ def options_file() -> FileDescriptorProto:
 
 @cache
 def _reader() -> Any:
-    # Field options as a message that knows our extension as a field, and nothing else.
+    # A message that reads field options: our extension is its only field.
     file = _file("archiver/field_options.proto", "archiver.reader")
     _add_column(file)
     file.message_type.add(name="Options").field.add(

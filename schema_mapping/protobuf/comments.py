@@ -1,4 +1,4 @@
-"""Comments of a .proto as the texts that tables show for their columns."""
+"""Reads the comments of a .proto, which tables show for their columns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FILE_EXTENSION_STEP: Final = FileDescriptorProto.EXTENSION_FIELD_NUMBER
 
 
 def read_comments(source: SourceSchema) -> Comments:
-    """Comments of fields by message name and field number; what stands above a field wins over what stands beside it.
+    """The comments of fields, by message name and field number.
 
-    Empty where the descriptors were made without source info.
+    A comment above a field wins over one after it. Empty if the descriptors were made without source info.
     """
     found: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:

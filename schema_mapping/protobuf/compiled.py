@@ -1,4 +1,4 @@
-"""What every compiled mapping of messages is: columns by a ledger's ids, their types, and an identity of its own."""
+"""The base class of the compiled mappings: columns with a ledger's ids, their types, and equality."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CompiledColumns:
-    """The columns of one message type or several; equal where schema facts, options, `keep_raw` and ids are.
+    """The columns of one or several message types.
 
-    `keep_raw` is the key's rule, `__raw__` set for every value; `root` and `root_ids` are the mapping tree, `cuts` what
-    it leaves out, `graph` the types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not
-    the ids.
+    Two are equal if schema facts, options, `keep_raw` and ids are equal. `keep_raw` says that `__raw__` is set for
+    every value, as keys have it. `root` and `root_ids` are the mapped message, `cuts` the structs that are kept whole,
+    `graph` the types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
     """
 
     ids: ColumnIds
@@ -54,16 +54,16 @@ class CompiledColumns:
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns that rows are written to."""
+        """Field ids of all columns that rows write."""
         return frozenset(column.field_id for column in self.ids.columns)
 
     def declared(self, path: Path) -> DeclaredField:
-        """The field behind a live column, as a .proto writes it."""
+        """The field of a live column, as a .proto writes it."""
         field = self._declared.field(path)
         return DeclaredField(name=field_name(field), type=declared(field))
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
-        """Fields without a column of the message whose struct is at the path."""
+        """The fields without a column of the message at the path."""
         fields = self._declared.message(path).excluded
         return tuple(ExcludedField(number=each.number, name=field_name(each), type=declared(each)) for each in fields)
 

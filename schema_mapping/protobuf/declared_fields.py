@@ -1,4 +1,4 @@
-"""Protobuf fields and types as people write them in a .proto, by the path of the column."""
+"""The fields that columns come from, found by path, and their types as a .proto writes them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from schema_mapping.protobuf.type_graph import FieldType, MessageType, TypeGraph
 
 
 class DeclaredFields:
-    """The fields behind a message's live columns."""
+    """The fields of a message's live columns."""
 
     def __init__(self, graph: TypeGraph) -> None:
         self._graph = graph
 
     def field(self, path: Path) -> FieldType:
-        """The field whose column, or whose element's or value's column, is at the path."""
+        """The field whose column is at the path, or whose list element or map value is."""
         found, _ = self._walk(path)
         assert found is not None
         return found
@@ -34,7 +34,7 @@ class DeclaredFields:
 
 
 def declared(field: FieldType) -> str:
-    """The type of a field: `repeated shop.Line`, `map<string, int32>`."""
+    """The type of a field as a .proto writes it: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:
             return f"required {_value(field)}" if field.required else _value(field)
@@ -47,7 +47,7 @@ def declared(field: FieldType) -> str:
 
 
 def field_name(field: FieldType) -> str:
-    """The name of a field, or of an extension as Protobuf's text format has it: `[shop.rebate]`."""
+    """The name of a field; for an extension, `[shop.rebate]` as in Protobuf's text format."""
     return field.name if field.extension is None else f"[{field.extension}]"
 
 

@@ -1,6 +1,6 @@
-"""Values to rows: runs the kernel over a binary column and wraps its buffers as the mapping's Arrow struct.
+"""Decodes values to rows: runs the kernel over a binary column, and wraps its buffers as an Arrow struct.
 
-Nothing about a payload raises: what upb refuses ends in `__raw__` and `__err__`.
+Bad payloads never raise: what upb refuses goes to `__raw__` and `__err__`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def decode(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> pa.StructArray:
-    """The values as rows of `program.arrow_type`; a null value is a null row.
+    """Decodes values to rows of `program.arrow_type`; a null value is a null row.
 
-    `prefix_lengths` says for each value how many of its first bytes are an envelope, kept as `__prefix__`; `__err__`
-    counts its byte offset from the value's start, envelope included. A value whose rows pass `program.value_memory` or
-    2 GiB of a column is refused as `too_large`. Raises KernelError when the values aren't binary, and RowsTooLargeError
-    when they need more than 2 GiB of a column only together: `decode_parts` splits them.
+    `prefix_lengths` gives the length of each value's envelope. These bytes are kept as `__prefix__`; the byte offset in
+    `__err__` counts from the value's start, envelope included. A value is refused as `too_large` if its rows need more
+    than `program.value_memory`, or more than 2 GiB of a column. Raises KernelError if the values aren't binary, and
+    RowsTooLargeError if only all values together need more than 2 GiB of a column: `decode_parts` splits them.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -52,7 +52,7 @@ def decode_parts(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> tuple[pa.StructArray, ...]:
-    """As `decode`, in as few arrays as Arrow's 2 GiB columns allow, most often one."""
+    """Decodes as `decode` does, to as few arrays as Arrow's 2 GiB columns allow: most often one."""
     try:
         return (decode(values, program, prefix_lengths=prefix_lengths),)
     except RowsTooLargeError:

@@ -1,6 +1,6 @@
-"""Protobuf schemas in and out of `google.protobuf`: descriptor sets, their closures, and the messages in them.
+"""Protobuf schemas as values, and as descriptors of `google.protobuf`: descriptor sets, imports, messages.
 
-A `SourceSchema` is how a schema travels: it holds every file that its message needs.
+A `SourceSchema` is the form in which a schema is handed around: it has every file that its message needs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NEAR_NAMES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSchema:
-    """A message type by its full name, and a serialized `FileDescriptorSet` that holds it and all its imports.
+    """A message type by its full name, and a serialized `FileDescriptorSet` with the message and all its imports.
 
-    `extensions` are the full names of those that become columns; the set holds the files that define them, too.
+    `extensions` are the full names of the extensions that become columns; the set also has the files that define them.
     `envelope` is what a coerced replay puts before messages that were written without one.
     """
 
@@ -44,16 +44,16 @@ class SourceSchema:
 
     @property
     def format(self) -> str:
-        """The format that reads it."""
+        """The name of the format that reads this schema."""
         return PROTOBUF_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full names of the message types that it may be."""
+        """The full name of the message type, in a tuple."""
         return (self.message,)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of all but the envelope."""
+        """A JSON object of everything except the envelope."""
         return {
             "message": self.message,
             "extensions": list(self.extensions),
@@ -62,7 +62,7 @@ class SourceSchema:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The schema that `to_json` described, perhaps among other things."""
+        """Reads a schema back from its `to_json`; the object may have other keys too."""
         return cls(
             descriptor_set=base64.b64decode(data["descriptors"]),
             message=data["message"],
@@ -72,34 +72,34 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionSchema:
-    """Several message types, each of which may be what a key or value holds; each has descriptors of its own."""
+    """Several message types, one of which a key or value has; each comes with its own descriptors."""
 
     members: tuple[SourceSchema, ...]
 
     @property
     def format(self) -> str:
-        """The format that reads it."""
+        """The name of the format that reads this schema."""
         return UNION_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full names of the message types that it may be."""
+        """The full names of the message types that a value may have."""
         return tuple(member.message for member in self.members)
 
     @property
     def envelope(self) -> None:
-        """None: without an envelope nothing says which of the messages a value is, so none can be added."""
+        """None: only the envelope says which message a value is, so none can be added to a value without."""
         return None
 
 
 MessageSchema: TypeAlias = SourceSchema | UnionSchema
-"""What a topic's key or value may have as its schema."""
+"""The Protobuf schema of a topic's key or value."""
 
 
 def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:
-    """The message with the files it needs, imports first, ordered by name otherwise; comments are left behind.
+    """The message with all files that it needs: imports first, ordered by name otherwise, without comments.
 
-    Raises KeyError where the descriptor's pool hasn't one of the `extensions`.
+    Raises KeyError if the descriptor's pool lacks one of the `extensions`.
     """
     files: dict[str, FileDescriptor] = {}
     _add_imports_first(descriptor.file, files)
@@ -126,10 +126,10 @@ def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -
 
 
 def find_descriptor(source: SourceSchema) -> Descriptor:
-    """The message's descriptor in a pool of its own, which holds only the files it needs.
+    """The message's descriptor, in a new pool that holds only the files it needs.
 
-    Raises DescriptorError when the bytes are no descriptor set, an import is missing, a file contradicts itself, or the
-    message or one of the extensions isn't there; near names are listed.
+    Raises DescriptorError if the bytes aren't a descriptor set, an import is missing, a file contradicts itself, or the
+    message or an extension isn't there. The error lists similar names.
     """
     files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
     homes = {name: file.name for file in files.values() for name in message_names(file)}
@@ -142,7 +142,10 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
 
 
 def missing_message(message: str, names: tuple[str, ...]) -> str:
-    """What to tell when `message` is none of `names`: those of the same short name, else the nearest."""
+    """The error text for a `message` that is none of `names`.
+
+    It suggests the names with the same short name, or else the most similar ones.
+    """
     if not names:
         return f"message {message!r} isn't in the schema, which holds no message at all"
     short = message.rpartition(".")[2].lower()
@@ -155,7 +158,7 @@ def missing_message(message: str, names: tuple[str, ...]) -> str:
 
 
 def message_names(file: FileDescriptorProto) -> Iterator[str]:
-    """Full names of the file's messages, nested ones after their parent; map entries are left out."""
+    """Full names of the file's messages, nested ones after their parent, without map entries."""
     yield from (name for name, message in _messages(file) if not message.options.map_entry)
 
 
@@ -181,7 +184,7 @@ def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorP
 
 
 def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
-    """The file's extensions by their full names, those declared in messages too."""
+    """The file's extensions by full name, including those declared in messages."""
     prefix = f"{file.package}." if file.package else ""
     yield from ((f"{prefix}{each.name}", each) for each in file.extension)
     for scope, message in _messages(file):
@@ -189,7 +192,7 @@ def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescrip
 
 
 def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
-    """A descriptor set from its bytes, or DescriptorError when they are none or hold no file."""
+    """Parses a descriptor set. Raises DescriptorError if the bytes aren't one, or if it has no file."""
     try:
         parsed = FileDescriptorSet.FromString(data)
     except DecodeError as error:
@@ -231,7 +234,7 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted
 
 
 def _check_edition(file: FileDescriptorProto) -> None:
-    # An edition that isn't in the enum is an unknown field.
+    # protobuf reads an edition that its enum lacks as an unknown field.
     if file.syntax != "editions" or file.HasField("edition"):
         return
     unknown: Any = UnknownFieldSet(file)

@@ -1,4 +1,4 @@
-"""Rows back to values: `__raw__` where it is set, else `__prefix__` and the columns in canonical form."""
+"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns in canonical form."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ NOT_ENCODABLE = {
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """The values that `rows` were decoded from, bit for bit; a null row is a null value.
+    """Gives back the values that `rows` were decoded from, bit for bit; a null row is a null value.
 
-    Large binary where the values together pass 2 GiB. Raises KernelError when the rows haven't the mapping's columns,
-    or an enum column holds a text that is neither one of its names nor a number, or a column of JSON none.
+    The result is large binary if the values together exceed 2 GiB. Raises KernelError if the rows don't have the
+    mapping's columns, if an enum column has a text that is neither one of the enum's names nor a number, or if a column
+    of JSON has a text that isn't JSON of its type.
     """
     if rows.type != program.arrow_type:
         rows = _as_mapped(rows, program.arrow_type)
@@ -55,8 +56,8 @@ def _validity(rows: pa.StructArray) -> pa.Buffer | None:
 
 
 def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    # Readers differ in large strings, dictionaries and nullability; names and order are the mapping's, at every depth:
-    # a cast would put nulls where a column is missing.
+    # Readers differ in large strings, dictionaries and nullability, and a cast evens these out. Names and order must be
+    # the mapping's at every depth, because a cast would fill a missing column with nulls.
     pairs = zip_longest(_columns(rows.type), _columns(wanted))
     different = next((theirs or ours for ours, theirs in pairs if ours != theirs), None)
     if different is not None or not pa.types.is_struct(rows.type):

@@ -1,4 +1,4 @@
-"""Tables of enums for the kernel: names by number for decoding, numbers by name for encoding."""
+"""Builds the kernel's tables of enums: names by number for decoding, numbers by name for encoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENUM = np.dtype([(n, "i4") for n in ("first", "count", "lowest", "dense", "looku
 
 
 class EnumTables:
-    """Collects the enums of a program; equal ones are kept once."""
+    """Collects the enums of a program; equal ones are stored once."""
 
     def __init__(self) -> None:
         self._known: dict[EnumType, int] = {}
@@ -32,18 +32,18 @@ class EnumTables:
         self._zeros: list[int] = []
 
     def add(self, enum: EnumType) -> int:
-        """The enum's index."""
+        """Adds an enum, and returns its index."""
         if enum not in self._known:
             self._known[enum] = len(self._rows)
             self._rows.append(self._row(enum))
         return self._known[enum]
 
     def zero(self, index: int) -> int:
-        """The index of the name, or digit, that an absent value of the enum shows."""
+        """The index of the name (or of the digit 0) that an absent value of the enum shows."""
         return self._zeros[index]
 
     def arrays(self, last: bytes) -> Mapping[str, npt.NDArray[Any]]:
-        """The arrays as the kernel wants them; behind the names stands a text that is none."""
+        """The arrays for the kernel. `last` is a text that follows the names and isn't one of them."""
         return {
             "enums": np.array(self._rows, dtype=ENUM),
             "enum_numbers": np.array(self._numbers, dtype=np.int32),
@@ -74,7 +74,7 @@ class EnumTables:
         self._names += data
 
     def _add_lookup(self, numbers: list[int], first: int) -> tuple[int, int, int]:
-        # The dense part starts at zero, or at the lowest number where all are below.
+        # The dense part starts at zero, or at the lowest number if all numbers are negative.
         start = 0 if numbers and numbers[-1] >= 0 else min(numbers, default=0)
         dense = [number for number in numbers if 0 <= number - start < DENSE_SPREAD * len(numbers) + DENSE_SLACK]
         size = dense[-1] - start + 1 if dense else 0

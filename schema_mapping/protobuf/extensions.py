@@ -1,6 +1,6 @@
-"""Extensions that were asked to be columns: found by their full names, and checked against the mapping.
+"""Finds the extensions that are to become columns, by full name, and checks that the mapping can have them.
 
-An extension is then a field of its extendee like any other, with a presence of its own.
+Such an extension is then a field like any other of the message it extends, with explicit presence.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from schema_mapping.errors import DescriptorError
 
 
 def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str, tuple[FieldDescriptor, ...]]:
-    """The named extensions by the full name of the message they extend, from the descriptor's own pool.
+    """The named extensions by the full name of the message they extend, from the descriptor's pool.
 
-    Raises DescriptorError for a name that the pool doesn't have or that is no extension's.
+    Raises DescriptorError for a name that isn't an extension in the pool.
     """
     found: defaultdict[str, list[FieldDescriptor]] = defaultdict(list)
     for name in dict.fromkeys(names):
@@ -39,7 +39,7 @@ def extendee_of(extension: FieldDescriptor) -> Descriptor:
 
 
 def check_extendees(extensions: Mapping[str, Iterable[FieldDescriptor]], reached: Container[str], message: str) -> None:
-    """Raises DescriptorError for an extension of a message that the mapping doesn't hold, or of a message set."""
+    """Raises DescriptorError if an extension's message isn't part of the mapping, or is a message set."""
     for extendee, fields in extensions.items():
         for field in fields:
             if extendee not in reached:

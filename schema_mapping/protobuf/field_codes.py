@@ -1,4 +1,4 @@
-"""How a field's Protobuf type is coded for the kernel: its operation, its canonical tag, its column."""
+"""Codes of a field's Protobuf type for the kernel: its operation, its canonical tag, its kind of output."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def canonical_tag(field: MappedField | ExcludedField) -> int:
 
 
 def tag_size(tag: int) -> int:
-    """Bytes of a tag."""
+    """The number of bytes of a tag."""
     return max(1, -(-tag.bit_length() // TAG_BITS))

@@ -1,8 +1,4 @@
-"""The mapping tree: a Protobuf message as columns, with names and field ids.
-
-Built by `tree`, compiled to flat tables by `program`. Fields stand in ascending number; in every struct the columns
-are the fields, then at the root `__prefix__`, `__raw__`, `__err__`, `__form__`, then `__unrecognized__`.
-"""
+"""Kinds of Protobuf fields: cardinality, wire type, well-known types, enums."""
 
 from __future__ import annotations
 

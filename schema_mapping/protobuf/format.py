@@ -1,6 +1,6 @@
-"""Protobuf as a format of keys and values: one message type, or several of which a value is one.
+"""Protobuf as a value format: one message type, or several types of which a value has one.
 
-Whatever the schema is, evolution sees one graph of types.
+Evolution sees one graph of types in both cases.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from schema_mapping.value_format import DeclaredSchema, ValueSchema
 
 @dataclass(frozen=True, slots=True)
 class ProtobufFormat:
-    """One message type."""
+    """The format of values that have one message type."""
 
     name: str = PROTOBUF_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """The message type that a SourceSchema declares."""
+        """Reads the message type of a SourceSchema."""
         if not isinstance(schema, SourceSchema):
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
 
     def mapping(self, data: Mapping[str, Any]) -> MessageMapping:
-        """The mapping whose `to_json` this is."""
+        """Reads a mapping back from its `to_json`."""
         return message_from_json(data)
 
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMessagesFormat:
-    """Several message types; envelopes say which of them a value is."""
+    """The format of values with several message types; an envelope says which type a value has."""
 
     name: str = UNION_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """The message types that a UnionSchema declares, under the steps that the ledger has given them."""
+        """Reads the message types of a UnionSchema, under the steps that the ledger gave them."""
         if not isinstance(schema, UnionSchema):
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)
 
     def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
-        """The mapping whose `to_json` this is."""
+        """Reads a mapping back from its `to_json`."""
         return union_from_json(data)
 
 

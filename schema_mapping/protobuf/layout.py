@@ -1,6 +1,6 @@
-"""Where the kernel's output columns stand in the Arrow struct: a tree of plain values beside the Arrow type.
+"""The layout of the kernel's output columns in the Arrow struct, as a tree of plain values.
 
-Every node names the row space that gives its length and the output column that gives its validity, if it has one.
+Each node names the row space that gives its length, and the output column that gives its validity, if it has one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafLayout:
-    """A column without children: `output` holds its values and, where `validity` is the same, its own validity."""
+    """A column without children.
+
+    `output` has its values. If `validity` is the same column, it has its own validity, too.
+    """
 
     type: pa.DataType
     space: int
@@ -22,7 +25,7 @@ class LeafLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructLayout:
-    """A message; its children lie in the same row space."""
+    """A message. Its children are in the same row space."""
 
     type: pa.DataType
     space: int
@@ -32,7 +35,7 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
-    """A repeated field: `counts` holds its offsets, the element lies in a space of its own."""
+    """A repeated field: `counts` has its offsets, and its elements have a row space of their own."""
 
     type: pa.DataType
     space: int
@@ -43,7 +46,7 @@ class ListLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapLayout:
-    """A map: as a list, of keys and values; `index` is its place among the maps."""
+    """A map: like a list, of keys and values. `index` is its position among the maps."""
 
     type: pa.DataType
     space: int

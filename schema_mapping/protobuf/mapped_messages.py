@@ -1,4 +1,9 @@
-"""Builds the mapping tree from resolved message types and the ids given to their columns."""
+"""Messages with their columns: a Protobuf message type together with the names and field ids of its columns.
+
+`map_message` makes a `MappedMessage` from the types and ids, and `program` compiles it to flat tables. Fields are in
+ascending number. In every struct the columns are the fields, then at the root `__prefix__`, `__raw__`, `__err__` and
+`__form__`, then `__unrecognized__`.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,14 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """One field of a message and the column that holds it.
+    """A field of a message, and the column that holds it.
 
-    `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never a synthetic one.
-    A repeated field's list has `field_id`, its elements `element_id`. A map is described by `key` and `value`, whose
-    `field_id`s are Iceberg's key and value ids and which have no presence of their own (absent means the default); its
-    own `kind` is MESSAGE and says nothing. `unrecognized_id` is set on a cut message: its only child's id. `native` is
-    the well-known type that one scalar column holds, `decimal` says that it is a decimal of unsigned 64-bit numbers.
+    `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never of a synthetic
+    one. For a repeated field, `field_id` is the list's id and `element_id` the elements'. A map has `key` and `value`;
+    their `field_id`s are Iceberg's key and value ids, and they have no presence (absent means the default); the map's
+    own `kind` is MESSAGE and has no meaning. A message that is cut has `unrecognized_id`, the id of its only child.
+    `native` is the well-known type that one scalar column holds. `decimal` says that the column is a decimal of
+    unsigned 64-bit numbers.
     """
 
     number: int
@@ -46,7 +52,7 @@ class MappedField:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the field is a message kept whole, as bytes in its `__unrecognized__`."""
+        """Whether the field is a message that is kept whole, as bytes in its `__unrecognized__`."""
         return (
             self.message is None
             and self.native is None
@@ -57,7 +63,7 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedField:
-    """A field without a column: as much of its type as tells how it begins on the wire, and where."""
+    """A field without a column: what is needed to know its tag and its place on the wire."""
 
     number: int
     kind: WireKind
@@ -68,10 +74,10 @@ class ExcludedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
-    """A message that has columns; `message_set` marks the old MessageSet wire format.
+    """A message that has columns. `message_set` marks the old MessageSet wire format.
 
-    `excluded` are its fields that have no column; their bytes are in `__unrecognized__`. `empty` says that the type
-    has neither fields nor room for extensions.
+    `excluded` are its fields without a column; their bytes go to `__unrecognized__`. `empty` says that the type has
+    neither fields nor room for extensions.
     """
 
     full_name: str
@@ -84,7 +90,7 @@ class MappedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootIds:
-    """Field ids of the columns that only the root struct of a key or value has."""
+    """Field ids of the columns that only a root struct has."""
 
     raw: int
     prefix: int
@@ -93,7 +99,7 @@ class RootIds:
 
 
 def map_message(graph: TypeGraph, ids: ColumnIds) -> tuple[MappedMessage, RootIds]:
-    """The tree of a key or value. Raises DescriptorError when the ids belong to another message."""
+    """The mapped message of a key or value. Raises DescriptorError if the ids belong to another message."""
     columns = ids.by_path()
     root = _message(graph, graph.root, (), columns)
     special = RootIds(

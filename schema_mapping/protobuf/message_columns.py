@@ -1,4 +1,4 @@
-"""What Protobuf messages ask for as columns: their types as the graph that ids and evolution work on."""
+"""The columns that Protobuf messages ask for: message types as a `ColumnGraph`, and scalar fields as column types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schema_mapping.protobuf.mapped_messages import MappedField
 from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, TypeGraph
 
 UNSIGNED_LONG: Final = DecimalColumn(20, 0)
-"""What shows unsigned 64-bit numbers as they are."""
+"""The column type that shows unsigned 64-bit numbers as they are."""
 
 COLUMN_TYPES: Final = {
     WireKind.DOUBLE: ColumnType.DOUBLE,
@@ -34,7 +34,10 @@ COLUMN_TYPES: Final = {
 
 
 def message_columns(graph: TypeGraph) -> ColumnGraph:
-    """The columns of a graph whose native columns are chosen: structs have its types' names, steps are numbers."""
+    """The columns of a graph in which native columns are already chosen.
+
+    Structs have the names of the message types; steps are field numbers.
+    """
     return ColumnGraph(
         root=graph.root,
         structs={
@@ -64,7 +67,7 @@ def _value(field: FieldType) -> Held:
 
 
 def column_type(field: FieldType | MappedField) -> AnyColumnType:
-    """The type of the one column that a value of the field has; the field is no message with columns of its own."""
+    """The type of the one column that holds a field's value; the field is no message with columns of its own."""
     if field.decimal:
         return UNSIGNED_LONG
     if field.native is WellKnown.TIMESTAMP:

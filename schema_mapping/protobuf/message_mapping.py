@@ -1,4 +1,4 @@
-"""A compiled mapping: the columns of one message type, and the codec between them and its bytes.
+"""The compiled mapping of one message type: its columns, and the codec between them and the message's bytes.
 
 Mappings are values: they pickle, hash and compare by what they were compiled from.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MessageMapping(CompiledColumns):
-    """The columns of a message type, and the codec; `source` is its schema. Make one with `compile_mapping`."""
+    """The columns of one message type, and the codec. `compile_mapping` makes one."""
 
     descriptor_set: bytes
     message: str
@@ -47,7 +47,7 @@ class MessageMapping(CompiledColumns):
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The message's full name."""
+        """The message's full name, in a tuple."""
         return (self.message,)
 
     def schema(self, envelope: bytes | None) -> SourceSchema:
@@ -68,17 +68,17 @@ class MessageMapping(CompiledColumns):
         which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
         prefix_lengths: Lengths | None = None,
     ) -> pa.StructArray:
-        """Values as rows of `arrow_type`; a null value is a null row. Never raises on what the bytes are.
+        """Decodes values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
 
-        `prefix_lengths` says for each value how many of its first bytes are an envelope, kept as `__prefix__`. Raises
-        KernelError when the values aren't binary, or are so many that a column would pass Arrow's 2 GiB.
+        `prefix_lengths` gives the length of each value's envelope: these bytes are kept as `__prefix__`. Raises
+        KernelError if the values aren't binary, or are so many that a column would exceed Arrow's 2 GiB.
         """
         from schema_mapping.protobuf.decode import decode
 
         return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """The values that `rows` were decoded from, byte for byte. Raises KernelError for rows of another type."""
+        """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
         from schema_mapping.protobuf.encode import encode
 
         return encode(rows, self.program)
@@ -108,10 +108,10 @@ def compile_mapping(
     options: MappingOptions | None = None,
     extensions: Sequence[str] = (),
 ) -> MessageMapping:
-    """The mapping of a message type; without `ids` from a ledger, ids are given from 1 upward.
+    """The mapping of a message type. Without `ids` from a ledger, ids start at 1.
 
-    `extensions` are full names of those in the descriptor's pool that become columns. Raises DescriptorError when the
-    ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
+    `extensions` are the full names of extensions in the descriptor's pool that become columns. Raises DescriptorError
+    if the ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
     """
     return _compile(
         descriptor,
@@ -159,14 +159,14 @@ def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
 
 
 def message_from_json(data: Mapping[str, Any]) -> MessageMapping:
-    """The mapping that `to_json` described."""
+    """Reads a mapping back from its `to_json`."""
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
 def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> MessageMapping:
-    """The mapping of a schema with the ids that a ledger gave. Raises what `compile_mapping` does."""
+    """The mapping of a schema with a ledger's ids. Raises what `compile_mapping` raises."""
     return _compile(
         find_descriptor(source),
         source_graph(source),

@@ -1,6 +1,7 @@
-"""Table nodes of well-known types that have one column: their parts have slots but no columns of their own.
+"""Builds the table nodes of well-known types that have one column: their fields have slots, but no columns.
 
-Times are parsed as the messages they are, JSON values are kept whole; the kernel settles both once a chunk is parsed.
+Times are parsed like any message, and JSON values are kept whole as bytes. The kernel computes the column's value after
+it has parsed a chunk.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def leaf_output(row: FieldRow) -> str:
 
 
 class NativeNodes:
-    """Adds such nodes to a program's; `rows` is what the kernel has to settle."""
+    """Adds such nodes to a program's nodes. `rows` lists the values that the kernel has to compute."""
 
     def __init__(self, fields: list[FieldRow], nodes: list[NodeRow], spaces: list[SpaceRow]) -> None:
         self._fields = fields
@@ -38,7 +39,10 @@ class NativeNodes:
         self.rows: list[NativeRow] = []
 
     def add(self, field: MappedField, row: FieldRow, space: int, *, is_singular: bool, has_nulls: bool) -> NativeRow:
-        """Gives a field its node. A column without nulls holds the nearest time where a time doesn't fit."""
+        """Gives a field its node.
+
+        A column without nulls holds the nearest time if a time doesn't fit.
+        """
         assert field.native is not None
         flags = FLAGS.get(field.native, NODE_FLAGS["WRAPPER"])
         parts = self._parts(field)
@@ -61,7 +65,7 @@ class NativeNodes:
         return native
 
     def output(self, row: FieldRow) -> str:
-        """The kind of output of a field that `add` gave a node."""
+        """The kind of output of a field that got its node from `add`."""
         node = self._nodes[row.node]
         return leaf_output(self._fields[node.first]) if node.count else "BYTES"
 

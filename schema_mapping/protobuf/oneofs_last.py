@@ -1,7 +1,7 @@
-"""The form in which Go writes a message: as the canonical one, but the members of oneofs after all other fields.
+"""Tables for the form in which Go writes a message: canonical, but with the members of oneofs after all other fields.
 
-The kernel has the tables of fields in this order, too. A value that is canonical in it needs no `__raw__`: its
-`__form__` says so (docs/producers.md).
+The kernel also has its tables of fields in this order. A value that is canonical in it needs no `__raw__`: its
+`__form__` names the form (docs/producers.md). In the code, the members of oneofs are called late fields.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schema_mapping.protobuf.kernel.tables import OPS
 from schema_mapping.protobuf.table_rows import FieldRow, NodeRow
 
 ONEOFS_LAST: Final = "oneofs_last"
-"""What `__form__` says of such a value."""
+"""The `__form__` of such a value."""
 ALL_ONEOFS_LAST: Final = "all_oneofs_last"
-"""What it says where the message has members of oneofs without a column, and these stand after other fields, too."""
+"""The `__form__` if the message has members of oneofs without a column, and these come after the other fields too."""
 
 Array = npt.NDArray[Any]
 
@@ -26,10 +26,11 @@ Array = npt.NDArray[Any]
 def late_arrays(
     arrays: Mapping[str, Array], fields: Sequence[FieldRow], nodes: Sequence[NodeRow]
 ) -> Mapping[str, Array]:
-    """The arrays of fields and of the ways to them with oneofs last, beside those that `field_arrays` gave.
+    """The arrays of fields and lookups with oneofs last; `field_arrays` gives the ones in canonical order.
 
-    `late` holds for each place the field that stands there then; `places` and `late_places` where a field is found.
-    `late_columns` is as `late`, but with fields without a column in their numbers' places, as ONEOFS_LAST has them.
+    `late` has, for each position in this order, the field's index in the canonical order. `late_columns` is the same,
+    but fields without a column keep the positions of their numbers, as ONEOFS_LAST has them. `places` and `late_places`
+    say where a field is found in either order.
     """
     order = _order(fields, nodes, lambda field: field.late)
     places = np.arange(len(fields), dtype=np.int32)
@@ -46,7 +47,7 @@ def late_arrays(
 
 
 def form_of(fields: Sequence[FieldRow]) -> str:
-    """What `__form__` says of values of a mapping with these fields."""
+    """The `__form__` of values of a mapping with these fields."""
     return ALL_ONEOFS_LAST if any(field.late and field.op == OPS["ASIDE"] for field in fields) else ONEOFS_LAST
 
 

@@ -1,4 +1,4 @@
-"""A mapping tree compiled to the flat tables that the kernel interprets, and the layout of its output."""
+"""Compiles a mapped message to the flat tables that the kernel interprets, and the layout of its output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ VALUE_MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """What `decode` and `encode` run: C tables, the Arrow type of rows, and where its columns come from.
+    """What `decode` and `encode` run: the C tables, the Arrow type of rows, and the layout of its columns.
 
-    `chunk_rows` is how many values are parsed before their columns are gathered; 0 leaves it to the kernel. It changes
-    no result. `value_memory` bounds, in bytes, the rows that one value may open while it is parsed: two bytes can open
-    a row of hundreds of columns.
+    `chunk_rows` is the number of values that are parsed before their columns are gathered; 0 lets the kernel choose. It
+    changes no result. `value_memory` limits the bytes of the rows that one value may open while it is parsed, because
+    two bytes can open a row of hundreds of columns.
     """
 
     tables: Tables
@@ -35,10 +35,10 @@ class Program:
 def compile_program(
     root: MappedMessage, root_ids: RootIds, *, keep_raw: bool, graph: TypeGraph | None = None
 ) -> Program:
-    """The program of a mapping; `keep_raw` sets `__raw__` for every value.
+    """The program of a mapped message; with `keep_raw`, `__raw__` is set for every value.
 
-    With the `graph` of the source schema, messages cut from the columns are checked as their own types, as upb does;
-    without it only their outer wire format is.
+    With the `graph` of the source schema, messages that are cut are checked by their own types, as upb does. Without
+    it, only their outer wire format is checked.
     """
     arrow_type = root_type(root, root_ids)
     builder = TableBuilder(graph)

@@ -1,7 +1,7 @@
-"""Lays a mapping tree out as kernel tables: row spaces, slots, presence bits and output columns.
+"""Lays out a mapped message as kernel tables: row spaces, slots, presence bits and output columns.
 
 The root has a row space, and so has every repeated field and map; singular messages share their parent's rows. Every
-singular field has a presence bit. An always-present message has none, and its columns no validity.
+singular field has a presence bit. A message that is always present has none, and its columns have no validity.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BYTES_OPS = frozenset({OPS["STRING"], OPS["TEXT"], OPS["BYTES"]})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where columns go: a row space, the output of their validity, and the message type whose field they are."""
+    """Where columns go: a row space, the output of their validity, and the message type they belong to."""
 
     space: int
     validity: int | None
@@ -49,7 +49,7 @@ class _Place:
 
 
 class TableBuilder:
-    """Builds the tables of one program; without a type graph, cut messages are checked as empty ones."""
+    """Builds the tables of one program. Without a type graph, messages that are cut are checked as empty ones."""
 
     def __init__(self, graph: TypeGraph | None) -> None:
         self._fields: list[FieldRow] = [NO_FIELD]
@@ -63,7 +63,7 @@ class TableBuilder:
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
-        """Lays out the whole struct of a key or value; the root's node becomes the first."""
+        """Lays out the struct of a key or value. The root's node is the first."""
         space = self._spaces[ROOT_SPACE]
         self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])
@@ -113,7 +113,7 @@ class TableBuilder:
         return self._output("BITS", space, bit, gate=bit)
 
     def _gate(self, place: _Place) -> int:
-        # What hangs on a message is empty where the message is absent.
+        # The columns of a message are empty in rows where the message is absent.
         return NONE if place.validity is None else self._outputs[place.validity].slot
 
     def _message(
@@ -150,7 +150,7 @@ class TableBuilder:
         return node, tuple(layouts)
 
     def _aside(self, field: ExcludedField, space: int, owner: int) -> FieldRow:
-        # Its presence bit is never set: there is nothing to clear.
+        # Its presence bit is never set, so that there is nothing to clear.
         row = FieldRow(number=field.number, op=OPS["ASIDE"], home=space, owner=owner)
         row.presence = self._spaces[space].bit()
         row.tag = canonical_tag(field)
@@ -227,7 +227,7 @@ class TableBuilder:
     def _entry_field(
         self, field: MappedField, at: int, row: FieldRow, arrow_type: pa.DataType, place: _Place
     ) -> tuple[Layout, FieldRow]:
-        # Keys and values are on the wire whatever they are, and in the column whether they were or not.
+        # Canonical entries have both key and value on the wire, defaults too. The column has both in any case.
         result = FieldRow(number=field.number, op=_op(field), home=row.space, owner=row.node, flags=_wide(field))
         result.tag = canonical_tag(field)
         result.tag_size = tag_size(result.tag)
@@ -238,7 +238,7 @@ class TableBuilder:
         return layout, result
 
     def _open_space(self, row: FieldRow, place: _Place) -> int:
-        # A space for a field's values; its counts are a column.
+        # Opens a row space for a field's values; the field's counts are an output column.
         row.slot = self._spaces[place.space].slot()
         row.space = len(self._spaces)
         self._spaces.append(SpaceRow(parent=place.space, count_slot=row.slot))

@@ -1,6 +1,6 @@
-"""Rows of the kernel's tables while they are laid out, and the numpy arrays they end in.
+"""Rows of the kernel's tables while they are laid out, and the numpy arrays made of them.
 
-Slots count from zero within their space here; the arrays put them behind the space's presence bits.
+Here, slots count from zero within their space; the arrays place them after the space's presence bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(slots=True, kw_only=True)
 class SpaceRow:
-    """A row space: where its counts are, and how many slots and presence bits a row has so far."""
+    """A row space: where its counts are, and how many slots and presence bits its rows have so far."""
 
     parent: int = NONE
     count_slot: int = NONE
@@ -34,26 +34,26 @@ class SpaceRow:
     bits: int = 0
 
     def slot(self) -> int:
-        """A new slot."""
+        """Adds a slot, and returns its index."""
         self.slots += 1
         return self.slots - 1
 
     def bit(self) -> int:
-        """A new presence bit."""
+        """Adds a presence bit, and returns its index."""
         self.bits += 1
         return self.bits - 1
 
     @property
     def head(self) -> int:
-        """Words that the presence bits take."""
+        """The number of words that the presence bits take."""
         return -(-self.bits // WORD_BITS)
 
 
 @dataclass(slots=True, kw_only=True)
 class FieldRow:
-    """A field as the kernel sees it; `home` is the space of its message, `space` that of its list.
+    """A field for the kernel: `home` is the row space of its message, `space` that of its list.
 
-    `late` is 0 for a field outside a oneof, else the oneof's place among the message's.
+    `late` is 0 for a field outside a oneof, else the oneof's index plus 1.
     """
 
     number: int
@@ -75,7 +75,10 @@ class FieldRow:
 
 @dataclass(slots=True, kw_only=True)
 class NodeRow:
-    """A message: its fields are `first` and the `count - 1` after it; `like` lends them to a node without its own."""
+    """A message: its fields are the `count` fields from `first` on.
+
+    A node without fields of its own may use those of the node `like`.
+    """
 
     home: int = NONE
     first: int = 0
@@ -88,9 +91,9 @@ class NodeRow:
 
 @dataclass(slots=True, kw_only=True)
 class OutputRow:
-    """An output column; `slot` is a presence bit where the kind is BITS.
+    """An output column. `slot` is a presence bit if the kind is BITS.
 
-    In a row without the presence bit `gate` the slot is empty.
+    The slot is empty in rows without the presence bit `gate`.
     """
 
     kind: int
@@ -102,7 +105,7 @@ class OutputRow:
 
 @dataclass(slots=True, kw_only=True)
 class MapRow:
-    """Where the keys of a kind of map lie."""
+    """Where the keys of a map field are."""
 
     space: int
     slot: int
@@ -111,7 +114,7 @@ class MapRow:
 
 @dataclass(slots=True, kw_only=True)
 class NativeRow:
-    """A well-known type with one column; `kind` is its node's flag, `presence` and `fits` are bits."""
+    """A well-known type with one column. `kind` is its node's flag; `presence` and `fits` are bits."""
 
     space: int
     kind: int
@@ -203,7 +206,7 @@ def _field(row: FieldRow, spaces: Sequence[SpaceRow]) -> tuple[int, ...]:
 
 
 def _dense_size(numbers: Sequence[int]) -> int:
-    # Number 0 is looked up too: it is no field's.
+    # Number 0, which no field has, is looked up too.
     size = 1
     for index, number in enumerate(numbers):
         if number < DENSE_SPREAD * (index + 1) + DENSE_SLACK:

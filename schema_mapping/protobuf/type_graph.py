@@ -1,7 +1,7 @@
-"""The message types that a root reaches, as plain values: resolved once from descriptors, shared by every use.
+"""The message types that a root message reaches, as plain values read from descriptors.
 
-Presence, packing, UTF-8 checks and closedness are what the syntax or the edition's features resolve to. The
-fingerprint is over what bytes and columns depend on: neither comments, file names nor a protoc release change it.
+Presence, packing, UTF-8 checks and closed enums are taken as the syntax or the edition's features resolve them. The
+fingerprint covers what bytes and columns depend on: comments, file names and the release of protoc don't change it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from schema_mapping.protobuf.extensions import check_extendees, find_extensions
 from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WellKnown, WireKind
 
 UNION_ROOT: Final = "(one of)"
-"""The root of a graph of several message types, its fields; no Protobuf type has such a name."""
+"""The root of a graph of several message types, which are its fields. No Protobuf type can have this name."""
 
 UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireKind.GROUP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
-    """A field as its type declares it; `message` is the full name of a message type, also of a cut one.
+    """A field as its type declares it. `message` is the full name of its message type, also if that is cut.
 
-    `column` is the name that the .proto gives the column, where it isn't the field's; `extension` is an extension's
-    full name. `native` and `decimal` aren't declared but chosen (see `well_known`), and then `message` is None.
+    `column` is the column name that the .proto asks for, if it isn't the field's name. `extension` is an extension's
+    full name. `native` and `decimal` aren't declared but chosen (see `well_known`); a `native` field has no `message`.
     """
 
     number: int
@@ -55,16 +55,16 @@ class FieldType:
 
     @property
     def column_name(self) -> str:
-        """The name that the column should have, if it is free."""
+        """The name that the column gets if it is free."""
         return self.column or self.name
 
     @property
     def held_message(self) -> str | None:
-        """The message type of the field's values, or of its map's."""
+        """The message type of the field's values, or of its map's values."""
         return self.message if self.value is None else self.value.message
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, as JSON values. What is chosen isn't among them: it counts as an option."""
+        """What bytes and columns depend on, as JSON values; without `native` and `decimal`, which count as options."""
         seldom = {"column": self.column, "extension": self.extension}
         return {
             **self.place(),
@@ -82,7 +82,7 @@ class FieldType:
         }
 
     def place(self) -> dict[str, Any]:
-        """Those of the facts that say where and how the field stands on the wire."""
+        """The facts that say where and how the field is written on the wire."""
         return {
             "number": self.number,
             "kind": self.kind.name,
@@ -94,10 +94,10 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:
-    """A message type: its fields, extensions among them, in ascending number.
+    """A message type: its fields, including extensions, in ascending number.
 
-    `excluded` are those that the .proto wants no column for; what they refer to isn't part of the graph. `empty` says
-    that the type declares neither fields nor room for extensions.
+    `excluded` are the fields that the .proto excludes from the columns; the types they refer to aren't part of the
+    graph. `empty` says that the type declares neither fields nor room for extensions.
     """
 
     full_name: str
@@ -107,7 +107,7 @@ class MessageType:
     empty: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, as JSON values; of an excluded field its place."""
+        """What bytes and columns depend on, as JSON values; for an excluded field only its `place`."""
         excluded = {"excluded": [field.place() for field in self.excluded]} if self.excluded else {}
         return {
             "full_name": self.full_name,
@@ -119,7 +119,7 @@ class MessageType:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeGraph:
-    """A root message type and, by full name, all the message types it reaches."""
+    """A root message type, and by full name all message types that it reaches."""
 
     root: str
     types: Mapping[str, MessageType]
@@ -139,9 +139,10 @@ class TypeGraph:
 
 
 def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
-    """Reads a descriptor and every message type it reaches; the named extensions are fields of what they extend.
+    """Reads a descriptor and every message type that it reaches.
 
-    Raises DescriptorError for an extension that isn't there or extends nothing here, and for a bad column option.
+    The named extensions are fields of the messages they extend. Raises DescriptorError for an extension that isn't
+    there or extends no message of the graph, and for a bad column option.
     """
     named = find_extensions(descriptor, extensions)
     types: dict[str, MessageType] = {}
@@ -159,7 +160,7 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
 
 @lru_cache(maxsize=64)
 def source_graph(source: SourceSchema) -> TypeGraph:
-    """The types of a schema. Raises DescriptorError where it lacks its message, an extension or what they need."""
+    """The types of a schema. Raises DescriptorError if the schema lacks its message, an extension or an import."""
     return type_graph(find_descriptor(source), source.extensions)
 
 
@@ -248,7 +249,7 @@ def _facts(
 
 
 def _validates_utf8(field: FieldDescriptor) -> bool:
-    # The resolved features have no public accessor; without it an edition would have to be resolved by hand.
+    # protobuf has no public accessor for the resolved features; the alternative is to resolve editions by hand.
     features: FeatureSet = field._GetFeatures()  # type: ignore[attr-defined]  # noqa: SLF001
     return features.utf8_validation == FeatureSet.Utf8Validation.VERIFY
 

@@ -1,6 +1,6 @@
-"""Several message types as one graph: a root whose fields are the messages, each with a step of its own.
+"""Joins several message types to one graph: a root whose fields are the messages, each with its own step.
 
-A message's step belongs to its full name and is given once in a table's ledger, whatever order the messages stand in.
+A step belongs to a message's full name. It is given once in a table's ledger, whatever the order of the messages.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, MessageTyp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Union:
-    """The graph of several messages; `keys` has, for each step, the names of types that have another key in it."""
+    """The graph of several messages.
+
+    `keys` has, for each step, the type names that have another key in the graph.
+    """
 
     graph: TypeGraph
     keys: Mapping[int, Mapping[str, str]]
 
 
 def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[str]) -> dict[str, int]:
-    """The step of each message: what the ledger has under its full name, else the next one never given."""
+    """The step of each message: the ledger's step for its full name, or else the next unused one."""
     tops = ((entry.source_name, entry.path[0]) for entry in entries if entry.root == root and len(entry.path) == 1)
     known = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
     fresh = count(max(known.values(), default=MEMBER_STEP) + 1)
@@ -34,7 +37,7 @@ def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[
 def unite(members: Mapping[int, TypeGraph]) -> Union:
     """One graph of the members, by step.
 
-    Where two of them know a type of one name by different definitions, each keeps its own.
+    If two members define a type of the same name differently, each keeps its own definition.
     """
     types: dict[str, MessageType] = {}
     keys: dict[int, dict[str, str]] = {}
@@ -49,7 +52,7 @@ def unite(members: Mapping[int, TypeGraph]) -> Union:
 
 
 def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
-    """The graph's types that others know by the same name and a different definition, themselves or below them."""
+    """The graph's types that differ from `types` of the same name, in themselves or in a type they hold."""
     found = {name for name, kind in graph.types.items() if types.get(name, kind) != kind}
     while more := {
         name

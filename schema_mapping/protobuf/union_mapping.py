@@ -1,7 +1,7 @@
-"""The mapping of a key or value that is one of several message types: a struct for each, at most one of them set.
+"""The compiled mapping of several message types: one struct for each type, and at most one of them set in a row.
 
-A value's type isn't in its bytes: who decodes says it, from the envelope. Otherwise as `mapping`: what a message's
-columns can't give back bit for bit is in `__raw__`.
+A value's bytes don't tell its type: the caller reads it from the envelope and passes it to `decode`. The rest is as in
+`message_mapping`: what a message's columns can't give back bit for bit is kept in `__raw__`.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Member:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class UnionMapping(CompiledColumns):
-    """The columns of several message types. Make one with `compile_union`.
+    """The columns of several message types, and the codec. `compile_union` makes one.
 
-    `members` ascend by step, as their structs do in the rows.
+    `members` ascend by step, as do their structs in the rows.
     """
 
     members: tuple[Member, ...]
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full names of the message types; places in it are what `decode` wants to know of each value."""
+        """The full names of the message types. `which` in `decode` gives indexes in this tuple."""
         return tuple(member.schema.message for member in self.members)
 
     def schema(self, envelope: bytes | None) -> UnionSchema:  # noqa: ARG002 - see `UnionSchema.envelope`
@@ -76,9 +76,9 @@ class UnionMapping(CompiledColumns):
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Values as rows of `arrow_type`; a null value, or one that is NOT_ONE of the messages, is a null row.
+        """Decodes values to rows of `arrow_type`; a null value is a null row, and so is one that is NOT_ONE.
 
-        `which` says for each value its message's place in `messages`; KernelError without it. Otherwise as
+        `which` gives the index of each value's type in `messages`; without it, KernelError is raised. The rest is as in
         `MessageMapping.decode`.
         """
         from schema_mapping.protobuf.decode import decode
@@ -94,9 +94,9 @@ class UnionMapping(CompiledColumns):
         return self._join(found, len(values))
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """The values that `rows` were decoded from, byte for byte.
+        """Gives back the values that `rows` were decoded from, byte for byte.
 
-        Raises KernelError for rows of another type, and where a row without `__raw__` has not exactly one message.
+        Raises KernelError for rows of another type, and if a row without `__raw__` doesn't have exactly one message.
         """
         from schema_mapping.protobuf.encode import encode
 
@@ -153,14 +153,14 @@ class UnionMapping(CompiledColumns):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberType:
-    """One of the message types while a mapping is compiled: its schema, without what it doesn't need, and its graph."""
+    """A message type while a mapping is compiled: its graph, and its schema reduced to the files it needs."""
 
     schema: SourceSchema
     graph: TypeGraph
 
     @classmethod
     def of(cls, schema: SourceSchema) -> Self:
-        """The type that a schema declares. Raises DescriptorError for one that can't be read."""
+        """The type of a schema. Raises DescriptorError if the schema can't be read."""
         graph = source_graph(schema)
         return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
 
@@ -168,7 +168,7 @@ class MemberType:
 def compile_union(
     members: Mapping[int, MemberType], *, ids: ColumnIds, keep_raw: bool, options: MappingOptions
 ) -> UnionMapping:
-    """The mapping of several message types, by step. Raises DescriptorError when the ids belong to others."""
+    """The mapping of several message types, by step. Raises DescriptorError if the ids belong to other types."""
     graph = unite({step: member.graph for step, member in members.items()}).graph
     native = with_native_columns(graph, options)
     root, root_ids = map_message(native, ids)
@@ -186,7 +186,7 @@ def compile_union(
 
 
 def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
-    """The mapping that `to_json` described."""
+    """Reads a mapping back from its `to_json`."""
     members = tuple(Member(step=each["step"], schema=SourceSchema.from_json(each)) for each in data["messages"])
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return _rebuild(members, ids, data["keep_raw"], options)
@@ -199,7 +199,7 @@ def _rebuild(members: tuple[Member, ...], ids: ColumnIds, keep_raw: bool, option
 
 
 def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """The message's own columns of decoded rows: null where there is none, or it couldn't be decoded."""
+    """A message's own columns in decoded rows: null if a row has no message, or couldn't be decoded."""
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     good = valid & ~rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
     children = [rows.field(field.name) for field in kind]
@@ -207,7 +207,7 @@ def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray
 
 
 def _of_member(rows: pa.StructArray, struct: pa.StructArray, mine: npt.NDArray[np.bool_], program: Program) -> pa.Array:
-    """Rows of one member's own type, null where they aren't `mine`."""
+    """The rows as one member's own type; null for rows that aren't `mine`."""
     fields = list(program.arrow_type)
     specials = {name: rows.field(name) for name in _SPECIALS}
     columns = [

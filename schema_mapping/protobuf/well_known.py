@@ -1,7 +1,7 @@
-"""Chooses the fields that get one scalar column instead of a struct: well-known types, and unsigned 64-bit numbers.
+"""Chooses the fields that get one scalar column instead of a struct: well-known types and unsigned 64-bit numbers.
 
-A message counts as well known where it is, fact for fact, what `google/protobuf` declares under its name. A root stays
-a struct, whatever its type.
+A message is well known if all its facts are those that `google/protobuf` declares under its name. A root stays a
+struct, whatever its type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GENUINE: Final[tuple[Descriptor, ...]] = (
 
 
 def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
-    """The graph as the columns see it: fields that get one scalar column are no messages any more."""
+    """The graph for columns: fields that get one scalar column are no longer messages."""
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
     known = _known_in(graph) if options.well_known_types == "native" else {}
@@ -55,7 +55,7 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
 
 
 def _known_in(graph: TypeGraph) -> dict[str, WellKnown]:
-    """The well-known types of a graph, by name; JSON is one family, of which all are genuine or none."""
+    """The well-known types in a graph, by name. The JSON types count only if all of them are genuine."""
     genuine = _genuine_types()
     found = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
     family = {each.value for each in WellKnown if each.is_json}

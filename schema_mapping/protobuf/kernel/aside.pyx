@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Fields without a column, found again in their message's unknown bytes, so that they can be written in their places.
+"""Finds fields without a column in their message's unknown bytes, so that encoding can write them in their places.
 
-Decoding put them there as they came: in the order of their message's form, before every field that is really unknown.
+Decoding puts them there in the order in which they came: that of the message's form, before all fields that are really
+unknown.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -17,7 +18,8 @@ cdef enum:
 cdef const uint8_t* split_aside(
     Scratch* s, const Node* node, const int32_t* fields, const uint8_t* p, const uint8_t* end, Stretch* stretches
 ) noexcept nogil:
-    # Where each of them lies, and where the others begin; `fields` leads from places in the order of `s` to fields.
+    # Finds where each of them lies, and returns where the others begin. `fields` maps positions in the order of `s` to
+    # fields.
     cdef const uint8_t* after
     cdef uint32_t tag = 0
     cdef int odd = 0

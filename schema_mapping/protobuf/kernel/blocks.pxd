@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef class Block:
-    """Memory that the last owner of a buffer in it gives back."""
+    """Memory that is given back when the last buffer in it is gone."""
 
     cdef uint8_t* data
     cdef int64_t capacity

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Memory of columns and values, kept for the next run when it is given back.
+"""Memory for columns and values: blocks that are freed are kept for the next run.
 
-The system's allocator returns what lies at the heap's end, and filling fresh pages takes as long as parsing into them.
-At most 64 MiB stay with the process. All of it under the interpreter's lock.
+The system's allocator gives memory at the heap's end back to the system, and filling fresh pages takes as long as
+parsing into them. At most 64 MiB are kept. The functions run under the interpreter's lock.
 """
 
 from pyarrow import foreign_buffer
@@ -15,14 +15,14 @@ cdef extern from *:
     int __builtin_clzll(unsigned long long) noexcept nogil
 
 cdef enum:
-    LEAST = 1 << 14         # smaller ones, and larger ones than `MOST`, are the system's alone
+    LEAST = 1 << 14         # smaller blocks, and blocks larger than `MOST`, are never kept
     MOST = 1 << 25
     KEPT = 1 << 26
     CLASSES = 4 * 12        # four sizes to each doubling
-    MOVED = MOST            # one that large grows where it is, by way of the system
-    LARGER = 1              # how many sizes too large a block may be
+    MOVED = MOST            # from this size on, the system grows a block in place
+    LARGER = 1              # a kept block may be this many sizes larger than needed
 
-# A block that nobody uses: it starts with the address of the next of its size.
+# A kept block. It starts with the address of the next kept block of its size.
 cdef struct Idle:
     Idle* next
 
@@ -32,7 +32,7 @@ cdef int64_t used_bytes = 0
 
 
 cdef inline int size_class(int64_t size) noexcept:
-    # Of the largest size that is no larger.
+    # The class of the largest size that isn't above `size`.
     cdef int log = 63 - __builtin_clzll(size)
     return 4 * (log - 14) + <int>((size >> (log - 2)) & 3)
 
@@ -54,7 +54,7 @@ cdef void give_all_back() noexcept:
 
 
 cdef void keep(uint8_t* data, int64_t capacity) noexcept:
-    # What is too much takes all with it: sizes that nobody asks for any more don't stay for ever.
+    # A block that would exceed the limit frees all kept blocks, so that sizes that nobody uses any more don't stay.
     global kept_bytes
     cdef int index
     if capacity < LEAST or capacity > MOST:
@@ -69,7 +69,7 @@ cdef void keep(uint8_t* data, int64_t capacity) noexcept:
 
 
 cdef uint8_t* take(int64_t size, int64_t* capacity) noexcept:
-    # A kept block, or a new one, or NULL.
+    # A kept block, or a new one, or NULL if memory is out.
     global kept_bytes
     cdef int index, at
     cdef Idle* block
@@ -91,7 +91,7 @@ cdef uint8_t* take(int64_t size, int64_t* capacity) noexcept:
 
 
 cdef class Block:
-    """Memory that the last owner of a buffer in it gives back."""
+    """Memory that is given back when the last buffer in it is gone."""
 
     def __dealloc__(self):
         global used_bytes
@@ -100,7 +100,7 @@ cdef class Block:
             keep(self.data, self.capacity)
 
     cdef void resize(self, int64_t size) except *:
-        """Makes the block `size` bytes large, or a little more; MemoryError."""
+        """Makes the block `size` bytes large, or a little more. Raises MemoryError."""
         global used_bytes
         cdef uint8_t* data = <uint8_t*>realloc(self.data, max(1, size))
         if data == NULL:
@@ -111,7 +111,7 @@ cdef class Block:
 
 
 cdef Block new_block(int64_t size):
-    """At least `size` bytes; MemoryError."""
+    """A block of at least `size` bytes. Raises MemoryError."""
     global used_bytes
     cdef Block block = Block()
     block.data = take(max(1, size), &block.capacity)
@@ -122,7 +122,7 @@ cdef Block new_block(int64_t size):
 
 
 cdef Block enlarged(Block block, int64_t size):
-    """A block of at least `size` bytes with the content of this one, which is spent; MemoryError."""
+    """A block of at least `size` bytes with the content of `block`, which is used up. Raises MemoryError."""
     cdef Block larger
     if block.capacity >= MOVED:
         block.resize(size)
@@ -133,15 +133,15 @@ cdef Block enlarged(Block block, int64_t size):
 
 
 cdef object buffer_of(Block block, int64_t start, int64_t size):
-    """A part of the block as Arrow's buffer, which holds on to it."""
+    """A part of the block as an Arrow buffer, which keeps the block alive."""
     return foreign_buffer(<size_t>block.data + start, size, block)
 
 
 def in_use():
-    """Bytes of blocks that somebody holds."""
+    """Bytes of all blocks in use."""
     return used_bytes
 
 
 def kept():
-    """Bytes of blocks that nobody holds."""
+    """Bytes of all kept blocks."""
     return kept_bytes

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The slow side of reading the wire: long varints, field searches, and bytes that are checked but not kept in columns.
+"""The slow paths of reading the wire: long varints, field searches, and bytes that are checked but get no columns.
 
-What is refused here is what Google's upb refuses; a message cut from the columns is checked by its real type.
+It refuses what Google's upb refuses. A message without columns of its own is checked by its real type.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -22,13 +22,13 @@ cdef const uint8_t* read_tag(Scratch* s, const uint8_t* p, const uint8_t* end, u
     if after == NULL:
         return fail(s, TRUNCATED if is_cut_short(p, end, 5) else BAD_TAG, p)
     if (tag[0] & 7) > WIRE_32:
-        # No later comparison may take such a tag for the one that stands for no field.
+        # A later comparison must not take such a tag for the one that means no field.
         return fail(s, BAD_WIRE_TYPE, p)
     return after
 
 
 cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end, uint32_t* length) noexcept nogil:
-    # A length that fits into what is left of the message around it.
+    # Reads a length, and checks that it fits in the rest of the surrounding message.
     cdef const uint8_t* after = read_short(p, end, 0x7FFFFFFF, length, &s.loose)
     if after == NULL:
         return fail(s, TRUNCATED if is_cut_short(p, end, 5) else BAD_LENGTH, p)
@@ -38,7 +38,7 @@ cdef const uint8_t* read_length(Scratch* s, const uint8_t* p, const uint8_t* end
 
 
 cdef const uint8_t* read_long_varint(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # Into `s.value`: of any length, or near the end of what may be read.
+    # Reads a varint of any length, also near the end of the readable bytes, to `s.value`.
     cdef const uint8_t* after = read_varint(p, end, &s.value, &s.loose)
     if after == NULL:
         return fail(s, TRUNCATED if is_cut_short(p, end, 10) else BAD_VARINT, p)
@@ -46,7 +46,7 @@ cdef const uint8_t* read_long_varint(Scratch* s, const uint8_t* p, const uint8_t
 
 
 cdef const uint8_t* read_long_length(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # Into `s.value`.
+    # Reads a length to `s.value`.
     cdef uint32_t length = 0
     p = read_length(s, p, end, &length)
     s.value = length
@@ -56,8 +56,8 @@ cdef const uint8_t* read_long_length(Scratch* s, const uint8_t* p, const uint8_t
 cdef enum:
     UTF8_STEP = 6       # bits of a state's number
 
-# What may follow in UTF-8: nothing begun; one, two or three more bytes of any kind; or the special second bytes of
-# E0, ED, F0 and F4. A state's number is where its successor stands in the word of the next byte.
+# States of reading UTF-8: between characters; before one, two or three continuation bytes; or before the special second
+# byte of E0, ED, F0 and F4. A state's number is the position of its successor in the next byte's word.
 cdef uint64_t UTF8[256]
 
 
@@ -133,14 +133,14 @@ cdef int search_enum(Scratch* s, int enumeration, int number) noexcept nogil:
 cdef const uint8_t* skip_field(
     Scratch* s, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
 ) noexcept nogil:
-    # From after the tag at `start` to after the value, of any field but number 0.
+    # Skips a field's value: from after its tag, which is at `start`. Takes any field except number 0.
     return fail(s, BAD_TAG, start) if tag < 8 else skip_value(s, start, p, end, tag, depth)
 
 
 cdef const uint8_t* skip_value(
     Scratch* s, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
 ) noexcept nogil:
-    # How the value is written stays the value's own business.
+    # Whether the skipped value is canonical doesn't matter.
     cdef int loose = s.loose
     cdef uint32_t length
     cdef uint32_t wire = tag & 7
@@ -189,7 +189,7 @@ cdef const uint8_t* skip_group(
             return NULL
         if tag == end_tag:
             return p
-        # upb looks at no number in a group that it doesn't know.
+        # upb doesn't check field numbers in an unknown group.
         p = skip_value(s, start, p, end, tag, depth)
         if p == NULL:
             return NULL
@@ -216,8 +216,8 @@ cdef const uint8_t* check_message(
     Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, int depth, uint32_t group,
     const uint8_t** content_end
 ) noexcept nogil:
-    # Reads a message that stays bytes. For a group, `end` is the end of what surrounds it and the answer the place
-    # after its end tag. `loose` comes out as it went in.
+    # Checks a message that stays bytes. For a group, `end` is the end of the surrounding message, and the result is the
+    # position after the group's end tag. `loose` doesn't change.
     cdef int loose = s.loose
     cdef uint32_t tag, number, length
     cdef int odd
@@ -273,10 +273,10 @@ cdef const uint8_t* check_message(
 cdef const uint8_t* skip_unknown(
     Scratch* s, const Node* node, const uint8_t* start, const uint8_t* p, const uint8_t* end, uint32_t tag, int depth
 ) noexcept nogil:
-    # upb reads an item of a message set at the set's own depth.
+    # upb reads an item of a message set at the depth of the set itself.
     if node.flags & NODE_MESSAGE_SET and tag == (1 << 3 | WIRE_START):
         return skip_field(s, start, p, end, tag, depth + 1)
-    # upb looks up no number in a message type that has none.
+    # upb doesn't check field numbers in a message type without fields.
     if node.flags & NODE_EMPTY:
         return skip_value(s, start, p, end, tag, depth)
     return skip_field(s, start, p, end, tag, depth)

@@ -4,7 +4,7 @@ from schema_mapping.protobuf.kernel.columns cimport Grower, Memory
 
 
 cdef class ColumnMemory:
-    """The buffers of one run's columns; what the run has done and has to do says how large they are made."""
+    """The buffers of one run's columns. Their sizes are estimated from how much of the run is done."""
 
     cdef list blocks
     cdef int64_t values_done, values_total, bytes_done, bytes_total

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Memory that decoding gathers columns into: made as large as the whole run is likely to need, and cut at its end."""
+"""Memory of decoded columns: made as large as the whole run will probably need, and trimmed at the end of the run."""
 
 from libc.stdint cimport int64_t
 
@@ -21,7 +21,7 @@ cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with g
 
 
 cdef class ColumnMemory:
-    """The buffers of one run's columns; what the run has done and has to do says how large they are made."""
+    """The buffers of one run's columns. Their sizes are estimated from how much of the run is done."""
 
     def __cinit__(self, *, int count):
         self.blocks = [None] * count
@@ -29,14 +29,15 @@ cdef class ColumnMemory:
         self.grower.owner = <void*>self
 
     cdef int64_t foresee(self, int64_t size):
-        # A buffer that needs `size` bytes now, at the end of the run: no more than the input could still fill twice.
+        # Estimates the final size of a buffer that needs `size` bytes now: in proportion to the values that are done,
+        # and at most `size` plus twice the bytes of input that are left.
         cdef int64_t done = max(1, self.values_done)
         cdef int64_t wanted = <int64_t>(<double>size * 1.03 * max(1, self.values_total) / done) + 1024
         cdef int64_t most = size + 2 * max(0, self.bytes_total - self.bytes_done) + 4096
         return max(min(wanted, most), size + size // 4, 256)
 
     cdef object cut(self, const Memory* memory, int64_t size):
-        # Much spare room goes back to the system, a little stays.
+        # Much spare room is given back to the system, a little is left.
         cdef Block block = self.blocks[memory.index]
         if block is None:
             return None

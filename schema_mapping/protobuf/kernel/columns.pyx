@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The second pass of decoding: slots of one chunk narrowed and gathered onto the ends of growing Arrow buffers."""
+"""The second pass of decoding: appends the slots of one chunk to growing Arrow buffers, one column after the other."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -34,7 +34,7 @@ cdef void look_over(const Rows* rows, int head, Seen* seen) noexcept nogil:
 cdef Gathered gather(
     Scratch* s, const Output* output, Column* column, const Grower* grower, const Seen* seen
 ) noexcept nogil:
-    # Appends the chunk's rows of one output column; `seen` is of its space.
+    # Appends the chunk's rows of one output column. `seen` belongs to the column's row space.
     cdef Rows* rows = &s.spaces[output.space]
     cdef const uint64_t* slots
     if rows.count == 0:
@@ -44,7 +44,7 @@ cdef Gathered gather(
     slots = rows.block + output.slot
     if output.kind == OUT_BITS:
         if column.nulls == 0 and seen.every[output.slot >> 6] >> (output.slot & 63) & 1:
-            # No bits are kept until the first null.
+            # No validity bits are stored until the first null.
             column.rows += rows.count
             return GATHERED
         slots = rows.block + (output.slot >> 6)
@@ -71,7 +71,7 @@ cdef inline bint reserve(const Grower* grower, Memory* memory, int64_t size) noe
 
 
 cdef inline bint reserve_values(const Grower* grower, Column* column, int64_t count, int width) noexcept nogil:
-    # Room for the values or offsets of `count` more rows, and one more; zeros for rows that had no buffer yet.
+    # Makes room for the values or offsets of `count` more rows, and one more. Earlier rows without a buffer get zeros.
     cdef bint first = column.values.data == NULL
     if not reserve(grower, &column.values, (column.rows + count + 1) * width):
         return False
@@ -81,7 +81,7 @@ cdef inline bint reserve_values(const Grower* grower, Column* column, int64_t co
 
 
 cdef Gathered append_nothing(int kind, const Grower* grower, Column* column, int64_t count) noexcept nogil:
-    # Empty rows: zeros, empty bytes, or nulls where it is about bits. What has no buffer still needs none.
+    # Appends empty rows: zeros, empty bytes, or nulls if the column is bits. A column without a buffer stays so.
     cdef int32_t* offsets
     cdef int64_t i
     cdef int width
@@ -186,7 +186,7 @@ cdef Gathered gather_counts(
 
 
 cdef bint reserve_bits(const Grower* grower, Column* column, int64_t count) noexcept nogil:
-    # New bytes are zero, so that bits need only be set.
+    # New bytes are zero, so only set bits have to be written.
     cdef int64_t before = column.bits.capacity
     if not reserve(grower, &column.bits, (column.rows + count + 7) >> 3):
         return False
@@ -211,7 +211,7 @@ cdef void set_bits(uint8_t* bits, int64_t start, int64_t count) noexcept nogil:
 cdef inline int64_t append_bits(
     uint8_t* bits, int64_t at, const uint64_t* words, int64_t stride, int64_t count, int shift
 ) noexcept nogil:
-    # Copies one bit of each row, whole bytes where it can; the answer is how many were set.
+    # Copies one bit of each row, whole bytes where possible. Returns how many were set.
     cdef int64_t end = at + count
     cdef int64_t ones = 0
     cdef uint64_t bit, byte
@@ -246,7 +246,7 @@ cdef Gathered gather_bools(
 
 
 cdef bint open_bits(const Grower* grower, Column* column, int64_t count) noexcept nogil:
-    # Room for bits, those of rows before written out: so far all were set, or none.
+    # Makes room for bits. Writes those of earlier rows, which were all set or all clear.
     cdef bint first = column.bits.data == NULL
     if not reserve_bits(grower, column, count):
         return False
@@ -272,7 +272,7 @@ cdef inline const uint8_t* locate(Scratch* s, uint32_t start) noexcept nogil:
 
 
 cdef inline void copy_bytes(uint8_t* out, const uint8_t* data, uint32_t length, const uint8_t* limit) noexcept nogil:
-    # There is room for SLACK bytes more than the value; `limit` is how far bytes may be read.
+    # The target has room for SLACK bytes more than the value. Bytes may be read up to `limit`.
     if length <= SLACK and limit - data >= SLACK:
         memcpy(out, data, SLACK)
     else:
@@ -283,7 +283,7 @@ cdef Gathered gather_bytes(
     Scratch* s, const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count,
     uint64_t absent
 ) noexcept nogil:
-    # `absent` stands in for an empty slot.
+    # An empty slot gets the value of `absent`.
     cdef int32_t* offsets
     cdef int64_t total = column.data_size
     cdef int64_t i
@@ -319,7 +319,7 @@ cdef Gathered gather_bytes(
 cdef Gathered gather_unknown(
     Scratch* s, const Grower* grower, Column* column, const uint64_t* slots, int64_t stride, int64_t count
 ) noexcept nogil:
-    # Nothing is kept until the first unknown byte: offsets and bits before it are zeros.
+    # Nothing is stored until the first unknown byte; earlier rows then get zero offsets and bits.
     cdef int32_t* offsets
     cdef int64_t total = column.data_size
     cdef int64_t rows = column.rows

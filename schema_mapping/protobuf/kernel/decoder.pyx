@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Decoding driven: values in chunks that fit the cache, each parsed to slots and then gathered into Arrow buffers.
+"""The decoder: takes values in chunks that fit the cache, parses a chunk to slots, and gathers these to Arrow buffers.
 
-A value that cannot be read takes back what it left and becomes a row of `__raw__` and `__err__`; its neighbours
-don't notice. Memory is the only reason to raise, and columns beyond what Arrow's 32-bit offsets hold.
+If a value can't be read, what it left in the slots is undone, and it becomes a row of `__raw__` and `__err__`; other
+values aren't affected. It raises only if memory is out, or if a column exceeds what Arrow's 32-bit offsets hold.
 """
 
 import os
@@ -68,7 +68,7 @@ cdef const char* code_text(int failure) noexcept nogil:
 
 @cython.final
 cdef class Values:
-    """A binary column to be decoded: addresses of its Arrow buffers and the part of it that counts."""
+    """A binary column to decode: the addresses of its Arrow buffers, and the part to take."""
 
     cdef const uint8_t* validity
     cdef const void* offsets
@@ -118,7 +118,7 @@ cdef class Decoder:
     cdef int64_t chunk_words    # of the chunk's rows so far
     cdef int64_t spill_before   # of the values before
     cdef bint too_large
-    cdef public bint refuse_all     # every value is too large for its columns
+    cdef public bint refuse_all     # refuses every value as too large
     cdef ColumnMemory memory
 
     def __cinit__(self, Tables tables not None, *, int chunk_rows, int64_t value_memory):
@@ -179,12 +179,12 @@ cdef class Decoder:
         free(self.seen_words)
 
     def expect(self, int64_t values, int64_t size):
-        """Says how much is to come in this run, so that buffers are made large enough at once."""
+        """Announces the size of the whole run, so that buffers are made large enough at once."""
         self.memory.values_total = values
         self.memory.bytes_total = size
 
     def feed(self, Values values not None):
-        """Decodes all of `values`. MemoryError when memory is out, OverflowError when a column gets too large."""
+        """Decodes all `values`. Raises MemoryError, or OverflowError if a column gets too large."""
         cdef bint fine
         with nogil:
             fine = self.run(values)
@@ -256,7 +256,7 @@ cdef class Decoder:
             row[self.tables.prefix_slot] = bytes_slot(p - self.scratch.base, prefix)
 
     cdef void parse_late(self, uint64_t* row, const uint8_t* p, const uint8_t* end, int64_t prefix) noexcept nogil:
-        # A value that isn't canonical, once more: it may be so with the members of oneofs behind other fields.
+        # Parses a value again that isn't canonical: it may be so with the members of oneofs after all other fields.
         cdef Scratch* s = &self.scratch
         clear_message(s, &s.nodes[0], row)
         memset(row, 0, s.spaces[0].stride * 8)
@@ -281,7 +281,7 @@ cdef class Decoder:
         row[self.tables.form_slot] = 0
 
     cdef bint give_up(self, uint64_t* row, const uint8_t* start) noexcept nogil:
-        # Takes back what the value left and writes down why.
+        # Undoes what the value left in the slots, and records why it was refused.
         cdef Scratch* s = &self.scratch
         cdef const char* code = code_text(s.failure)
         cdef uint8_t* out
@@ -306,7 +306,7 @@ cdef class Decoder:
         return True
 
     cdef bint flush(self) noexcept nogil:
-        # The chunk's rows go to the columns.
+        # Appends the chunk's rows to the columns.
         cdef Scratch* s = &self.scratch
         cdef const Output* output
         cdef Gathered outcome
@@ -350,7 +350,7 @@ cdef class Decoder:
         return True
 
     cdef bint settle_natives(self) noexcept nogil:
-        # Values whose well-known types don't give their bytes back are kept raw.
+        # Values are kept raw if a well-known type's column doesn't give its bytes back.
         cdef Scratch* s = &self.scratch
         cdef int i
         memset(self.marks, 0, s.spaces[0].count)
@@ -368,7 +368,7 @@ cdef class Decoder:
                 self.keep_raw(i)
 
     def take(self):
-        """The columns, one tuple an output: rows, nulls, and buffers of bits, values and data (or None)."""
+        """The columns, one tuple for each output: rows, nulls, and the buffers of bits, values and data, or None."""
         return [self.take_column(i) for i in range(self.tables.output_count)]
 
     cdef take_column(self, int index):
@@ -381,7 +381,7 @@ cdef class Decoder:
         return column.rows, column.nulls, bits, values, data
 
     def scratch_bytes(self):
-        """What the run holds beside its columns: memory that a chunk's rows and side stores have taken so far."""
+        """Bytes that the run holds besides its columns: the rows of a chunk and what goes with them."""
         cdef Scratch* s = &self.scratch
         cdef int64_t size = s.spill_capacity + s.piece_capacity * sizeof(Piece)
         for i in range(self.tables.space_count):
@@ -393,7 +393,7 @@ cdef class Decoder:
         return [self.totals[i] for i in range(self.tables.space_count)]
 
     def dead_rows(self):
-        """For each map, the entries whose key came again, as the bytes of 64-bit row numbers, or None."""
+        """For each map, the entries whose key comes again later, as the bytes of 64-bit row numbers, or None."""
         return [
             (<char*>self.dead[i].rows)[: self.dead[i].count * 8] if self.dead[i].count else None
             for i in range(self.tables.map_count)

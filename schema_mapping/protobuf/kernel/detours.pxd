@@ -4,7 +4,7 @@ from schema_mapping.protobuf.kernel.scratch cimport Scratch
 from schema_mapping.protobuf.kernel.tables cimport Field, Node
 
 cdef enum:
-    AFTER_ALL = 0x7FFFFFFF      # as the last field seen: every field after it comes too late
+    AFTER_ALL = 0x7FFFFFFF      # as the last field seen: every later field is then out of order
 
 cdef void enter_oneof(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil
 cdef const uint8_t* parse_other(

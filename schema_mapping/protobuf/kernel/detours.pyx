@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Fields off the straight path of parsing: unknown, of a closed enum, or in the other of packed and not packed."""
+"""Parses the fields that the hot loop leaves out.
+
+These are unknown fields, closed enums, and packed fields that are written unpacked or vice versa.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -16,7 +19,7 @@ from schema_mapping.protobuf.kernel.values cimport element_wire, shaped, take_le
 
 
 cdef void enter_oneof(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
-    # The field becomes the oneof's only member.
+    # Makes the field the oneof's only member.
     cdef uint64_t before = row[field.oneof]
     row[field.oneof] = found
     if before != 0 and before != <uint64_t>found:
@@ -25,7 +28,7 @@ cdef void enter_oneof(Scratch* s, const Field* field, int found, uint64_t* row) 
 
 
 cdef inline uint64_t* open_slot(Scratch* s, const Field* field, int found, uint64_t* row) noexcept nogil:
-    # Where the next value of a field goes; NULL when memory is out.
+    # The slot for the next value of a field; NULL if memory is out.
     cdef uint64_t* slot
     if field.flags & FIELD_LIST:
         slot = append_row(s, &s.spaces[field.space])
@@ -42,7 +45,7 @@ cdef const uint8_t* parse_other(
     Scratch* s, const Node* node, int found, uint32_t tag, const uint8_t* start, const uint8_t* p, const uint8_t* end,
     uint64_t* row, int depth, int* last, int odd
 ) noexcept nogil:
-    # A field off the straight path: unknown, of a closed enum, or in the other of packed and not packed.
+    # Parses a field that the hot loop leaves out: see the module's docstring.
     cdef const Field* field = &s.fields[found]
     cdef uint32_t wire = tag & 7
     cdef int64_t length = 0

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from schema_mapping.protobuf.kernel.scratch cimport Scratch
 from schema_mapping.protobuf.kernel.tables cimport MapKeys
 
-# Growing list of row numbers.
+# A growing list of row numbers.
 cdef struct RowList:
     int64_t* rows
     int64_t count

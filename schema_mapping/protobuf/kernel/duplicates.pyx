@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Map keys given twice in one map: the last stays, the others are named for removal, and the value is kept raw.
+"""Finds keys that come twice in a map: the last entry stays, the others are listed for removal, the value is kept raw.
 
-Keys are hashed with a seed of the process, so that nobody can send a million that collide.
+Keys are hashed with a random seed of the process, so that nobody can send a million keys that collide.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -15,7 +15,7 @@ from schema_mapping.protobuf.kernel.wire cimport load32
 cdef enum:
     FEW = 16
 
-# The keys of one map: a slot every `stride` words.
+# The keys of one map: one slot every `stride` words.
 cdef struct Keys:
     const uint64_t* slots
     int64_t stride
@@ -26,8 +26,8 @@ cdef struct Keys:
 cdef bint mark_duplicates(
     Scratch* s, const MapKeys* keys, KeyTable* table, int64_t first_row, RowList* dead, uint8_t* root_flags
 ) noexcept nogil:
-    # For each map of this kind in the chunk. `first_row` is the number of the chunk's first entry in the whole column;
-    # the bytes of `root_flags` become 1 for values that have a key twice.
+    # Does so for each map of this field in the chunk. `first_row` is the number of the chunk's first entry in the whole
+    # column. The bytes of `root_flags` are set to 1 for values that have a key twice.
     cdef const Space* layout = &s.layout[keys.space]
     cdef const Rows* parents = &s.spaces[layout.parent]
     cdef const Rows* entries = &s.spaces[keys.space]
@@ -64,7 +64,7 @@ cdef bint mark_duplicates(
 cdef bint mark_equal_keys(
     Scratch* s, const uint64_t* slots, int64_t stride, int64_t count, KeyTable* table, RowList* dead
 ) noexcept nogil:
-    # The numbers of keys, all strings, that come again later. False when memory is out.
+    # Lists the numbers of keys, all strings, that come again later. Returns False if memory is out.
     cdef Keys those
     those.as_bytes = True
     those.slots = slots
@@ -116,7 +116,7 @@ cdef bint compare_all(Scratch* s, const Keys* keys, int64_t first_row, RowList* 
 
 
 cdef inline uint64_t digest(Scratch* s, bint as_bytes, uint64_t slot) noexcept nogil:
-    # Equal for equal keys, and mostly different for others.
+    # A digest that is equal for equal keys, and mostly different for others.
     cdef const uint8_t* data
     cdef uint64_t head = 0
     cdef uint64_t tail = 0
@@ -218,7 +218,7 @@ cdef bint add_row(RowList* rows, int64_t row) noexcept nogil:
 
 
 cdef uint32_t* root_rows(Scratch* s, int space) noexcept nogil:
-    # For each row of a space, the row of the root that it hangs on; for the caller to free, NULL when memory is out.
+    # For each row of a space, the row of the root that it belongs to. The caller frees it; NULL if memory is out.
     cdef const Space* layout = &s.layout[space]
     cdef const Rows* rows = &s.spaces[space]
     cdef uint32_t* result = <uint32_t*>calloc(rows.count + 1, sizeof(uint32_t))

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows to values in canonical form, written from the last byte to the first: lengths are known before their tags.
+"""Encodes rows to values in canonical form, from the last byte to the first: so a length is known before it is written.
 
-Everything a row says is written, nothing is checked against the schema but the names of enums. A column that holds
-nothing in any row isn't looked at in each.
+It writes everything that a row has, and checks nothing against the schema except the names of enums. It skips a column
+that is empty in all rows.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -34,7 +34,7 @@ cdef enum:
 
 
 cdef uint8_t* put_rest(Writer* w, uint8_t* p, const Node* node, const Source* source, int64_t i) noexcept nogil:
-    # The unknown bytes behind those of fields without a column, which are written in their places.
+    # Writes the unknown bytes after those of fields without a column, which are written in their places.
     cdef int64_t at = i + source.shift
     cdef const uint8_t* start = NULL
     cdef const uint8_t* end = NULL
@@ -45,7 +45,7 @@ cdef uint8_t* put_rest(Writer* w, uint8_t* p, const Node* node, const Source* so
 
 
 cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcept nogil:
-    # The content of a message in row i of its space.
+    # Writes the content of a message, from row i of its space.
     cdef const Node* node = &w.nodes[index]
     cdef const int32_t* live = w.live + node.first_field
     cdef int at
@@ -64,7 +64,7 @@ cdef uint8_t* write_message(Writer* w, int index, int64_t i, uint8_t* p) noexcep
 
 
 cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, int64_t i, uint8_t* p) noexcept nogil:
-    # The content of a time or of a JSON message, from its one column; nothing for a null.
+    # Writes the content of a time or of a JSON message, from its one column; nothing for a null.
     cdef int64_t at = i + source.shift
     cdef int64_t seconds, nanos
     if is_null(source, i) or p == NULL:
@@ -148,7 +148,7 @@ cdef uint8_t* write_run(
 
 
 cdef uint8_t* write_entry(Writer* w, const Field* field, int64_t i, uint8_t* p) noexcept nogil:
-    # A key and a value, both whatever they are.
+    # Writes a key and a value, also if they are defaults.
     cdef int key = w.nodes[field.node].first_field
     cdef int64_t written = w.end - p
     p = write_value(w, key + 1, &w.sources.fields[key + 1], i, p)
@@ -160,7 +160,7 @@ cdef uint8_t* write_entry(Writer* w, const Field* field, int64_t i, uint8_t* p) 
 
 
 cdef inline uint8_t* write_number(Writer* w, const Field* field, uint64_t value, uint8_t* p) noexcept nogil:
-    # A number and its tag, or nothing where it is an implicit default.
+    # Writes a number and its tag; nothing if it is an implicit default.
     if w.failure:
         return NULL
     if value == 0 and field.flags & FIELD_IMPLICIT:
@@ -170,7 +170,7 @@ cdef inline uint8_t* write_number(Writer* w, const Field* field, uint64_t value,
 
 
 cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i, uint8_t* p) noexcept nogil:
-    # One value and its tag, or nothing where it is an implicit default.
+    # Writes one value and its tag; nothing if it is an implicit default.
     cdef const Field* field = &w.fields[index]
     cdef int64_t written = w.end - p
     cdef int64_t length
@@ -203,7 +203,7 @@ cdef uint8_t* write_value(Writer* w, int index, const Source* source, int64_t i,
 
 
 cdef class Encoded:
-    """The values' bytes, one after the other, and the `length + 1` places where they start, of 4 bytes or of 8."""
+    """The bytes of the values, one after the other, and `length + 1` offsets of 4 or 8 bytes each."""
 
     cdef readonly object data
     cdef readonly object offsets
@@ -216,9 +216,9 @@ cdef failure_text(int failure):
 def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
     """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, `wide` asks for long offsets.
 
-    TypeError when the array hasn't the tables' children; ValueError, with the row, the field's number and "enum" or
-    "json", when an enum's text is neither a name nor a number, or a text isn't JSON of its kind; OverflowError when the
-    offsets must be wide; MemoryError.
+    Raises TypeError if the array lacks the tables' children. Raises ValueError, with the row, the field's number and
+    "enum", "json" or "form", if an enum's text is neither a name nor a number, a text isn't JSON of its kind, or a form
+    isn't known. Raises OverflowError if the offsets must be wide, and MemoryError.
     """
     cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef Writer w
@@ -318,7 +318,7 @@ cdef void free_sources(Writer* w) noexcept:
 
 
 cdef uint8_t* write_rows(Writer* w, Flat* flat, int64_t count, int64_t* row) noexcept nogil:
-    # From the last row to the first; flat ones that stand together as a batch.
+    # Writes rows from the last to the first; adjacent flat rows as a batch.
     cdef uint8_t* p = w.end
     cdef uint8_t* batch
     cdef int64_t i = count
@@ -360,14 +360,14 @@ cdef bint count_from_start(Writer* w, int64_t count, int64_t total) noexcept nog
 
 
 cdef bint is_plain(const ArrowArray* array, Tables tables) noexcept:
-    # Whether no row is null, kept raw or of another form, as far as the array says so itself.
+    # Whether the array's own null counts say that no row is null, kept raw or of another form.
     cdef const ArrowArray* raw = array.children[array.n_children - 4]
     cdef const ArrowArray* form = array.children[array.n_children - 2]
     return array.null_count == 0 and raw.null_count == raw.length and form.null_count == form.length
 
 
 cdef inline int plain_rows(Writer* w, const Flat* flat, int64_t end) noexcept nogil:
-    # How many rows before `end` go together; 1 where the last is not to be written from columns in order.
+    # How many rows before `end` make a batch; 1 if the last one isn't written from columns in canonical order.
     cdef int64_t most = flat.rows if flat.rows < end else end
     cdef int64_t i = end
     if flat.plain:
@@ -397,7 +397,7 @@ cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
 
 
 cdef bint take_form(Writer* w, int64_t i) noexcept nogil:
-    # The order of the row's form. The text of the older one, which knew of columns only, is how the newer one's ends.
+    # Takes the field order of the row's form. The older form's text, for columns only, is the end of the newer one's.
     cdef const Source* form = &w.sources.form
     cdef int64_t at = i + form.shift
     cdef int64_t size = form.offsets[at + 1] - form.offsets[at]
@@ -415,7 +415,7 @@ cdef bint take_form(Writer* w, int64_t i) noexcept nogil:
 
 
 cdef void put_late(Writer* w, const int32_t* order, int32_t* late) noexcept nogil:
-    # The lists of live fields once more, in an order that has members of oneofs last.
+    # Lists the live fields again, in an order that has the members of oneofs last.
     cdef const Node* node
     cdef int32_t* out
     cdef int i, at, k

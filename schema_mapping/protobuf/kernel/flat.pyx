@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rows of numbers and texts alone, written a column at a time: what to write and how is asked once for many rows.
+"""Encodes rows that have only numbers and texts, one column at a time: what to write is decided once for many rows.
 
-Each row of a batch has a slot as long as it can get, so that words are put down whole and what is too much, or not to
-be written, is passed over without a branch. Then the rows move together.
+Each row of a batch has a slot for the longest row possible. So whole words are written without a branch, and what is
+too much is overwritten. Then the rows are moved together.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -21,12 +21,12 @@ cdef extern from *:
     void __builtin_prefetch(const void*) noexcept nogil
 
 cdef enum:
-    LINE = 64               # bytes that memory gives at once
-    AHEAD = 32 * LINE       # and as many as are asked for ahead of time
+    LINE = 64               # bytes of a cache line
+    AHEAD = 32 * LINE       # how far ahead memory is prefetched
     PIECE = 16
-    SLACK = 48              # before a row: what is put down at once may be too much by as much
-    LONG = 512              # bytes of a row from which on it is copied by the system's means
-    NUMBER = 16             # more than a tag and a number take, or a tag and a length
+    SLACK = 48              # spare bytes before a row, as one write may exceed the row by as many
+    LONG = 512              # rows from this size on are copied by memcpy
+    NUMBER = 16             # more bytes than a tag and a number take, or a tag and a length
 
 
 cdef inline const int32_t* live_fields(const Writer* w) noexcept nogil:
@@ -34,7 +34,7 @@ cdef inline const int32_t* live_fields(const Writer* w) noexcept nogil:
 
 
 cdef bint is_flat(Writer* w, Flat* f) noexcept nogil:
-    # Whether the rows are of numbers and texts alone; then how many make a batch.
+    # Whether the rows have only numbers and texts. Sets how many make a batch.
     cdef const int32_t* live = live_fields(w)
     cdef const Field* field
     cdef int64_t texts = 0
@@ -53,7 +53,7 @@ cdef bint is_flat(Writer* w, Flat* f) noexcept nogil:
 
 
 cdef uint8_t* write_flat(Writer* w, Flat* f, int64_t first, int n, uint8_t* p) noexcept nogil:
-    # `n` rows before `p`. NULL where memory is out, where they are too long, or where a text is no enum's.
+    # Writes `n` rows before `p`. NULL if memory is out, the rows are too long, or a text isn't one of its enum.
     cdef const int32_t* live = live_fields(w)
     cdef const Field* field
     cdef int64_t total = 0
@@ -79,7 +79,7 @@ cdef uint8_t* write_flat(Writer* w, Flat* f, int64_t first, int n, uint8_t* p) n
 
 
 cdef bint lay_out(Writer* w, Flat* f, int64_t first, int n) noexcept nogil:
-    # A slot for each row.
+    # Gives each row a slot.
     cdef const int32_t* live = live_fields(w)
     cdef uint64_t* sizes = f.values
     cdef uint8_t* place = f.slots
@@ -104,7 +104,8 @@ cdef bint lay_out(Writer* w, Flat* f, int64_t first, int n) noexcept nogil:
 
 
 cdef inline void look_ahead(const uint8_t* end, int64_t size) noexcept nogil:
-    # The next batch's part of a column lies before this one's; the machine itself doesn't follow a hundred columns.
+    # Prefetches the next batch's part of a column, which lies before this one's: the processor can't follow a hundred
+    # columns by itself.
     cdef const uint8_t* p = end - (size if size < AHEAD else AHEAD)
     while p < end:
         __builtin_prefetch(p)
@@ -166,7 +167,7 @@ cdef bint load_enums(Writer* w, Flat* f, int index, int64_t first, int n) noexce
 
 
 cdef void load_numbers(Flat* f, const Field* field, const Source* source, int64_t at, int n) noexcept nogil:
-    # Varints' or fixed numbers' bits.
+    # Loads the bits of varints or fixed numbers.
     cdef int op = field.op
     cdef int width = 8 if op == OP_INT64 or op == OP_SINT64 or OP_FIXED64 <= op <= OP_DOUBLE else 4
     cdef const uint8_t* start = source.values + at * width
@@ -201,7 +202,7 @@ cdef void load_numbers(Flat* f, const Field* field, const Source* source, int64_
 
 
 cdef void mark(Flat* f, const Field* field, const Source* source, int64_t first, int n) noexcept nogil:
-    # A null isn't written, nor an implicit default.
+    # Marks the values to write: no nulls and no implicit defaults.
     cdef const uint8_t* bits = source.validity
     cdef int64_t at = first + source.shift
     cdef int r
@@ -216,7 +217,7 @@ cdef void mark(Flat* f, const Field* field, const Source* source, int64_t first,
 
 
 cdef inline uint64_t tag_word(const Field* field) noexcept nogil:
-    # The tag's bytes at the upper end.
+    # The tag's bytes, at the upper end of a word.
     cdef uint64_t word = 0
     put_tag(<uint8_t*>&word + 8, field)
     return word
@@ -264,7 +265,7 @@ cdef void put_varints(Flat* f, const Field* field, int n) noexcept nogil:
 
 
 cdef void put_bytes_of(Flat* f, const Field* field, int n) noexcept nogil:
-    # Varints of one byte.
+    # Writes varints of one byte.
     cdef uint64_t tag = tag_word(field) >> 8
     cdef uint64_t size = 1 + varint_size(field.tag)
     cdef uint8_t* p
@@ -276,7 +277,7 @@ cdef void put_bytes_of(Flat* f, const Field* field, int n) noexcept nogil:
 
 
 cdef void put_short_varints(Flat* f, const Field* field, int n) noexcept nogil:
-    # Varints of at most eight bytes.
+    # Writes varints of at most eight bytes.
     cdef uint64_t tag = tag_word(field)
     cdef int tag_size = varint_size(field.tag)
     cdef uint8_t* p
@@ -298,7 +299,7 @@ cdef void put_long_varints(Flat* f, const Field* field, int n) noexcept nogil:
 
 cdef inline void put_text(uint8_t* p, const uint8_t* data, int64_t start, int64_t length) noexcept nogil:
     if length <= 2 * PIECE and start + length >= 2 * PIECE:
-        # With whatever stands before it; all that is written later stands before it too.
+        # Also copies bytes before the text; what is written later overwrites them.
         data += start + length
         memcpy(p - PIECE, data - PIECE, PIECE)
         memcpy(p - 2 * PIECE, data - 2 * PIECE, PIECE)
@@ -328,7 +329,7 @@ cdef void put_texts(Flat* f, const Field* field, const Source* source, int64_t f
 
 
 cdef void put_bare(Flat* f, const Source* source, int64_t first, int n) noexcept nogil:
-    # Bytes without a tag.
+    # Writes bytes without a tag.
     cdef const int32_t* offsets = source.offsets + first + source.shift
     cdef int64_t length
     cdef int r

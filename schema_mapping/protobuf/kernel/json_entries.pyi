@@ -1,1 +1,1 @@
-# Nothing for Python: other kernels cimport it.
+# This kernel offers nothing to Python: other kernels cimport it.

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The entries of a Struct, gathered before any is written: of a key that comes again, the last counts."""
+"""Collects the entries of a Struct before any is written: if a key comes twice, only the last entry counts."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport realloc
@@ -23,7 +23,7 @@ cdef bint collect_entries(Json* j, const Content* content) noexcept nogil:
 
 
 cdef bint collect_entry(Json* j, uint64_t range) noexcept nogil:
-    # As upb: an entry with anything unknown in it is an unknown field, whole.
+    # As in upb, an entry with an unknown field is itself an unknown field.
     cdef Content content
     cdef Cursor c
     cdef Entry* entry
@@ -79,7 +79,7 @@ cdef bint grow_entries(Json* j) noexcept nogil:
 
 
 cdef bint bury_duplicates(Json* j, int64_t opened) noexcept nogil:
-    # Of entries with one key the last lives.
+    # Marks all entries of a key except the last as dead.
     cdef int64_t i
     if j.count - opened < 2:
         return True

@@ -1,4 +1,4 @@
-# Fields of the messages that become JSON, read one after the other from wherever they lie.
+# Reads the fields of messages that become JSON, one after the other, also if a message came in several pieces.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -6,7 +6,7 @@ from schema_mapping.protobuf.kernel.duplicates cimport KeyTable, RowList
 from schema_mapping.protobuf.kernel.scratch cimport Scratch, add_piece
 
 cdef enum:
-    DEEPEST = 100       # messages in each other, as for all parsing
+    DEEPEST = 100       # nested messages, as for all parsing
 
 cdef enum Tag:
     FIELDS_TAG = 0x0A       # Struct.fields, ListValue.values and an entry's key
@@ -18,18 +18,18 @@ cdef enum Tag:
     STRUCT_TAG = 0x2A
     LIST_TAG = 0x32
 
-# The content of a message: one range, or the pieces of a message that came in parts (both as slots hold them).
+# The content of a message: one range, or several pieces if the message came in parts (both as in slots).
 cdef struct Content:
     uint64_t range
     uint64_t pieces
 
-# One of a Struct's, read but not yet written.
+# An entry of a Struct that is read but not yet written.
 cdef struct Entry:
     uint64_t key
     Content value
-    uint64_t dead           # its key comes again
+    uint64_t dead           # its key comes again later
 
-# What the making of texts needs again and again; entries are those of the Structs that are open.
+# State for making texts. The entries are those of the Structs that are being written.
 cdef struct Json:
     Scratch* s
     Entry* entries
@@ -37,18 +37,18 @@ cdef struct Json:
     int64_t capacity
     KeyTable* table
     RowList dead
-    bint exact              # so far, the text gives back the very bytes
+    bint exact              # so far, the text gives back the same bytes
 
-# Where in a message the next field is.
+# The position of the next field in a message.
 cdef struct Cursor:
     const uint8_t* p
     const uint8_t* end
-    uint64_t piece          # the next, counted from 1, or 0
+    uint64_t piece          # the next piece, counted from 1, or 0
 
 # A field of a message, of whatever wire type.
 cdef struct Item:
     uint32_t tag
-    uint64_t value          # a number, or the range of what has a length
+    uint64_t value          # a number, or the range of length-delimited bytes
 
 cdef bint next_item(Json* j, Cursor* c, Item* item) noexcept nogil
 
@@ -62,7 +62,7 @@ cdef inline Cursor start_of(Json* j, const Content* content) noexcept nogil:
 
 
 cdef inline bint add_part(Json* j, Content* content, uint64_t part) noexcept nogil:
-    # One more part of a message that is already there.
+    # Adds a part of a message that already has a part.
     j.exact = False
     if content.range != 0:
         if not add_piece(j.s, &content.pieces, content.range):

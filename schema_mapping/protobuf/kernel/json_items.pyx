@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Reads the fields of a message that has been checked before, and sees whether a canonical writer wrote them."""
+"""Reads the fields of a message that was checked before, and tells whether a canonical writer wrote them."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -10,7 +10,7 @@ from schema_mapping.protobuf.kernel.wire cimport load64, read_short, read_varint
 
 
 cdef bint next_item(Json* j, Cursor* c, Item* item) noexcept nogil:
-    # The next field of a message, wherever its pieces lie.
+    # Reads the next field of a message, also across its pieces.
     cdef const Piece* piece
     cdef const uint8_t* start
     cdef uint32_t length = 0
@@ -46,7 +46,7 @@ cdef bint next_item(Json* j, Cursor* c, Item* item) noexcept nogil:
     if loose:
         j.exact = False
     if c.p == NULL:
-        # Not after the check.
+        # Can't happen after the check.
         j.exact = False
         c.p = c.end
         c.piece = 0

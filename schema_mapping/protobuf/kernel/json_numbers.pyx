@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Doubles as JSON numbers, in the form that ECMAScript and RFC 8785 give them but for a negative zero, and back.
+"""Doubles as JSON numbers and back, in the form of ECMAScript and RFC 8785, except for negative zero.
 
-Only what the fast way back can't decide (decimals half-way between doubles, subnormals) is left to Python's own
-conversion, which holds the GIL for it.
+What the fast way back can't decide (decimals half-way between doubles, subnormals) is left to Python's own conversion,
+which holds the GIL.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -15,16 +15,16 @@ cdef extern from "Python.h":
     double PyOS_string_to_double(const char* text, char** end, object overflow_exception) except? -1.0
 
 cdef enum:
-    MOST_PLAIN = 21         # digits before the point that are written out
-    MOST_ZEROS = 6          # and zeros behind it, before the first digit
-    MOST_DIGITS = 19        # that 64 bits hold, whatever they are
-    LONGEST = 800           # no shorter text has more digits than matter
+    MOST_PLAIN = 21         # digits before the point, at most, without an exponent
+    MOST_ZEROS = 6          # zeros after the point, at most, without an exponent
+    MOST_DIGITS = 19        # that always fit in 64 bits
+    LONGEST = 800           # a shorter text has no more digits than matter
 
 cdef uint64_t SIGN = <uint64_t>1 << 63
 
 
 cdef int write_number(uint8_t* out, uint64_t bits) noexcept nogil:
-    # The number is finite. The answer is the text's size.
+    # The number must be finite. Returns the text's size.
     cdef uint8_t digits[24]
     cdef Decimal decimal
     cdef int size, whole
@@ -58,7 +58,7 @@ cdef int write_number(uint8_t* out, uint64_t bits) noexcept nogil:
 
 
 cdef inline int write_pointed(uint8_t* out, const uint8_t* digits, int whole, int size) noexcept nogil:
-    # A point behind the first `whole` digits, if others follow.
+    # Writes digits, with a point after the first `whole` ones if others follow.
     memcpy(out, digits, whole)
     if size == whole:
         return size
@@ -67,7 +67,7 @@ cdef inline int write_pointed(uint8_t* out, const uint8_t* digits, int whole, in
     return size + 1
 
 
-# Where a number is read, and what of it: its first 19 digits, and how many there were.
+# The position in a number that is being read, its first 19 digits, and how many digits there were.
 cdef struct Reading:
     const uint8_t* p
     const uint8_t* end
@@ -76,7 +76,7 @@ cdef struct Reading:
 
 
 cdef bint read_number(const uint8_t* p, int64_t size, uint64_t* bits) noexcept nogil:
-    # False where the text is no number of JSON, or too large for a double.
+    # Returns False if the text is no JSON number, or is too large for a double.
     cdef Reading r
     cdef Decimal decimal
     cdef int64_t exponent = 0
@@ -119,7 +119,7 @@ cdef inline bint is_digit(uint8_t byte) noexcept nogil:
 
 
 cdef bint read_digits(Reading* r) noexcept nogil:
-    # At least one. Zeros in front don't count.
+    # Reads at least one digit. Leading zeros don't count.
     cdef const uint8_t* first = r.p
     while r.p < r.end and is_digit(r.p[0]):
         if r.count < MOST_DIGITS:
@@ -130,7 +130,7 @@ cdef bint read_digits(Reading* r) noexcept nogil:
 
 
 cdef bint read_exponent(Reading* r, int64_t* exponent) noexcept nogil:
-    # What is written after the e is added.
+    # Adds the number after the e to `exponent`.
     cdef bint negative = False
     cdef int64_t written = 0
     cdef const uint8_t* first

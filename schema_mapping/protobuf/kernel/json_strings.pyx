@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Strings of JSON: quoted with as few escapes as the format lets, and any escape read back."""
+"""JSON strings: writes them with as few escapes as the format allows, and reads every escape."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 cdef enum:
     SHORT_TEXT = 1 << 12
 
-# Bytes that stand in a JSON string as they are.
+# The bytes that need no escape in a JSON string.
 cdef uint8_t PLAIN[256]
 
 
@@ -21,7 +21,7 @@ fill_plain()
 
 
 cdef int64_t most_quoted(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # No less than the bytes that the text takes; counted only where a guess would take much memory.
+    # An upper bound of the quoted text's size. It is counted only if a guess would take much memory.
     cdef int64_t size = end - p + 2
     if size < SHORT_TEXT:
         return 6 * size
@@ -32,7 +32,7 @@ cdef int64_t most_quoted(const uint8_t* p, const uint8_t* end) noexcept nogil:
 
 
 cdef uint8_t* write_quoted(uint8_t* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # The answer is where the text ends.
+    # Returns the end of the text.
     cdef const uint8_t* run
     out[0] = b'"'
     out += 1
@@ -80,7 +80,7 @@ cdef inline int hex_value(uint8_t byte) noexcept nogil:
 
 
 cdef int read_hex(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # What follows a \u; -1 where it's no four digits.
+    # Reads the four hex digits after \u; -1 if they aren't there.
     cdef int result = 0
     cdef int i, digit
     if end - p < 4:
@@ -94,7 +94,7 @@ cdef int read_hex(const uint8_t* p, const uint8_t* end) noexcept nogil:
 
 
 cdef int read_escape(const uint8_t* p, const uint8_t* end, uint8_t* out, int* step) noexcept nogil:
-    # The bytes (the answer is how many) that an escape of `step` bytes stands for; `step` is 0 where it is none.
+    # Writes the bytes that an escape stands for, and returns how many. `step` is the escape's size, or 0 if it is none.
     cdef int code, low
     step[0] = 0
     if end - p < 2:

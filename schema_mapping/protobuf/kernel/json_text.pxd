@@ -1,4 +1,4 @@
-# The JSON text of a google.protobuf.Struct, Value or ListValue.
+# Writes the JSON text of a google.protobuf.Struct, Value or ListValue.
 
 from libc.stdint cimport uint64_t
 

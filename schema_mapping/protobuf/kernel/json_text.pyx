@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""JSON text of Struct, Value and ListValue, as protobuf's own JSON, and whether it gives back the very bytes.
+"""Writes Struct, Value and ListValue as JSON text, as protobuf itself does, and tells whether it gives the bytes back.
 
-The bytes have been checked by their types before. Whatever a reader of Protobuf makes of odd ones is what the text
-shows: the last of several kinds, the last entry of a key, messages in parts merged. Infinities and NaN, which JSON has
-not, are strings.
+The bytes were checked by their types before. For odd bytes the text shows what a Protobuf reader makes of them: the
+last of several kinds, the last entry of a key, the merged parts of a message. Infinities and NaN are strings, as JSON
+lacks them.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -21,7 +21,7 @@ from schema_mapping.protobuf.kernel.tables cimport NODE_LIST_VALUE, NODE_STRUCT
 
 
 cdef bint json_text(Json* j, int kind, uint64_t pieces, uint64_t* slot) noexcept nogil:
-    # The text of the message in these pieces goes to the spill. False, with the scratch's failure, without room.
+    # Writes the text of the message in these pieces to the spill. Without room, returns False and sets the failure.
     cdef Content content
     cdef int64_t start = j.s.spill_size
     cdef bint fine

@@ -1,9 +1,9 @@
-# JSON text as a list of tokens.
+# Reads JSON text to a list of tokens.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 cdef enum:
-    DEEPEST = 128       # objects and arrays in each other
+    DEEPEST = 128       # nested objects and arrays
 
 cdef enum TokenKind:
     T_NULL
@@ -17,15 +17,15 @@ cdef enum TokenKind:
     T_CLOSE_OBJECT
     T_CLOSE_ARRAY
 
-# A string, a number, or the begin or end of what holds others.
+# A scalar, a key, or the start or end of an object or array.
 cdef struct Token:
     int32_t kind
     int32_t escaped         # the string has escapes
     const uint8_t* text     # of the string, between its quotes
     int64_t size            # of that text
-    uint64_t value          # of a number its bits, of a string its size without escapes
+    uint64_t value          # a number's bits, or a string's size without escapes
 
-# Memory that is used again for the next text.
+# A reader. Its memory is used again for the next text.
 cdef struct JsonReader:
     const uint8_t* p
     const uint8_t* end

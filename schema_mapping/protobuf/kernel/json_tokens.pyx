@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Reads JSON text, as strict as RFC 8259, into tokens."""
+"""Reads JSON text to tokens, as strictly as RFC 8259."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport realloc
@@ -10,7 +10,7 @@ from schema_mapping.protobuf.kernel.json_strings cimport read_escape
 
 
 cdef bint read_tokens(JsonReader* r, const uint8_t* text, int64_t size) noexcept nogil:
-    # False where the text is no JSON, or is deeper than it should be, or memory is out.
+    # Returns False if the text is no JSON, is nested too deeply, or memory is out.
     r.p = text
     r.end = text + size
     r.count = 0
@@ -28,7 +28,7 @@ cdef inline void skip_spaces(JsonReader* r) noexcept nogil:
 
 
 cdef inline bint skip(JsonReader* r, uint8_t byte) noexcept nogil:
-    # The byte, and spaces around it.
+    # Skips the byte and the spaces around it.
     skip_spaces(r)
     if r.p == r.end or r.p[0] != byte:
         return False
@@ -126,7 +126,7 @@ cdef bint read_digits(JsonReader* r) noexcept nogil:
 
 
 cdef bint read_string(JsonReader* r, int kind) noexcept nogil:
-    # From one quote to the other.
+    # Reads a string, from one quote to the other.
     cdef Token* token = add_token(r, kind)
     cdef uint8_t plain[4]
     cdef int step

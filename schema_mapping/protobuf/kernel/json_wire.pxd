@@ -1,4 +1,4 @@
-# The bytes of a google.protobuf.Struct, Value or ListValue whose JSON text is given.
+# Encodes the JSON text of a google.protobuf.Struct, Value or ListValue.
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""JSON text back to the bytes of Struct, Value or ListValue: read forward into tokens, written backward from them.
+"""Encodes JSON text as a Struct, Value or ListValue: reads it forward to tokens, and writes these backward.
 
-Written in canonical form, members in the order of the text.
+The bytes are in canonical form, with members in the order of the text.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -17,9 +17,9 @@ from schema_mapping.protobuf.kernel.tables cimport NODE_LIST_VALUE, NODE_STRUCT
 from schema_mapping.protobuf.kernel.wire cimport varint_size, write_varint
 
 cdef enum:
-    TOKEN_BYTES = 48        # more than any token takes beside its text: four tags, four lengths, a number
+    TOKEN_BYTES = 48        # more bytes than a token takes besides its text: four tags, four lengths, a number
 
-# An object or array being written, from its end.
+# An object or array that is being written, from its end.
 cdef struct Frame:
     bint is_object
     uint8_t* closed         # where it ends
@@ -29,7 +29,7 @@ cdef struct Frame:
 cdef const uint8_t* json_bytes(
     JsonReader* r, int kind, const uint8_t* text, int64_t size, int64_t* length
 ) noexcept nogil:
-    # They stay until the next call. NULL where the text is no JSON of this kind, or memory is out.
+    # The bytes stay valid until the next call. NULL if the text is no JSON of this kind, or memory is out.
     cdef uint8_t* p
     if not read_tokens(r, text, size) or not is_of_kind(kind, r.tokens[0].kind):
         return NULL
@@ -65,9 +65,9 @@ cdef bint make_block(JsonReader* r, int64_t size) noexcept nogil:
 
 
 cdef uint8_t* write_tokens(JsonReader* r, bint is_bare) noexcept nogil:
-    # Backward; `is_bare`: the outermost object or array is no Value but a Struct or ListValue itself.
+    # Writes backward. `is_bare` says that the outermost object or array is a Struct or ListValue, not a Value.
     cdef Frame frames[DEEPEST + 1]
-    cdef int open = 0       # frames[0] stands for what is around the text
+    cdef int open = 0       # frames[0] stands for what surrounds the text
     cdef uint8_t* p = r.block + r.block_size
     cdef const Token* token
     cdef int64_t i
@@ -95,7 +95,7 @@ cdef uint8_t* write_tokens(JsonReader* r, bint is_bare) noexcept nogil:
 
 
 cdef inline uint8_t* put_head(uint8_t* p, uint8_t tag, const uint8_t* end) noexcept nogil:
-    # The tag and length of what was written since `end`.
+    # Writes the tag and length of the bytes from `p` to `end`.
     cdef uint64_t size = end - p
     p -= varint_size(size)
     write_varint(p, size)
@@ -105,14 +105,14 @@ cdef inline uint8_t* put_head(uint8_t* p, uint8_t tag, const uint8_t* end) noexc
 
 
 cdef inline uint8_t* put_key(uint8_t* p, const Token* token, const uint8_t* entry_end) noexcept nogil:
-    # The key of an entry whose value is written, and the entry's head.
+    # Writes the key of an entry whose value is written, then the entry's tag and length.
     cdef const uint8_t* end = p
     p = put_head(put_text(p, token), 0x0A, end)
     return put_head(p, 0x0A, entry_end)
 
 
 cdef uint8_t* put_scalar(uint8_t* p, const Token* token) noexcept nogil:
-    # The one field of a Value.
+    # Writes the one field of a Value.
     cdef const uint8_t* end = p
     if token.kind == T_STRING:
         return put_head(put_text(p, token), 0x1A, end)

@@ -1,4 +1,4 @@
-# Numbers of columns as they go on the wire.
+# Numbers of columns, as they are written on the wire.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -16,7 +16,7 @@ cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at)
 
 
 cdef inline uint64_t wire_number(Writer* w, int index, const Source* source, int64_t at) noexcept nogil:
-    # The varint's or the fixed number's bits. An enum's text may be no number: then there is a failure.
+    # The bits of the varint or fixed number. Sets the failure if an enum's text has no number.
     cdef const Field* field = &w.fields[index]
     cdef uint64_t value
     cdef uint32_t half
@@ -41,7 +41,7 @@ cdef inline uint64_t wire_number(Writer* w, int index, const Source* source, int
 
 
 cdef inline uint8_t* put_number(uint8_t* p, uint8_t op, uint64_t value) noexcept nogil:
-    # Without its tag. There is room.
+    # Writes a number without its tag. The caller has made room.
     if op <= OP_LAST_VARINT:
         return put_varint(p, value)
     memcpy(p - 8, &value, 8)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The numbers of enums, which their columns hold as texts."""
+"""Finds the numbers of enum values, whose columns hold texts."""
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
@@ -10,7 +10,7 @@ from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
 
 cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at) noexcept nogil:
-    # The number that a text names: a declared name, or decimal digits.
+    # The number of a text: a declared name, or decimal digits.
     cdef const Enumeration* e = &w.enums[w.fields[index].enumeration]
     cdef const uint8_t* text = source.data + source.offsets[at]
     cdef int64_t size = source.offsets[at + 1] - source.offsets[at]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Repeated numbers: packed runs, and single elements where the canonical form is a run."""
+"""Parses repeated numbers: packed runs, and single elements of fields whose canonical form is a run."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -38,7 +38,7 @@ cdef bint parse_packed(
 cdef const uint8_t* parse_unpacked(
     Scratch* s, const Field* field, const uint8_t* p, const uint8_t* end, uint64_t* row
 ) noexcept nogil:
-    # One element, by itself, of a field whose canonical form is packed.
+    # Parses a single element of a field whose canonical form is packed.
     cdef uint64_t value = 0
     cdef const uint8_t* after
     if field.op <= OP_LAST_VARINT:
@@ -57,7 +57,7 @@ cdef const uint8_t* parse_unpacked(
 cdef bint parse_elements(
     Scratch* s, const Field* field, const uint8_t* p, const uint8_t* end, int64_t count, uint64_t* row
 ) noexcept nogil:
-    # At most `count` elements between p and end, which is checked to be a whole number of fixed ones.
+    # Parses at most `count` elements between p and end. With fixed sizes, the range must hold a whole number of them.
     cdef Rows* rows = &s.spaces[field.space]
     cdef uint64_t* slot
     cdef uint64_t* first
@@ -94,7 +94,7 @@ cdef bint parse_elements(
 
 
 cdef uint64_t* read_varints(Scratch* s, const uint8_t* p, const uint8_t* end, uint64_t* slot) noexcept nogil:
-    # As they stand, whatever their type; the answer is where the slots end.
+    # Reads varints as they are, whatever their type. Returns the end of the slots.
     cdef uint64_t value = 0
     cdef uint64_t word
     cdef int loose = 0
@@ -124,7 +124,7 @@ cdef uint64_t* read_varints(Scratch* s, const uint8_t* p, const uint8_t* end, ui
 
 
 cdef void shape_all(uint8_t op, uint64_t* slots, int64_t count, int* loose) noexcept nogil:
-    # A loop for each type, so that none asks for it.
+    # Has one loop for each type, so that no loop checks the type.
     cdef int odd = 0
     cdef int64_t i
     if op == OP_INT64:
@@ -148,7 +148,7 @@ cdef void shape_all(uint8_t op, uint64_t* slots, int64_t count, int* loose) noex
 
 
 cdef bint copy_64(uint64_t* slots, const uint8_t* p, int64_t count) noexcept nogil:
-    # Whether the exponent of some double is all ones: of infinity or no number at all.
+    # Returns whether some double is infinite or NaN: its exponent is all ones.
     cdef uint64_t some = 0
     cdef int64_t i
     for i in range(count):
@@ -169,7 +169,7 @@ cdef bint copy_32(uint64_t* slots, const uint8_t* p, int64_t count) noexcept nog
 cdef bint parse_enums(
     Scratch* s, const Field* field, const uint8_t* p, const uint8_t* end, uint64_t* row
 ) noexcept nogil:
-    # Room for the elements is there already.
+    # There is room for the elements already.
     cdef Rows* rows = &s.spaces[field.space]
     cdef uint64_t value = 0
     cdef int number
@@ -191,7 +191,7 @@ cdef bint parse_enums(
 
 
 cdef bint add_enum_to_unknown(Scratch* s, const Field* field, uint64_t value, uint64_t* row) noexcept nogil:
-    # As upb: a value of a packed run that the closed enum hasn't becomes an unknown field of its own.
+    # As in upb, a value of a packed run that the closed enum lacks becomes an unknown field of its own.
     cdef uint8_t* out = reserve_spill(s, 16)
     cdef uint8_t* after
     cdef int64_t start = s.spill_size

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The hot loop of decoding: a message's bytes into slots, and whether a canonical writer wrote them.
+"""The hot loop of decoding: parses a message's bytes to slots, and tells whether a canonical writer wrote them.
 
-Canonical: fields ascending by number, each once, the shortest varints, no implicit default, one packed run, map entries
-of key and value, fields without a column in their places too, unknown fields last. The first step away from it sets
-`loose`, and the value is then also kept raw.
+Canonical means: fields in ascending number (those without a column too), each once; the shortest varints; no implicit
+defaults; one packed run; map entries with key and value; unknown fields last. The first deviation sets `loose`, and the
+value is then kept raw, too.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -25,7 +25,7 @@ from schema_mapping.protobuf.kernel.wire cimport is_ascii, load32, load64
 
 
 cdef inline bint is_whole_entry(Scratch* s, const Node* entry, const uint64_t* row) noexcept nogil:
-    # Both there; that they came once and in order is seen elsewhere.
+    # Whether key and value are both there. Their order, and that each came once, is checked elsewhere.
     cdef int key = s.fields[entry.first_field].presence
     cdef int value = s.fields[entry.first_field + 1].presence
     return (row[key >> 6] >> (key & 63)) & (row[value >> 6] >> (value & 63)) & 1
@@ -34,7 +34,7 @@ cdef inline bint is_whole_entry(Scratch* s, const Node* entry, const uint64_t* r
 cdef const uint8_t* parse_message(
     Scratch* s, const Node* node, const uint8_t* p, const uint8_t* end, uint64_t* row, int depth, uint32_t group
 ) noexcept nogil:
-    # For a group, `end` is the end of what surrounds it, and the answer the place after its end tag.
+    # For a group, `end` is the end of the surrounding message, and the result is the position after the end tag.
     cdef const Field* fields = s.fields
     cdef const int32_t* lookup = s.lookup + node.lookup
     cdef uint32_t dense = node.dense
@@ -47,8 +47,8 @@ cdef const uint8_t* parse_message(
     cdef int found
     cdef int last = -1
     cdef int odd                # the tag is not minimal, or the field comes too late
-    cdef int loose = 0          # of this message's own fields
-    cdef int mark               # these two are handed out by their addresses, so that the others needn't
+    cdef int loose = 0          # for this message's own fields
+    cdef int mark               # passed on by address, as the next is, so that the others needn't be
     cdef uint32_t long_tag = 0
     cdef uint64_t present = 0   # bits for the first word of the row
     while p < end:
@@ -155,7 +155,7 @@ cdef const uint8_t* parse_message(
                 slot[0] = mended_text(s, p, p + length)
             p += length
         else:
-            # A failure in there takes back what the present messages left.
+            # After a failure in there, what the present messages left is undone.
             row[0] |= present
             present = 0
             if depth == 0:
@@ -188,7 +188,8 @@ cdef const uint8_t* parse_nested(
     Scratch* s, const Node* node, const Field* field, const uint8_t* start, const uint8_t* p, const uint8_t* end,
     uint64_t* row, uint64_t* slot, int depth, int* last, int odd
 ) noexcept nogil:
-    # A group, a map entry or a message that is cut, from after its tag; a singular one's columns are in its parent's row.
+    # Parses a group, a map entry or a message without columns, from after its tag. A singular one's columns are in its
+    # parent's row.
     cdef const Node* inner = &s.nodes[field.node]
     cdef uint64_t* inner_row = slot if field.flags & FIELD_LIST else row
     cdef const uint8_t* after
@@ -219,12 +220,12 @@ cdef const uint8_t* parse_entry(
     Scratch* s, const Node* node, const Field* field, const uint8_t* start, const uint8_t* p, const uint8_t* end,
     uint64_t* row, uint64_t* entry_row, int depth, int* last, int odd, int loose
 ) noexcept nogil:
-    # `loose` is how things stood before the entry.
+    # `loose` is its value before the entry.
     cdef const Node* entry = &s.nodes[field.node]
     if parse_message(s, entry, p, end, entry_row, depth, 0) == NULL:
         return NULL
     if entry_row[entry.unknown] != 0:
-        # As upb: an entry with anything unknown in it is an unknown field, whole.
+        # As in upb, an entry with an unknown field is itself an unknown field.
         s.loose = loose
         drop_rows(s, field, 1)
         row[field.slot] -= 1

@@ -9,7 +9,7 @@ cdef enum:
     LEAST_POWER = -292
     MOST_POWER = 324
 
-# 10**k is a little less than (high * 2**64 + low) * 2**(log2_of_power(k) - 127), or just that.
+# 10**k is equal to (high * 2**64 + low) * 2**(log2_of_power(k) - 127), or a little less.
 cdef struct Power:
     uint64_t high
     uint64_t low

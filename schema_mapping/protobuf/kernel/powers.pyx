@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The powers of ten that doubles reach, in 128 bits, rounded up: computed once, when the module is loaded."""
+"""The powers of ten in the range of doubles, in 128 bits, rounded up. They are computed when the module is loaded."""
 
 from libc.stdint cimport uint64_t
 
@@ -7,7 +7,7 @@ cdef Power POWERS[MOST_POWER - LEAST_POWER + 1]
 
 
 cdef void fill_powers() except *:
-    # In Python's own whole numbers.
+    # Computes with Python's integers.
     cdef object ten = 10
     cdef object shift, above, below, scaled
     cdef int k

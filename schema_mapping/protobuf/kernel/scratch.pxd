@@ -1,8 +1,9 @@
-# What parsing leaves behind for one chunk of values: rows of 64-bit slots for each row space, and side stores.
+# The result of parsing one chunk of values: rows of 64-bit slots for each row space, and what the slots refer to.
 #
-# A row starts with presence bits and goes on with one slot for each column: a number, a string (start << 32 | length),
-# a list's count, the members of unknown bytes (head << 32 | tail, in `pieces`, counted from 1), or a oneof's case.
-# Rows that aren't in use are zeros, but where every use writes the whole row. Starts below SPILL are offsets from `base`, the others lie in `spill`.
+# A row starts with presence bits. Then it has one slot for each column: a number, a string (start << 32 | length), a
+# list's count, a list of unknown bytes (head << 32 | tail, indexes in `pieces`, counted from 1), or a oneof's case.
+# Unused rows are zeros, except where every use writes the whole row. A string's start without SPILL_BIT is an offset
+# from `base`, one with it is an offset in `spill`.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
@@ -50,12 +51,12 @@ cdef struct Scratch:
     const int32_t* enum_lookup
     Rows* spaces
     const uint8_t* base
-    const uint8_t* limit    # how far bytes may be read: the end of the last value at hand, far behind the chunk's at times
-    uint64_t value          # what a slow reading found
-    int loose               # the value so far is not in canonical form
+    const uint8_t* limit    # bytes may be read up to here: the end of the last value given, perhaps far after the chunk
+    uint64_t value          # the result of a slow read
+    int loose               # the value so far isn't in canonical form
     int failure
     const uint8_t* failed_at
-    int64_t words           # of the rows that the value opened
+    int64_t words           # words of the rows that the value opened
     int64_t most_words
     uint8_t* spill
     int64_t spill_size
@@ -118,7 +119,7 @@ cdef inline uint64_t spilled_slot(uint64_t start, uint64_t length) noexcept nogi
 
 
 cdef inline bint add_piece(Scratch* s, uint64_t* slot, uint64_t at) noexcept nogil:
-    # `at` is a string slot; the piece becomes the last member of the unknown bytes in `slot`. Nothing adds nothing.
+    # Appends the string slot `at` to the unknown bytes in `slot`. An empty string adds nothing.
     cdef int64_t capacity
     cdef void* block
     cdef uint64_t last = <uint32_t>slot[0]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The scratch made, grown and given back, out of the way of the loops that use it."""
+"""Allocates, grows and frees the scratch; kept apart from the loops that use it."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -9,7 +9,7 @@ from schema_mapping.protobuf.kernel.tables cimport Tables
 
 
 cdef bint open_scratch(Scratch* s, Tables tables, int64_t value_memory) noexcept:
-    # False without memory; `value_memory` is the most that the rows of one value may take.
+    # Returns False if memory is out. `value_memory` is the most memory that the rows of one value may take.
     cdef int i
     s.fields = tables.fields
     s.nodes = tables.nodes

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Doubles as the decimals of fewest digits that read as them, and the way back.
+"""Finds the shortest decimal that reads as a double, and the double nearest to a decimal.
 
-The first is Raffaello Giulietti's Schubfach; the second multiplies in 128 bits, as Daniel Lemire's reader does, and
-says so where those can't tell which of two doubles is nearer.
+The first uses Raffaello Giulietti's Schubfach. The second multiplies in 128 bits, as Daniel Lemire's reader does, and
+reports when these can't tell which of two doubles is nearer.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -16,12 +16,12 @@ cdef extern from *:
 
 cdef enum:
     FRACTION = 52       # bits of a double's fraction
-    BIAS = 1075         # from the exponent in the bits to that of the whole number c in c * 2**q
-    SLACK = 4           # what a product of 128 bits may be off, and more
+    BIAS = 1075         # the exponent bits minus BIAS are the q of c * 2**q, where c is an integer
+    SLACK = 4           # an upper bound of the error of a 128-bit product
 
 
 cdef Decimal shortest_decimal(uint64_t bits) noexcept nogil:
-    # Of a positive, finite double.
+    # The double must be positive and finite.
     cdef uint64_t fraction = bits & ((<uint64_t>1 << FRACTION) - 1)
     cdef int biased = <int>(bits >> FRACTION)
     cdef uint64_t c = fraction | <uint64_t>1 << FRACTION if biased else fraction
@@ -39,7 +39,7 @@ cdef Decimal shortest_decimal(uint64_t bits) noexcept nogil:
     if result.digits >= 10 and choose(low, high, 40, result.digits // 10, &result.digits):
         result.exponent += 1
     elif not choose(low, high, 4, result.digits, &result.digits):
-        # Both neighbours read as the double, or none: the nearer.
+        # Either both neighbours read as the double, or neither does: take the nearer one.
         if (middle & 3) + (result.digits & 1) > 2:
             result.digits += 1
     while result.digits % 10 == 0:
@@ -49,7 +49,7 @@ cdef Decimal shortest_decimal(uint64_t bits) noexcept nogil:
 
 
 cdef inline bint choose(uint64_t low, uint64_t high, uint64_t unit, uint64_t below, uint64_t* digits) noexcept nogil:
-    # Whether just one of the decimals around lies within the bounds; then it is taken.
+    # Returns whether exactly one of the two neighbouring decimals is within the bounds, and takes it.
     cdef bint down = low <= unit * below
     cdef bint up = unit * below + unit <= high
     if down != up:
@@ -58,13 +58,13 @@ cdef inline bint choose(uint64_t low, uint64_t high, uint64_t unit, uint64_t bel
 
 
 cdef inline uint64_t scaled(const Power* power, uint64_t number) noexcept nogil:
-    # The upper bits of the product; the lowest says whether others were lost.
+    # The upper bits of the product. The lowest bit says whether other bits were lost.
     cdef uint128 carried = ((<uint128>power.low * number) >> 64) + <uint128>power.high * number
     return <uint64_t>(carried >> 64) | (<uint64_t>carried > 1)
 
 
 cdef bint nearest_double(const Decimal* decimal, uint64_t* bits) noexcept nogil:
-    # False where it would take more than 128 bits, or the double is subnormal or none.
+    # Returns False if more than 128 bits are needed, or the result is subnormal or no double.
     cdef const Power* power
     cdef uint128 product, rest, half
     cdef uint64_t number = decimal.digits

@@ -1,4 +1,4 @@
-# Where the columns of rows to be encoded lie: an Arrow buffer and a shift for each field of the tables.
+# The columns of rows to encode: the Arrow buffers and a shift for each field of the tables.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -23,13 +23,13 @@ cdef struct Sources:
     const Field* tables_fields
     const Node* tables_nodes
     Source* fields              # a field's column; for a list, its offsets
-    Source* elements            # what a list of scalars holds
-    Source* unknown             # of each node; for a well-known type, its one column
-    int32_t* live               # for each node from its first field on: the fields with something in some row
-    int32_t* live_counts        # of each node
-    int32_t* late               # as `live`, the members of oneofs last
-    int32_t* late_columns       # likewise, but fields without a column among those that no oneof has
-    uint8_t* is_live            # of each field
+    Source* elements            # the elements of a list of scalars
+    Source* unknown             # the unknown bytes of each node; for a well-known type, its one column
+    int32_t* live               # for each node, from its first field on: the fields that aren't empty in all rows
+    int32_t* live_counts        # the number of such fields of each node
+    int32_t* late               # as `live`, with the members of oneofs last
+    int32_t* late_columns       # as `late`, but fields without a column stay among those outside oneofs
+    uint8_t* is_live            # for each field, whether it is in `live`
     Source prefix
     Source raw
     Source form
@@ -41,7 +41,8 @@ cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
     return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
 
 
-# Rows are written from the last to the first; a message has more columns than the machine itself follows.
+# Prefetches memory: rows are written from the last to the first, and a message has more columns than the processor can
+# follow by itself.
 cdef inline void foresee(const void* p) noexcept nogil:
     __builtin_prefetch(<const uint8_t*>p - FORESIGHT)
 

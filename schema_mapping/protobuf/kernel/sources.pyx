@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Finds the buffers of rows to be encoded: walks an Arrow array beside the tables, whose fields stand in its order."""
+"""Finds the buffers of rows to encode: walks an Arrow array and the tables together, in the same order."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -13,7 +13,7 @@ cdef enum:
 
 
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil:
-    # False where the array has other children than the tables have fields.
+    # Returns False if the array's children don't match the tables' fields.
     cdef int count = column_count(sources, &sources.tables_nodes[0])
     if array.n_children != count + SPECIALS + 1:
         return False
@@ -42,7 +42,7 @@ cdef inline void bind(Source* source, const ArrowArray* array, int64_t shift) no
 
 
 cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
-    # `shift` leads from rows of the space to values of `array`: a struct, or the one column of a well-known type.
+    # `shift` is added to a row of the space to find its value in `array`, a struct or a well-known type's one column.
     cdef const Node* node = &sources.tables_nodes[index]
     cdef const ArrowArray* last
     cdef int i
@@ -77,7 +77,7 @@ cdef inline void add_live(Sources* sources, int index, int field) noexcept nogil
 
 
 cdef inline bint is_empty(const Field* field, const ArrowArray* array) noexcept nogil:
-    # Whether no row has anything in it: lists without elements, or nulls alone.
+    # Whether the column is empty in all rows: only lists without elements, or only nulls.
     cdef const int32_t* offsets
     if not field.flags & FIELD_LIST or array.length == 0:
         return array.null_count == array.length

@@ -24,23 +24,23 @@ cdef enum Op:
     OP_MESSAGE = 15
     OP_GROUP = 16
     OP_MAP = 17
-    OP_NONE = 18        # of the field that stands for no field
-    OP_ASIDE = 19       # known and without a column: its bytes go with the unknown ones, its place is its number's
+    OP_NONE = 18        # of the entry that means no field
+    OP_ASIDE = 19       # known, but without a column: its bytes are among the unknown ones
 
 cdef enum FieldFlag:
     FIELD_LIST = 1      # repeated or map: values open rows of their own
     FIELD_PACKED = 2    # the canonical form is one packed run
     FIELD_IMPLICIT = 4  # the default is never on the wire in canonical form
-    FIELD_MANY = 8      # several in a row are canonical: repeated and not packed, or a map
-    FIELD_WIDE = 16     # its 64 bits are unsigned, and stand in a column of 128-bit decimals
+    FIELD_MANY = 8      # may come several times in a row in canonical form: repeated and not packed, or a map
+    FIELD_WIDE = 16     # unsigned 64 bits, in a column of 128-bit decimals
 
 cdef enum NodeFlag:
     NODE_ENTRY = 1        # a map's key and value
-    NODE_CUT = 2          # kept whole in its unknown slot; the fields only check
+    NODE_CUT = 2          # kept whole in its unknown slot; its fields are only checked
     NODE_MESSAGE_SET = 4
     NODE_ASIDE = 8        # some of its fields have no column
     NODE_EMPTY = 1024     # its type has neither fields nor room for extensions
-    # Well-known types that have one column; those of JSON are kept whole too, until their text is made.
+    # Well-known types that have one column. Those of JSON are kept whole, too, until their text is made.
     NODE_TIMESTAMP = 16
     NODE_DURATION = 32
     NODE_WRAPPER = 64
@@ -65,39 +65,39 @@ cdef enum OutputKind:
     OUT_32 = 2
     OUT_64 = 3
     OUT_BYTES = 4
-    OUT_ENUM = 5        # bytes; where nothing was on the wire, the name of zero (`extra`: its index)
-    OUT_UNKNOWN = 6     # bytes with a validity of its own: null where there are none
+    OUT_ENUM = 5        # bytes; if nothing was on the wire, the name of zero, whose index is `extra`
+    OUT_UNKNOWN = 6     # bytes with their own validity: null if there are none
     OUT_COUNTS = 7      # offsets of a list
-    OUT_DECIMAL = 8     # 64 bits, unsigned, in 128
+    OUT_DECIMAL = 8     # unsigned 64 bits, in 128 bits
 
 cdef struct Field:
-    uint32_t tag        # in canonical form: of the run where packed
-    uint32_t match      # the tag that the straight path takes; none for fields that need more care
+    uint32_t tag        # the canonical tag; if packed, that of the run
+    uint32_t match      # the tag that the hot loop accepts; NO_TAG if the field needs a slower path
     uint8_t op
     uint8_t flags
     uint8_t tag_size
     uint8_t spare
-    int32_t slot        # of the value in its row; of the count where it is a list
+    int32_t slot        # slot of the value in its row; for a list, of its count
     int32_t presence    # bit in the row's head
     int32_t oneof       # slot that names the oneof's present member, or -1
     int32_t owner       # node that the field belongs to
-    int32_t node        # of the message or map entry, or -1
-    int32_t space       # of the list's rows, or -1
+    int32_t node        # node of the message or map entry, or -1
+    int32_t space       # row space of the list, or -1
     int32_t enumeration
 
 cdef struct Node:
     int32_t first_field
     int32_t field_count
     int32_t lookup      # where the node's part of the dense lookup starts
-    int32_t dense       # numbers below are looked up, others searched
+    int32_t dense       # numbers below this are looked up, others are searched
     int32_t unknown     # slot of the unrecognized bytes, or -1
     int32_t flags
-    int32_t has_lists   # whether rows elsewhere hang on a row of this node
+    int32_t has_lists   # whether rows of other spaces belong to a row of this node
 
 cdef struct Enumeration:
     int32_t first       # index of the first of its values, ascending by number
     int32_t count
-    int32_t lowest      # of the dense part
+    int32_t lowest      # lowest number of the dense part
     int32_t dense       # size of the dense part
     int32_t lookup
     int32_t by_name     # where its hash table starts in `name_lookup`
@@ -105,14 +105,14 @@ cdef struct Enumeration:
 
 cdef struct Space:
     int32_t stride      # 64-bit words of a row
-    int32_t parent      # space that holds the counts, or -1 for the root
+    int32_t parent      # row space with the counts, or -1 for the root
     int32_t count_slot
     int32_t head        # words of presence bits that a row starts with
 
 cdef struct Output:
     int32_t kind
     int32_t space
-    int32_t slot        # or presence bit
+    int32_t slot        # or a presence bit
     int32_t extra
     int32_t gate        # presence bit without which the slot is empty, or -1
 
@@ -121,15 +121,15 @@ cdef struct MapKeys:
     int32_t slot        # of the key
     int32_t as_bytes
 
-# A well-known type with one column: where parsing leaves its parts, and settling its value.
+# A well-known type with one column: the slots of its parsed parts, and of the column's value.
 cdef struct Native:
     int32_t space
     int32_t kind        # the flag of its node
-    int32_t slot        # of the seconds, then of the value; of a JSON message's pieces, then of its text
+    int32_t slot        # holds the seconds, then the value; or a JSON message's pieces, then its text
     int32_t nanos
     int32_t unknown     # slot of the unrecognized bytes
-    int32_t presence    # bit in the row's head, or -1 where the message is always there
-    int32_t fits        # bit that says whether the column can hold the value, or -1 where it has no nulls
+    int32_t presence    # bit in the row's head, or -1 if the message is always present
+    int32_t fits        # bit that says whether the column can hold the value, or -1 if the column has no nulls
 
 cdef class Tables:
     cdef Field* fields
@@ -139,16 +139,16 @@ cdef class Tables:
     cdef MapKeys* maps
     cdef Native* natives
     cdef Enumeration* enums
-    cdef uint32_t* numbers        # of fields, for the search
+    cdef uint32_t* numbers        # of fields, to search in
     cdef int32_t* lookup
-    cdef int32_t* places          # of the fields that `numbers` names
-    cdef Field* late_fields       # the same, the members of oneofs behind the other fields
+    cdef int32_t* places          # index of the field of each entry in `numbers`
+    cdef Field* late_fields       # the fields with the members of oneofs after the other fields
     cdef int32_t* late_lookup
     cdef int32_t* late_places
-    cdef int32_t* late            # for each place in `late_fields` that in `fields`
-    cdef int32_t* late_columns    # likewise, but fields without a column among those that no oneof has
+    cdef int32_t* late            # for each index in `late_fields`, the index in `fields`
+    cdef int32_t* late_columns    # as `late`, but fields without a column stay among those outside oneofs
     cdef int32_t* enum_numbers
-    cdef uint64_t* enum_names     # slots: the names lie at the start of the spill
+    cdef uint64_t* enum_names     # slots; the names are at the start of the spill
     cdef int32_t* enum_lookup
     cdef int32_t* name_lookup     # index in `enum_names` + 1, or 0
     cdef uint8_t* names

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled form of a mapping as C arrays: what `program` lays out, held for the kernel loops."""
+"""The compiled form of a mapping as C arrays: `table_builder` lays it out, and the kernel loops read it."""
 
 import sys
 
@@ -8,7 +8,7 @@ if sys.byteorder != "little":
 
 
 cdef class Tables:
-    """C views of a program's tables; the numpy arrays behind them are kept alive and never written again."""
+    """C views of a program's tables. They keep the numpy arrays below them alive; nobody writes these again."""
 
     def __init__(self, arrays, *, root, keep_raw):
         self.owners = arrays
@@ -118,5 +118,5 @@ OUTPUTS = {
 
 
 def name_hash(bytes name not None):
-    """The hash by which an enum's names are looked up."""
+    """The hash for looking up an enum's names."""
     return hash_name(<const uint8_t*>name, len(name))

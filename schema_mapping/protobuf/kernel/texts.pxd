@@ -8,7 +8,7 @@ cdef uint64_t mended_text(Scratch* s, const uint8_t* p, const uint8_t* end) noex
 
 
 cdef inline uint64_t enum_text(Scratch* s, int enumeration, int number) noexcept nogil:
-    # The value's name, or its number in decimal digits. Zero, which is no text, when memory is out.
+    # The slot of the value's name, or of its number in decimal digits. Zero, which is no text, if memory is out.
     cdef int found = search_enum(s, enumeration, number)
     if found >= 0:
         return s.enum_names[found]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Texts that aren't on the wire: numbers without a name in digits, and ill-formed UTF-8 mended."""
+"""Makes texts that aren't on the wire: digits of enum numbers without a name, and ill-formed UTF-8 repaired."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -20,7 +20,7 @@ cdef uint64_t digits_text(Scratch* s, int number) noexcept nogil:
 
 
 cdef uint64_t mended_text(Scratch* s, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # The bytes as text, U+FFFD for each ill-formed piece, as Unicode recommends.
+    # The bytes as text, with U+FFFD for each ill-formed piece, as Unicode recommends.
     cdef uint8_t* first = reserve_spill(s, 3 * (end - p))
     cdef uint8_t* out = first
     cdef uint64_t start = s.spill_size

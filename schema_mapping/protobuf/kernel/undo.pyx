@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Takes back what parsing left: a oneof's earlier member, a map entry that is none, a value that cannot be read."""
+"""Undoes what parsing left: a oneof's earlier member, an invalid map entry, a value that can't be read."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
@@ -9,7 +9,7 @@ from schema_mapping.protobuf.kernel.tables cimport FIELD_LIST, Field, NODE_CUT, 
 
 
 cdef void clear_field(Scratch* s, const Field* field, uint64_t* row) noexcept nogil:
-    # Takes a singular field's value back, and the rows that hang on it.
+    # Clears a singular field's value, and removes the rows that belong to it.
     row[field.presence >> 6] &= ~(<uint64_t>1 << (field.presence & 63))
     if field.op == OP_MESSAGE or field.op == OP_GROUP:
         clear_message(s, &s.nodes[field.node], row)
@@ -18,7 +18,7 @@ cdef void clear_field(Scratch* s, const Field* field, uint64_t* row) noexcept no
 
 
 cdef void clear_message(Scratch* s, const Node* node, uint64_t* row) noexcept nogil:
-    # Every row that hangs on this message is at the end of its space: nothing else was opened since.
+    # Every row that belongs to this message is at the end of its space: no other row was opened since.
     cdef const Field* field
     cdef int i
     row[node.unknown] = 0
@@ -36,7 +36,7 @@ cdef void clear_message(Scratch* s, const Node* node, uint64_t* row) noexcept no
 
 
 cdef void drop_rows(Scratch* s, const Field* field, int64_t count) noexcept nogil:
-    # The last rows of a list's space, and what hangs on them.
+    # Removes the last rows of a list's space, and the rows that belong to them.
     cdef Rows* rows = &s.spaces[field.space]
     cdef int64_t i
     if count == 0:

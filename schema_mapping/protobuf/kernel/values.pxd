@@ -1,4 +1,4 @@
-# The smallest pieces of a value, read with the failure written down: varints, lengths, a number as its type has it.
+# Reads the smallest parts of a value (varints, lengths, numbers of a type), and records a failure.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -42,7 +42,7 @@ cdef inline const uint8_t* take_length(
 
 
 cdef inline uint64_t shaped(uint8_t op, uint64_t value, int* loose) noexcept nogil:
-    # A varint's bits as its type reads them.
+    # Converts a varint's bits as its type requires.
     cdef uint64_t result
     if op == OP_INT64:
         return value

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Well-known types that have one column: their parsed parts become its value, for all rows of a chunk at once.
+"""Computes the one column of well-known types from their parsed parts, for all rows of a chunk at once.
 
-Where the value doesn't give back the parts, or there are unknown fields beside them, the whole value is kept raw.
+If the column's value doesn't give the parts back, or if there are unknown fields, the whole value is kept raw.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -16,12 +16,13 @@ cdef extern from *:
     ctypedef long long int128 "__int128"
 
 cdef int64_t MICROS = 1_000_000
-cdef int64_t FIRST_MICRO = -62_135_596_800_000_000      # the year 1 begins
-cdef int64_t LAST_MICRO = 253_402_300_799_999_999       # the year 9999 ends
+cdef int64_t FIRST_MICRO = -62_135_596_800_000_000      # start of the year 1
+cdef int64_t LAST_MICRO = 253_402_300_799_999_999       # end of the year 9999
 
 
 cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* root_flags) noexcept nogil:
-    # The bytes of `root_flags` become 1 for values that must be kept raw. False, with the failure, without room.
+    # Sets the bytes of `root_flags` to 1 for values that must be kept raw. Without room, returns False and sets the
+    # failure.
     cdef const Rows* rows = &s.spaces[native.space]
     cdef uint32_t* roots = NULL
     cdef uint64_t* row
@@ -52,8 +53,8 @@ cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* r
 
 
 cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil:
-    # Microseconds in the place of the seconds; whether they give seconds and nanoseconds back. Rounded as Protobuf's
-    # own conversions round: a timestamp down, a duration toward zero.
+    # Replaces the seconds by microseconds. Returns whether they give seconds and nanoseconds back. Rounds as Protobuf's
+    # own conversions do: a timestamp down, a duration toward zero.
     cdef int64_t seconds = <int64_t>row[native.slot]
     cdef int64_t nanos = <int32_t><uint32_t>row[native.nanos]
     cdef int64_t first = FIRST_MICRO if native.kind == NODE_TIMESTAMP else INT64_MIN
@@ -86,6 +87,6 @@ cdef void split_timestamp(int64_t micros, int64_t* seconds, int64_t* nanos) noex
 
 
 cdef void split_duration(int64_t micros, int64_t* seconds, int64_t* nanos) noexcept nogil:
-    # Seconds and nanoseconds have one sign.
+    # Seconds and nanoseconds have the same sign.
     seconds[0] = micros // MICROS
     nanos[0] = micros % MICROS * 1000

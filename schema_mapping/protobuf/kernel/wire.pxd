@@ -1,5 +1,5 @@
-# Protobuf's wire format, read with every bound checked. A function that returns a pointer returns NULL where the bytes
-# are no such thing; `loose` is set where a canonical writer would have written other bytes.
+# Reads and writes Protobuf's wire format, with all bounds checked. A reader that returns a pointer returns NULL if the
+# bytes aren't valid. `loose` is set if a canonical writer would have written other bytes.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -30,7 +30,7 @@ cdef inline const uint8_t* read_varint(
     return NULL
 
 
-# A varint of two to eight bytes in a word of which every byte may be read: its length, or 0 where it is longer.
+# Reads a varint of at most eight bytes from a word. Returns its length, or 0 if it is longer.
 cdef inline int varint_in_word(uint64_t word, uint64_t* value, int* loose) noexcept nogil:
     cdef uint64_t stops = ~word & <uint64_t>0x8080808080808080
     cdef int size
@@ -47,7 +47,7 @@ cdef inline int varint_in_word(uint64_t word, uint64_t* value, int* loose) noexc
     return size
 
 
-# A tag or length: at most five bytes, and no more than `most`.
+# Reads a tag or length: at most five bytes, with a value of at most `most`.
 cdef inline const uint8_t* read_short(
     const uint8_t* p, const uint8_t* end, uint64_t most, uint32_t* value, int* loose
 ) noexcept nogil:
@@ -69,7 +69,7 @@ cdef inline const uint8_t* read_short(
     return NULL
 
 
-# Whether a varint that could not be read ended too early, rather than too late.
+# Whether a varint that couldn't be read is too short, rather than too long.
 cdef inline bint is_cut_short(const uint8_t* p, const uint8_t* end, int most) noexcept nogil:
     cdef int i = 0
     while p < end and i < most:
@@ -84,7 +84,7 @@ cdef inline int varint_size(uint64_t value) noexcept nogil:
     return (9 * (64 - __builtin_clzll(value | 1)) + 64) >> 6
 
 
-# The `size` bytes, at most eight, of a varint, at the upper end of a word.
+# The `size` bytes (at most eight) of a varint, at the upper end of a word.
 cdef inline uint64_t varint_word(uint64_t value, int size) noexcept nogil:
     cdef int unused = 64 - 8 * size
     value = (value & <uint64_t>0x000000000FFFFFFF) | ((value & <uint64_t>0x00FFFFFFF0000000) << 4)
@@ -93,7 +93,7 @@ cdef inline uint64_t varint_word(uint64_t value, int size) noexcept nogil:
     return (value | <uint64_t>0x0080808080808080 >> unused) << unused
 
 
-# Before `p`, where there is room for ten bytes, of which eight are written at once; the answer is where it starts.
+# Writes a varint before `p`, and returns its start. Needs room for ten bytes; writes eight at once.
 cdef inline uint8_t* put_varint(uint8_t* p, uint64_t value) noexcept nogil:
     cdef int size
     if value < 0x80:
@@ -119,7 +119,7 @@ cdef inline uint8_t* write_varint(uint8_t* p, uint64_t value) noexcept nogil:
     return p + 1
 
 
-# At most 20 bytes; the answer is how many.
+# Writes decimal digits, at most 20 bytes, and returns how many.
 cdef inline int write_decimal(uint8_t* out, int64_t value) noexcept nogil:
     cdef uint8_t digits[24]
     cdef uint64_t rest = 0 - <uint64_t>value if value < 0 else <uint64_t>value
@@ -191,12 +191,12 @@ cdef extern from *:
     const uint8_t* HIGH_BITS "archiver_high_bits"
 
 
-# `limit` is how far bytes may be read.
+# Bytes may be read up to `limit`.
 cdef inline bint is_ascii(const uint8_t* p, int64_t length, const uint8_t* limit) noexcept nogil:
     cdef uint64_t high = 0
     cdef const uint8_t* end = p + length
     if length <= 16 and limit - p >= 16:
-        # What lies behind the text is masked out.
+        # Bytes after the text are masked out.
         high = load64(p) & load64(HIGH_BITS + 16 - length)
         return not (high | load64(p + 8) & load64(HIGH_BITS + 24 - length))
     if length < 8:

@@ -1,4 +1,4 @@
-# What encoding writes into: a buffer that is filled from its end, and what there is to look up meanwhile.
+# The writer of an encoding run: a buffer that is filled from its end, and the tables to look things up in.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -11,9 +11,9 @@ from schema_mapping.protobuf.kernel.tables cimport Enumeration, Field, Node
 from schema_mapping.protobuf.kernel.wire cimport put_varint
 
 cdef enum:
-    ROOM = 64           # more than tags, a number and a length take
-    AT_ONCE = 16        # bytes of a text that are copied without asking how many it has
-    NOT_A_NUMBER = 1    # failures
+    ROOM = 64           # more bytes than tags, a number and a length take
+    AT_ONCE = 16        # short texts are copied as so many bytes at once
+    NOT_A_NUMBER = 1    # failures: this one and the next four
     OUT_OF_MEMORY = 2
     NOT_JSON = 3
     NOT_A_FORM = 4
@@ -28,23 +28,23 @@ cdef struct Writer:
     const int32_t* name_lookup
     const uint8_t* names
     Sources sources
-    const int32_t* live     # the sources' own lists, or those with oneofs last
+    const int32_t* live     # the sources' lists of live fields, or those with oneofs last
     const uint8_t* form_text
     int64_t form_size
     int64_t columns_form_size
     int node_count
-    Scratch* reader         # of the unknown bytes of rows in the form at hand
-    const int32_t* aside_fields     # from the reader's places to fields
+    Scratch* reader         # reads the unknown bytes of rows in the current form
+    const int32_t* aside_fields     # maps the reader's positions to fields
     const int32_t* places
     const int32_t* late_places
     Scratch in_order
     Scratch oneofs_last
-    Stretch* aside          # for each field without a column: where it lies in its message's unknown bytes
+    Stretch* aside          # for each field without a column: its place in its message's unknown bytes
     uint8_t* start
     uint8_t* end
     JsonReader json
-    void* owner             # a list of one, the buffer
-    int32_t* short_starts   # where each value starts, counted from the end; one of the two is there
+    void* owner             # a list with one item, the buffer
+    int32_t* short_starts   # where each value starts, counted from the end; one of these two is set
     int64_t* long_starts
     int failure
     int failed_field
@@ -75,7 +75,7 @@ cdef inline uint8_t* put_stretch(Writer* w, uint8_t* p, const uint8_t* start, co
 
 
 cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int64_t i) noexcept nogil:
-    # The bytes alone; nothing for a null.
+    # Writes only the bytes; nothing for a null.
     cdef int64_t start, length
     if is_null(source, i):
         return p
@@ -88,7 +88,7 @@ cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int6
     if p == NULL or length == 0:
         return p
     if length <= AT_ONCE and start + length >= AT_ONCE:
-        # With whatever stands before it; all that is written later stands before it too.
+        # Also copies bytes before the text; what is written later overwrites them.
         memcpy(p - AT_ONCE, source.data + start + length - AT_ONCE, AT_ONCE)
     else:
         memcpy(p - length, source.data + start, length)

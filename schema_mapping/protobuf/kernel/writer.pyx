@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Growth of the buffer that encoding writes into."""
+"""Grows the buffer that encoding writes to."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -13,7 +13,7 @@ cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil:
 
 
 cdef uint8_t* grow_buffer(Writer* w, uint8_t* p, int64_t more) noexcept:
-    # What is written moves to the end of a larger buffer.
+    # Moves the written bytes to the end of a larger buffer.
     cdef int64_t written = w.end - p
     cdef int64_t capacity = max((w.end - w.start) * 2, written + more)
     cdef Block block
