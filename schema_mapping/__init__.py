@@ -13,28 +13,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from schema_mapping.columns.evolution import Change, ChangeKind
     from schema_mapping.columns.ids import ColumnIds
+    from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
     from schema_mapping.columns.options import MappingOptions
-    from schema_mapping.field_ids import Assignment, LedgerEntry, LedgerState, assign
+    from schema_mapping.errors import (
+        ContextError,
+        DescriptorError,
+        EvolutionError,
+        KernelError,
+        MappingOptionsError,
+        RowsTooLargeError,
+        SchemaMappingError,
+    )
+    from schema_mapping.field_ids import Assignment, assign, ledger_schema
     from schema_mapping.formats import register
+    from schema_mapping.ledger_rebuild import rebuild_ledger
+    from schema_mapping.outline import Outline
     from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
     from schema_mapping.protobuf.message_mapping import MessageMapping, compile_mapping
     from schema_mapping.protobuf.union_mapping import UnionMapping
     from schema_mapping.raw_mapping import RawMapping
-    from schema_mapping.row import RowMapping
-    from schema_mapping.value_format import DeclaredSchema, ValueFormat, ValueMapping, ValueSchema
+    from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
+    from schema_mapping.secrets import without_secrets
+    from schema_mapping.value_format import NOT_ONE, DeclaredSchema, ValueFormat, ValueMapping, ValueSchema
 
 __all__ = [
+    "NOT_ONE",
     "Assignment",
+    "Change",
+    "ChangeKind",
     "ColumnIds",
+    "ColumnState",
+    "ContextError",
     "DeclaredSchema",
+    "DescriptorError",
+    "EvolutionError",
+    "KernelError",
     "LedgerEntry",
     "LedgerState",
     "MappingOptions",
+    "MappingOptionsError",
     "MessageMapping",
     "MessageSchema",
+    "Outline",
+    "PartitionSource",
     "RawMapping",
     "RowMapping",
+    "RowsTooLargeError",
+    "SchemaMappingError",
+    "SchemaVersion",
     "SourceSchema",
     "UnionMapping",
     "UnionSchema",
@@ -43,20 +71,38 @@ __all__ = [
     "ValueSchema",
     "assign",
     "compile_mapping",
+    "ledger_schema",
+    "rebuild_ledger",
     "register",
+    "row_mapping_from_text",
+    "without_secrets",
 ]
 
 _HOMES = {
-    "protobuf.descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
-    "field_ids": ("Assignment", "LedgerEntry", "LedgerState", "assign"),
+    "columns.evolution": ("Change", "ChangeKind"),
     "columns.ids": ("ColumnIds",),
-    "formats": ("register",),
-    "protobuf.message_mapping": ("MessageMapping", "compile_mapping"),
+    "columns.ledger": ("ColumnState", "LedgerEntry", "LedgerState", "SchemaVersion"),
     "columns.options": ("MappingOptions",),
-    "raw_mapping": ("RawMapping",),
-    "row": ("RowMapping",),
+    "errors": (
+        "ContextError",
+        "DescriptorError",
+        "EvolutionError",
+        "KernelError",
+        "MappingOptionsError",
+        "RowsTooLargeError",
+        "SchemaMappingError",
+    ),
+    "field_ids": ("Assignment", "assign", "ledger_schema"),
+    "formats": ("register",),
+    "ledger_rebuild": ("rebuild_ledger",),
+    "outline": ("Outline",),
+    "protobuf.descriptors": ("MessageSchema", "SourceSchema", "UnionSchema"),
+    "protobuf.message_mapping": ("MessageMapping", "compile_mapping"),
     "protobuf.union_mapping": ("UnionMapping",),
-    "value_format": ("DeclaredSchema", "ValueFormat", "ValueMapping", "ValueSchema"),
+    "raw_mapping": ("RawMapping",),
+    "row": ("PartitionSource", "RowMapping", "row_mapping_from_text"),
+    "secrets": ("without_secrets",),
+    "value_format": ("NOT_ONE", "DeclaredSchema", "ValueFormat", "ValueMapping", "ValueSchema"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

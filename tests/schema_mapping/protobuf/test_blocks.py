@@ -20,7 +20,8 @@ def rows_of(count: int, text: bytes) -> pa.StructArray:
 
 def test_memory_given_back_is_used_again() -> None:
     gc.collect()
-    rows_of(100_000, b"first")
+    for _ in range(2):  # blocks that earlier tests left may fill what is kept, and the first run then frees them all
+        rows_of(100_000, b"first")
     before, idle = in_use(), kept()
     again = rows_of(100_000, b"other")
     assert idle - kept() == in_use() - before >= 500_000
