@@ -79,7 +79,7 @@ def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, Col
         case scalar:
             found = scalar_arrow_type(scalar)
             if found is None:
-                raise DescriptorError("a field holds a type that only columns with others below them have", path=path)
+                raise DescriptorError("a scalar field has the column type of a struct, list or map", path=path)
             return found
 
 

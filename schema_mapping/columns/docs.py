@@ -37,8 +37,8 @@ def _document(struct: ColumnNode, graph: ColumnGraph, name: str, comments: Comme
     for field in graph.structs[name]:
         node = live.get(field.step)
         if node is not None:
-            said = comments.get((name, field.step))
-            node.doc = one_line(said) if said else None
+            comment = comments.get((name, field.step))
+            node.doc = one_line(comment) if comment else None
             _document_below(node, field.held, graph, comments)
 
 

@@ -183,19 +183,19 @@ def expand(
 ) -> frozenset[Place]:
     """The places of the structs to expand, given what earlier versions decided."""
     decided: dict[Place, bool] = {}
-    standing: set[int] = set()
+    matched: set[int] = set()
     for root, graph in graphs.items():
-        for node, place in _standing(ledger, graph, graph.root, ledger.roots[root]):
-            standing.add(node.field_id)
+        for node, place in _matched(ledger, graph, graph.root, ledger.roots[root]):
+            matched.add(node.field_id)
             if place is not None:
                 decided[place] = node.type is ColumnType.STRUCT
     used = fixed_leaves
     if options.keep_removed:
-        used += sum(_gone_leaves(root, standing) for root in ledger.roots.values())
+        used += sum(_gone_leaves(root, matched) for root in ledger.roots.values())
     return plan(graphs, options, decided=decided, used=used)
 
 
-def _standing(
+def _matched(
     ledger: LedgerTree, graph: ColumnGraph, name: str, struct: ColumnNode
 ) -> Iterator[tuple[ColumnNode, Place | None]]:
     """The existing columns that the struct's fields will take; with its place if the column is a struct."""
@@ -203,29 +203,29 @@ def _standing(
     for field in graph.structs[name]:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))
         if node is not None:
-            yield from _standing_in(ledger, graph, field.held, node)
+            yield from _matched_below(ledger, graph, field.held, node)
 
 
-def _standing_in(
+def _matched_below(
     ledger: LedgerTree, graph: ColumnGraph, held: Held, node: ColumnNode
 ) -> Iterator[tuple[ColumnNode, Place | None]]:
     match held:
         case ListOf():
-            yield from _standing_in(ledger, graph, held.element, node.at(names.ELEMENT_STEP)[0])
+            yield from _matched_below(ledger, graph, held.element, node.at(names.ELEMENT_STEP)[0])
         case MapOf():
             yield node.at(names.MAP_KEY_STEP)[0], None
-            yield from _standing_in(ledger, graph, held.value, node.at(names.MAP_VALUE_STEP)[0])
+            yield from _matched_below(ledger, graph, held.value, node.at(names.MAP_VALUE_STEP)[0])
         case StructOf():
             yield node, (node.root, node.path)
             if node.type is ColumnType.STRUCT:
-                yield from _standing(ledger, graph, held.name, node)
+                yield from _matched(ledger, graph, held.name, node)
         case _:
             yield node, None
 
 
-def _gone_leaves(root: ColumnNode, standing: set[int]) -> int:
+def _gone_leaves(root: ColumnNode, matched: set[int]) -> int:
     nodes = (node for child in root.children if is_field(child.step) for node in child.walk())
-    return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in standing)
+    return sum(1 for node in nodes if node.type not in LEAFLESS and node.field_id not in matched)
 
 
 def live_ids(ledger: LedgerTree, root: Root) -> ColumnIds:

@@ -93,7 +93,7 @@ def _expand(
         for parent in level:
             graph = roots[parent.place[0]]
             for spot in sub_structs(graph, parent):
-                if why_never(graph, spot, max_depth) is not None:
+                if cut_reason(graph, spot, max_depth) is not None:
                     continue
                 added = _inner_leaves(graph, spot.struct)
                 if accept(spot, added):
@@ -102,7 +102,7 @@ def _expand(
         level = below
 
 
-def why_never(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
+def cut_reason(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
     """The reason why a struct can't be expanded whatever the budget is; None if it can."""
     if spot.struct in spot.above:
         return CutReason.RECURSION
@@ -168,5 +168,5 @@ def _cuts_below(
             yield from _cuts_below(graph, spot, columns, options)
             continue
         dotted = ".".join(columns[path[:length]].name for length in range(1, len(path) + 1))
-        reason = why_never(graph, spot, options.max_depth) or CutReason.COLUMNS
+        reason = cut_reason(graph, spot, options.max_depth) or CutReason.COLUMNS
         yield Cut(path=path, column=dotted, message=spot.struct, reason=reason)

@@ -41,19 +41,19 @@ def column_options(field: FieldDescriptor) -> ColumnOptions:
 
     Raises DescriptorError if the .proto asks for a name that a column can't have.
     """
-    said = _said(field) if field.has_options else None
-    if said is None or _is_of_others(field):
+    option = _option_of(field) if field.has_options else None
+    if option is None or _is_of_others(field):
         return PLAIN
-    if said.name and not COLUMN_NAME.fullmatch(said.name):
+    if option.name and not COLUMN_NAME.fullmatch(option.name):
         raise DescriptorError(
             "(archiver.column).name must be letters, digits and underscores, 128 at most, and not begin with a digit",
             field=field.full_name,
-            name=said.name,
+            name=option.name,
         )
-    return ColumnOptions(name=said.name or None, exclude=said.exclude)
+    return ColumnOptions(name=option.name or None, exclude=option.exclude)
 
 
-def _said(field: FieldDescriptor) -> Any:
+def _option_of(field: FieldDescriptor) -> Any:
     try:
         options = _reader().FromString(field.GetOptions().SerializeToString())
     except DecodeError:

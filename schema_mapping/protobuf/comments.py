@@ -27,7 +27,7 @@ def read_comments(source: SourceSchema) -> Comments:
     """
     found: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:
-        locations = {tuple(each.path): each for each in file.source_code_info.location if _said(each)}
+        locations = {tuple(each.path): each for each in file.source_code_info.location if _text(each)}
         if locations:
             scope = f"{file.package}." if file.package else ""
             found.update(_of_messages(scope, file.message_type, (MESSAGE_STEP,), locations))
@@ -58,8 +58,8 @@ def _of_extensions(
 
 def _line(locations: Locations, path: tuple[int, ...]) -> str:
     location = locations.get(path)
-    return "" if location is None else one_line(_said(location))
+    return "" if location is None else one_line(_text(location))
 
 
-def _said(location: SourceCodeInfo.Location) -> str:
+def _text(location: SourceCodeInfo.Location) -> str:
     return location.leading_comments or location.trailing_comments

@@ -13,7 +13,7 @@ from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
 from schema_mapping.protobuf.arrow_types import root_type
-from schema_mapping.protobuf.declared_fields import DeclaredFields, declared, field_name
+from schema_mapping.protobuf.declared_fields import DeclaredFields, declared_type, field_name
 from schema_mapping.protobuf.mapped_messages import MappedMessage, RootIds
 from schema_mapping.protobuf.type_graph import TypeGraph
 from schema_mapping.value_format import DeclaredField, ExcludedField
@@ -60,12 +60,14 @@ class CompiledColumns:
     def declared(self, path: Path) -> DeclaredField:
         """The field of a live column, as a .proto writes it."""
         field = self._declared.field(path)
-        return DeclaredField(name=field_name(field), type=declared(field))
+        return DeclaredField(name=field_name(field), type=declared_type(field))
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
         """The fields without a column of the message at the path."""
         fields = self._declared.message(path).excluded
-        return tuple(ExcludedField(number=each.number, name=field_name(each), type=declared(each)) for each in fields)
+        return tuple(
+            ExcludedField(number=each.number, name=field_name(each), type=declared_type(each)) for each in fields
+        )
 
     @cached_property
     def _declared(self) -> DeclaredFields:

@@ -33,7 +33,7 @@ class DeclaredFields:
         return field, message
 
 
-def declared(field: FieldType) -> str:
+def declared_type(field: FieldType) -> str:
     """The type of a field as a .proto writes it: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:

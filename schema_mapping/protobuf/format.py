@@ -20,7 +20,7 @@ from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, UNION_FORMAT, S
 from schema_mapping.protobuf.message_columns import message_columns
 from schema_mapping.protobuf.message_mapping import MessageMapping, compile_source, message_from_json
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph
-from schema_mapping.protobuf.union import member_steps, unite
+from schema_mapping.protobuf.union_graph import member_steps, unite
 from schema_mapping.protobuf.union_mapping import MemberType, UnionMapping, compile_union, union_from_json
 from schema_mapping.protobuf.well_known import with_native_columns
 from schema_mapping.value_format import DeclaredSchema, ValueSchema

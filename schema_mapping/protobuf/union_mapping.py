@@ -27,7 +27,7 @@ from schema_mapping.protobuf.mapped_messages import map_message
 from schema_mapping.protobuf.message_columns import message_columns
 from schema_mapping.protobuf.message_mapping import mapping_fingerprint
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph
-from schema_mapping.protobuf.union import unite
+from schema_mapping.protobuf.union_graph import unite
 from schema_mapping.protobuf.well_known import with_native_columns
 from schema_mapping.value_format import NOT_ONE
 

@@ -1,4 +1,4 @@
-"""The package's names: all there, and none imported before it is asked for."""
+"""The names that the package exports: all exist, and none is imported before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger derived from mappings equals the one that gave them, through every kind of change."""
+"""A ledger rebuilt from mappings equals the original one, after every kind of change."""
 
 from __future__ import annotations
 

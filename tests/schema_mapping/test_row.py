@@ -1,4 +1,4 @@
-"""The columns of a file, their fixed ids, and a version's mapping rebuilt from what was stored."""
+"""The columns of a file, their fixed ids, and a version's mapping read back from what was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of URIs, on their own and in the middle of other people's messages."""
+"""URIs are shown without secrets, on their own and within messages of other libraries."""
 
 from __future__ import annotations
 

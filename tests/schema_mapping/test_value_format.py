@@ -1,4 +1,4 @@
-"""Value formats: looked up by name, and a second one that needs nothing but the seam."""
+"""Value formats: looked up by name, and a second format that needs only the protocols."""
 
 from __future__ import annotations
 

@@ -109,14 +109,14 @@ cdef class Decoder:
     cdef KeyTable keys
     cdef Json json
     cdef uint8_t* marks         # for each row of the chunk, whether its columns can't give its value back
-    cdef uint64_t* spans        # and where its value lies
+    cdef uint64_t* spans        # and the place of its value
     cdef int64_t* totals
     cdef Seen* seen             # of each space
     cdef uint64_t* seen_words
-    cdef uint64_t start_bits    # of a row's first word, where a value starts
+    cdef uint64_t start_bits    # the first word of a row when a value starts
     cdef int64_t chunk_rows
-    cdef int64_t chunk_words    # of the chunk's rows so far
-    cdef int64_t spill_before   # of the values before
+    cdef int64_t chunk_words    # words of the chunk's rows so far
+    cdef int64_t spill_before   # size of the spill before the current value
     cdef bint too_large
     cdef public bint refuse_all     # refuses every value as too large
     cdef ColumnMemory memory

@@ -45,7 +45,7 @@ cdef struct Cursor:
     const uint8_t* end
     uint64_t piece          # the next piece, counted from 1, or 0
 
-# A field of a message, of whatever wire type.
+# A field of a message, with any wire type.
 cdef struct Item:
     uint32_t tag
     uint64_t value          # a number, or the range of length-delimited bytes

@@ -1,4 +1,4 @@
-"""Every row of the change table: what a change of the .proto does to the table."""
+"""Every row of the table of changes: what a change of the .proto does to the table."""
 
 from __future__ import annotations
 

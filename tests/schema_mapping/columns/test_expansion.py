@@ -88,7 +88,7 @@ def test_breadth_comes_first_then_field_number() -> None:
         assert set(cuts(mapping).values()) <= {CutReason.COLUMNS}
 
 
-def test_what_is_small_fits_behind_what_is_too_big() -> None:
+def test_a_small_struct_fits_after_one_that_is_too_big() -> None:
     text = "message M { Big big = 1; Small small = 2; } message Small { int32 x = 1; } message Big { "
     text += " ".join(f"int32 f{n} = {n};" for n in range(1, 50)) + "}"
     assert set(cuts(mapped(text, max_columns=10))) == {"big"}

@@ -1,4 +1,4 @@
-"""Ledgers stored before formats had names: they read as they did, and are stored unchanged where nothing changes."""
+"""Ledgers stored before formats had names read as before, and are stored unchanged if nothing changes."""
 
 from __future__ import annotations
 

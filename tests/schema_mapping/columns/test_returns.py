@@ -1,4 +1,4 @@
-"""A schema seen before comes back: what it writes is in the table at once, its names when it has come to stay."""
+"""An older schema is asked for again: its columns are written at once, its names return after a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow and Iceberg types of columns, with ids; judged by pyiceberg's own reading of the Arrow schema."""
+"""Arrow and Iceberg types of columns, with ids, compared with how pyiceberg reads the Arrow schema."""
 
 from __future__ import annotations
 

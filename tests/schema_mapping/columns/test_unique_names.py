@@ -1,4 +1,4 @@
-"""Column names that would clash by case, with a reserved name, or with a column that is gone."""
+"""Column names that would clash by case, with a reserved name, or with a deleted column."""
 
 from __future__ import annotations
 

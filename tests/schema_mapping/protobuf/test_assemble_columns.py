@@ -1,4 +1,4 @@
-"""Buffers of zeros: large enough, shared, and not to be written."""
+"""Buffers of zeros are large enough, shared, and read-only."""
 
 from __future__ import annotations
 

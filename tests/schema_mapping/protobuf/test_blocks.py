@@ -1,4 +1,4 @@
-"""Memory that is kept for the next run: bounded, used again, and never while somebody holds it."""
+"""Kept memory is bounded, used again, and never shared with rows that are still alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`(archiver.column)` in a .proto: a column's own name, or none."""
+"""`(archiver.column)` in a .proto: another name for a column, or no column."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_of_an_excluded_field_only_its_place_counts() -> None:
 GO_TEXT = f"""
     oneof p {{ int32 a = 2; string b = 3 {EXCLUDE}; }} int32 c = 4; int32 d = 5 {EXCLUDE};
     oneof q {{ int32 e = 1; int32 f = 9 {EXCLUDE}; }} M inner = 6; repeated M more = 7;"""
-# As Go writes: members of oneofs behind all other fields, in the order of the oneofs.
+# As Go writes: members of oneofs after all other fields, in the order of the oneofs.
 GO_VALUES = (
     b"\x20\x04\x1a\x01b",
     b"\x20\x04\x28\x05\x1a\x01b\x08\x01",

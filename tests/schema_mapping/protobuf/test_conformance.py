@@ -1,4 +1,4 @@
-"""What Google's conformance suite sends: refused when upb refuses it, and every byte back, all in one batch."""
+"""Payloads of Google's conformance suite, all in one batch: upb and we refuse the same, and every byte comes back."""
 
 from __future__ import annotations
 

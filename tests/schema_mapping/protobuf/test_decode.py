@@ -1,4 +1,4 @@
-"""Decoding by example: what becomes of values, well written and not, and of the columns they come in."""
+"""Decoding by example: canonical values, other values, bad values, and the Arrow types they come in."""
 
 from __future__ import annotations
 

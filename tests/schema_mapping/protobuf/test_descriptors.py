@@ -1,4 +1,4 @@
-"""Descriptor sets in and out, and what a person is told when one can't be used."""
+"""Descriptor sets are read and written, and errors say what is wrong with one."""
 
 from __future__ import annotations
 

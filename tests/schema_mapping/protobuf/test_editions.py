@@ -1,4 +1,4 @@
-"""Editions as protoc writes them, and as descriptors made by hand: features, symbols, and editions to come."""
+"""Editions as protoc writes them, and in descriptors made by hand: features, symbols, unknown editions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoding by example: rows that decode gave, from memory and from Parquet, and rows that nobody should give."""
+"""Encoding by example: decoded rows, from memory and from Parquet, and rows that are wrong."""
 
 from __future__ import annotations
 

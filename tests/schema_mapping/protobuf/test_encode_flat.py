@@ -1,4 +1,4 @@
-"""Rows of numbers and texts alone, many at once: every type and presence, with rows among them that stand apart."""
+"""Many rows of only numbers and texts: every type and presence, with other rows among them."""
 
 from __future__ import annotations
 

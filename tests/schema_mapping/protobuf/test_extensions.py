@@ -1,4 +1,4 @@
-"""Extensions as columns, where they are asked for; else bytes in `__unrecognized__`."""
+"""Extensions become columns if they are asked for; otherwise they are bytes in `__unrecognized__`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON text of Struct, Value and ListValue by example, judged by json and by protobuf's own JSON; and what hurts."""
+"""JSON text of Struct, Value and ListValue by example, compared with json and with protobuf's own JSON."""
 
 from __future__ import annotations
 

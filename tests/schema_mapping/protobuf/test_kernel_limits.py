@@ -1,4 +1,4 @@
-"""Values made to hurt: the kernel's time and memory grow with a value's size, and nothing faster."""
+"""Values made to cost much: the kernel's time and memory grow with a value's size, and no faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel holds and what it can hold: scratch for a chunk and no more, columns to 2 GiB, values up to them."""
+"""The kernel's memory: scratch for one chunk only, columns and values up to 2 GiB."""
 
 from __future__ import annotations
 

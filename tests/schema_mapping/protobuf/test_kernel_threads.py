@@ -1,4 +1,4 @@
-"""The kernels let go of the interpreter's lock: two threads do nearly twice the work of one."""
+"""The kernels release the interpreter's lock: two threads do nearly twice the work of one."""
 
 from __future__ import annotations
 

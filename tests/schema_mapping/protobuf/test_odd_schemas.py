@@ -1,4 +1,4 @@
-"""Schemas at the edge of what Protobuf allows: names, numbers, widths, enums; upb judges the rows."""
+"""Schemas at the edge of what Protobuf allows: names, numbers, widths, enums. The rows are compared with upb."""
 
 from __future__ import annotations
 

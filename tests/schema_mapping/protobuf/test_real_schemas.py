@@ -1,4 +1,4 @@
-"""Schemas nobody here wrote compile: ids unique and no matter of order, within the limits, every cut on record."""
+"""Published schemas compile: ids are unique and independent of order, limits hold, every cut is listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a field's facts are, judged by what protobuf's own resolution of syntax and editions gives."""
+"""The facts of fields, compared with how protobuf itself resolves syntax and editions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several message types in one value: ids that belong to names, and rows that have one struct set."""
+"""Several message types in one value: ids belong to type names, and each row has one struct set."""
 
 from __future__ import annotations
 

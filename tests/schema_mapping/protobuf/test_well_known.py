@@ -1,4 +1,4 @@
-"""Well-known types and unsigned longs as one column each: types, values, what is kept raw, and changes of mind."""
+"""Well-known types and unsigned longs as one column each: types, values, raw values, changed options."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, MessageTyp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Union:
+class UnionGraph:
     """The graph of several messages.
 
     `keys` has, for each step, the type names that have another key in the graph.
@@ -34,7 +34,7 @@ def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[
     return {name: known[name] if name in known else next(fresh) for name in sorted(messages)}
 
 
-def unite(members: Mapping[int, TypeGraph]) -> Union:
+def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
     """One graph of the members, by step.
 
     If two members define a type of the same name differently, each keeps its own definition.
@@ -48,7 +48,7 @@ def unite(members: Mapping[int, TypeGraph]) -> Union:
         types.update((keys[step].get(name, name), _renamed(kind, keys[step])) for name, kind in graph.types.items())
     fields = tuple(_member(step, members[step].root, key) for step, key in sorted(roots.items()))
     types[UNION_ROOT] = MessageType(full_name=UNION_ROOT, fields=fields, message_set=False)
-    return Union(graph=TypeGraph(root=UNION_ROOT, types=types), keys=keys)
+    return UnionGraph(graph=TypeGraph(root=UNION_ROOT, types=types), keys=keys)
 
 
 def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
