@@ -77,7 +77,7 @@ def diff(
     """Print what would change in the table if a schema were deployed. Changes nothing."""
     from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
     from archiver.cli.schema_screen import changes_lines
-    from archiver.schemas.topic import TopicSchemas
+    from archiver.schemas.topic_schemas import TopicSchemas
 
     with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)

@@ -17,8 +17,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from archiver.engine.java import require_java
-from archiver.engine.quiet import filtered_children
+from archiver.engine.java import filtered_children, require_java
 from archiver.engine.worker_daemon import PRELOADED
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError

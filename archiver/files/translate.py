@@ -17,7 +17,7 @@ from archiver.errors import ParseHalted, SchemaRegistryError
 from archiver.files.grouping import BatchGroup
 from archiver.files.header_columns import translate_headers
 from archiver.schemas import EnvelopeReader
-from archiver.schemas.enveloped import decode_values
+from archiver.schemas.decode import decode_values
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
 from schema_mapping.columns.fixed import KAFKA_FIELD, TIMESTAMP

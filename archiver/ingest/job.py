@@ -30,7 +30,7 @@ from archiver.ingest.topic.table import TopicTable, open_topic, target_of
 from archiver.ingest.waves import Waves, failing
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import all_of, ignore
-from archiver.schemas.topic import SchemaReader, TopicSchemas
+from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool

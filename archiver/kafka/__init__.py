@@ -1,1 +1,34 @@
-"""A client of any Kafka: connections, leaders, fetches, and ranges of offsets read whole (docs/concepts.md, step 2)."""
+"""A client of any Kafka cluster: connect with options, describe topics, ask for offsets, fetch ranges of records.
+
+Everything that speaks Kafka's protocol belongs here: options, security, connections, leaders, retries, fetches, and the
+errors that say what a log has lost. It knows no table, no registry and no object store. What batches hold as bytes is
+the business of `archiver.wire`.
+
+    with BrokerClient({"bootstrap.servers": "localhost:9092"}) as client:
+        topic = client.describe(["orders"])["orders"]
+        end = client.list_offsets("orders", topic.partitions, "high_watermark")
+        for batches in PartitionFetcher(client, "orders", topic.topic_id, 0).batches(0, end[0]):
+            print(batches.records)
+"""
+
+from archiver.kafka.broker import At, BrokerClient, EpochEnd
+from archiver.kafka.fetch import PartitionFetcher, log_reader
+from archiver.kafka.leaders import PartitionDescription, TopicDescription
+from archiver.kafka.open_transactions import OpenTransaction, open_transactions
+from archiver.kafka.options import KafkaOptions, parse_kafka_options
+from archiver.kafka.range_reader import Fetched
+
+__all__ = [
+    "At",
+    "BrokerClient",
+    "EpochEnd",
+    "Fetched",
+    "KafkaOptions",
+    "OpenTransaction",
+    "PartitionDescription",
+    "PartitionFetcher",
+    "TopicDescription",
+    "log_reader",
+    "open_transactions",
+    "parse_kafka_options",
+]

@@ -1,6 +1,7 @@
-"""What a driver asks of Kafka before anything is fetched: which topics there are, where their logs begin and end.
+"""Questions to the brokers of a cluster: which topics exist, who leads their partitions, where logs begin and end.
 
-Leaders are found, and followed as they move; transient errors are tried again for up to twice `socket.timeout.ms`.
+The client finds the leaders and follows them when they move. It retries transient errors for up to twice
+`socket.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from archiver.kafka.cluster import Cluster
 from archiver.kafka.leader_requests import NOWHERE, At, RequestOf, epochs_request, named, offsets_request, portions
 from archiver.kafka.leaders import Leaders, PartitionDescription, TopicDescription
 from archiver.kafka.options import parse_kafka_options
-from archiver.kafka.retries import with_retries
+from archiver.kafka.protocol_errors import with_retries
 
 __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescription"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEnd:
-    """The latest epoch that the leader knows up to the one asked for, and the offset after its last record.
+    """Where a leader epoch ends in the leader's log: the offset after the epoch's last record.
 
-    A log archived beyond `end_offset`, or in a later epoch than this, may have diverged from the leader's.
+    `leader_epoch` is the epoch asked for, or the latest earlier one that the leader knows. If records from `end_offset`
+    on, or of a later epoch, are archived, the archive may have diverged from the leader's log.
     """
 
     leader_epoch: int
@@ -34,11 +36,11 @@ class EpochEnd:
 
 
 class BrokerClient:
-    """Asks the brokers of one cluster.
+    """A client that asks the brokers of one cluster. Use it as a context manager, or close it.
 
-    `options` have librdkafka's names; wrong ones raise `ConfigError` here. Nothing is connected before the first
-    question, which raises `BrokerUnavailable` naming the addresses where none answers. Questions about topics raise
-    `UnknownTopic`, `AccessDenied`, `LeaderUnavailable`, naming the topic.
+    `options` have librdkafka's names; a wrong one raises `ConfigError` here. The client connects when it asks its first
+    question. If no broker answers, that raises `BrokerUnavailable`, which names the addresses. Questions about topics
+    raise `UnknownTopic`, `AccessDenied` and `LeaderUnavailable`, which name the topic.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -57,63 +59,67 @@ class BrokerClient:
         self._cluster.close()
 
     def cluster_id(self) -> str:
-        """The id that the cluster gives itself."""
+        """The id of the cluster."""
         return with_retries(self.options, lambda: str(self._cluster.metadata(()).cluster_id))
 
     def topics(self) -> tuple[str, ...]:
-        """The names of all topics that the principal may see, without Kafka's internal ones."""
+        """The names of all topics that the principal may see, in order. Kafka's internal topics are left out."""
         response = with_retries(self.options, lambda: self._cluster.metadata(None))
         return tuple(sorted(topic.name for topic in response.topics if not topic.is_internal))
 
     def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
-        """Describe topics as they are now."""
+        """Describe topics as they are now: ids, partitions and leaders."""
         named = tuple(topics)
         self.refresh(named)
         return {topic: self.described(topic) for topic in named}
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Ask how topics are now, all in one request; what is wrong with one of them `described` says."""
+        """Ask for all topics in one request. If a topic has an error, `described` raises it later."""
         if named := tuple(topics):
             with_retries(self.options, lambda: self.leaders.refresh(named), topics=named)
 
     def described(self, topic: str) -> TopicDescription:
-        """A topic as it was when last asked about."""
+        """The last known description of a topic. Asks the brokers only if there is none."""
         return with_retries(self.options, lambda: self.leaders.topic(topic), topic=topic)
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At | int) -> dict[int, int]:
-        """Where the partitions' logs begin or end, or the first offset at or after a time in ms since 1970.
+        """The offset at which each partition's log begins or ends, or its first one at or after a time.
 
-        `latest_stable` is where committed records end: transactions that are still open lie behind it. A time later
-        than every record's gives that end too.
+        `at` says which. "latest_stable" is the end of the committed records: the records of open transactions come
+        after it. A number is a time in ms since 1970. If all records are older than this time, the answer is the same
+        as for "latest_stable".
         """
         answers = self.ask_leaders(
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
         )
         offsets = {partition: int(each.offset) for partition, each in answers.items()}
-        if after_all := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
-            offsets |= self.list_offsets(topic, after_all, "latest_stable")
+        if older := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
+            offsets |= self.list_offsets(topic, older, "latest_stable")
         return offsets
 
     def list_offsets_at_once(self, asked: Mapping[str, Iterable[int]], at: At) -> dict[str, dict[int, int]]:
-        """The same of many topics' partitions, see `ask_at_once`."""
+        """Like `list_offsets`, for the partitions of many topics. Topics are left out as `ask_at_once` does."""
         answers = self.ask_at_once(asked, offsets_request(at, self._epoch, self.options.request_timeout), _place_of)
         found = {topic: {each: int(one.offset) for each, one in those.items()} for topic, those in answers.items()}
         return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Where the given leader epochs of the partitions end; those that their leader can't tell are left out."""
+        """Where the partitions' given leader epochs end. A partition is left out if its leader can't tell.
+
+        `epochs` maps partitions to leader epochs.
+        """
         answers = self.ask_leaders(topic, epochs, epochs_request({topic: epochs}, self._epoch), _partition_of)
         return _epoch_ends(answers)
 
     def end_of_epoch_at_once(self, asked: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, EpochEnd]]:
-        """The same of many topics' partitions, see `ask_at_once`."""
+        """Like `end_of_epoch`, for the partitions of many topics. Topics are left out as `ask_at_once` does."""
         answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
         return {topic: _epoch_ends(those) for topic, those in answers.items()}
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
-        """The epoch, `since` or a later one, in which the leader has what lies right before `offset`.
+        """The leader epoch of the record right before `offset` in the leader's log. It is `since` or a later one.
 
-        None where its log ends before the offset, or it doesn't say in which epoch it leads.
+        None if the leader's log ends before the offset, or the leader doesn't say in which epoch it leads.
         """
         low, high = since, self._epoch(topic, partition)
         found: EpochEnd | None = None
@@ -127,9 +133,9 @@ class BrokerClient:
         return found
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """Bytes of the partitions' logs on their leaders' disks, for an estimate.
+        """The bytes that the partitions' logs take on their leaders' disks. Use them for estimates only.
 
-        Partitions whose leader doesn't tell are left out: the principal may lack DESCRIBE on the cluster.
+        A partition is left out if its leader doesn't tell: the principal may lack DESCRIBE on the cluster.
         """
         by_leader = defaultdict[int, list[int]](list)
         for partition, described in self.describe([topic])[topic].partitions.items():
@@ -153,9 +159,9 @@ class BrokerClient:
     def ask_leaders(
         self, topic: str, partitions: Iterable[int], request: RequestOf, number_of: Callable[[Any], int]
     ) -> dict[int, Any]:
-        """Ask each leader once about all its partitions, again about those that failed; gives their answers.
+        """Ask each leader once about all its partitions, and retry those that failed. Returns answers by partition.
 
-        `request` makes the request about some of them, `number_of` says which one an answer is about.
+        `request` makes a request about some of the partitions. `number_of` gives the partition of an answer.
         """
         left, found = set(partitions), dict[int, Any]()
 
@@ -177,10 +183,10 @@ class BrokerClient:
     def ask_at_once(
         self, asked: Mapping[str, Iterable[int]], request: RequestOf, number_of: Callable[[Any], int]
     ) -> dict[str, dict[int, Any]]:
-        """Ask each leader once about the partitions of all topics, with a single attempt; gives whole topics' answers.
+        """Ask each leader once about the partitions of many topics, without retries. Returns answers for whole topics.
 
-        A topic of which a partition has no leader or no answer is left out: ask about it alone, and what is wrong with
-        it is tried again or raised. No topic's trouble is another's.
+        A topic is left out if one of its partitions has no leader or no answer. Ask about it alone then: `ask_leaders`
+        retries, or raises its error. So one topic's error never affects another topic.
         """
         wanted = {topic: set(partitions) for topic, partitions in asked.items()}
         found: dict[str, dict[int, Any]] = {topic: {} for topic in wanted}
@@ -200,7 +206,7 @@ class BrokerClient:
         return {topic: answers for topic, answers in found.items() if answers.keys() == wanted[topic]}
 
     def _by_leader(self, wanted: Mapping[str, set[int]]) -> dict[int, dict[str, list[int]]]:
-        """Which partitions each broker leads; topics of which one has no leader are left out."""
+        """The partitions that each broker leads. A topic is left out if one of its partitions has no leader."""
         by_leader = defaultdict[int, dict[str, list[int]]](dict)
         for topic, partitions in wanted.items():
             try:
@@ -212,11 +218,11 @@ class BrokerClient:
         return by_leader
 
     def _epoch(self, topic: str, partition: int) -> int:
-        """The epoch in which the leader is believed to lead: one that no longer does then refuses to answer."""
+        """The leader epoch that requests name. A broker that no longer leads in this epoch refuses to answer."""
         return self.leaders.leader(topic, partition)[1]
 
     def ask_every_broker(self, request: Any) -> list[Any]:
-        """The answers of all brokers that give one, each asked once."""
+        """Ask each broker once. Returns the answers; brokers that fail are left out."""
         answers: list[Any] = []
         for node in self._cluster.nodes():
             try:

@@ -1,7 +1,7 @@
-"""Connections to the brokers of one cluster: any broker, or a given one, is asked one thing and answers it.
+"""Connections to the brokers of one cluster. Sends one request to a given broker, or to any, and returns the response.
 
-Driven by the thread that calls, without threads of its own. A single attempt is made for each call, but for finding the
-cluster: every bootstrap address is tried until one answers or `socket.connection.setup.timeout.ms` is over.
+The calling thread does the work; there are no threads of its own. Each call is one attempt, with one exception: to find
+the cluster, it tries all bootstrap addresses until one answers or `socket.connection.setup.timeout.ms` is over.
 """
 
 from __future__ import annotations
@@ -19,25 +19,28 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from archiver.errors import BrokerUnavailable
-from archiver.kafka.error_codes import explain, is_transient, refuses_credentials
 from archiver.kafka.options import KafkaOptions
+from archiver.kafka.protocol_errors import explain, is_transient, refuses_credentials
 from archiver.kafka.sockets import SCHEME
 
 _THROTTLE_SLACK: Final = 0.01
-_HOPELESS: Final = "Check bootstrap.servers, the network between, and security.protocol, in [kafka]"
+_HINT: Final = "Check bootstrap.servers, the network between, and security.protocol, in [kafka]"
 
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 for _name in ("kafka.protocol.parser", "kafka.net.connection"):
-    logging.getLogger(_name).setLevel(logging.INFO)  # their debug lines hold requests, credentials among them
+    logging.getLogger(_name).setLevel(logging.INFO)  # their debug lines show whole requests, with credentials
 
 
 class Cluster:
-    """A cluster as its brokers describe it. Calls from several threads wait for each other. Close it when done."""
+    """The connections to one cluster, and its brokers as last described. Close it when done.
+
+    Calls from several threads wait for each other.
+    """
 
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
         configuration = options.client_configuration()
-        # no warnings of slow steps: the loop is this client's alone, and a step takes in whole responses
+        # no warnings about slow steps: only this client uses the loop, and one step reads a whole response
         self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
         self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
         self._not_before: dict[int | str, float] = {}
@@ -50,16 +53,19 @@ class Cluster:
             self._net.close()
 
     def address(self, node: int | str) -> str:
-        """Where a broker listens, as it advertises it or as the options name it."""
+        """The address of a broker: the one it advertises, or the one in the options."""
         broker = self._manager.cluster.broker_metadata(node)
         return f"{broker.host}:{broker.port}" if broker is not None else f"broker {node}"
 
     def nodes(self) -> tuple[int, ...]:
-        """The brokers, as last described."""
+        """The ids of the brokers, as last described."""
         return tuple(sorted(broker.node_id for broker in self._manager.cluster.brokers()))
 
     def ask(self, request: Any, node: int | str) -> Any:
-        """Send a request to a broker, give its response. Raises the protocol library's errors, noting the address."""
+        """Send a request to a broker and return its response.
+
+        Raises the protocol library's errors, with the broker's address as a note.
+        """
         try:
             return self._run(request, node, self.options.connect_timeout)
         except KafkaError as error:
@@ -67,7 +73,7 @@ class Cluster:
             raise
 
     def metadata(self, topics: tuple[str, ...] | None) -> Any:
-        """The metadata of topics, of all for None, from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""
+        """The metadata of topics (None: of all topics), from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""
 
         def request() -> Any:
             named = MetadataRequest.ALL_TOPICS
@@ -107,11 +113,11 @@ class Cluster:
                     self._give_up_unless_transient(error, broker.node_id)
                     address = self.address(broker.node_id)
                     if address not in reasons or not isinstance(error, KafkaTimeoutError):
-                        reasons[address] = str(error)  # the last try may end for lack of time alone
+                        reasons[address] = str(error)  # the last attempt may fail only because time is up
                 finally:
                     self._manager.close(broker.node_id)
             if time.monotonic() >= deadline:
-                raise BrokerUnavailable(f"No broker answers. {_HOPELESS}", addresses=reasons)
+                raise BrokerUnavailable(f"No broker answers. {_HINT}", addresses=reasons)
             time.sleep(min(self.options.retry_backoff / 1000, max(0.0, deadline - time.monotonic())))
 
     def _give_up_unless_transient(self, error: KafkaError, node: int | str) -> None:
@@ -138,7 +144,7 @@ class Cluster:
         return response
 
     async def _pause(self, node: int | str) -> None:
-        """Wait as long as the broker asked for, or as the last failure to connect to it advises."""
+        """Wait for the broker's throttle time, or for the backoff after a failed connection."""
         wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
         if wait > 0:
             await self._net.sleep(wait)

@@ -1,7 +1,8 @@
-"""Raw batches of one partition, as its leader has them on disk, and the columns of a whole range of offsets.
+"""Fetches from one partition: raw batches as its leader has them on disk, or a range of offsets as columns.
 
-Made where the fetching is done, from plain options. Committed records only: the broker's list of aborted transactions
-comes with every piece. Leaders are followed as they move; what the log has lost is a `DataLoss` that names the range.
+Tasks make a fetcher themselves, from plain options. A range has committed records only: each response brings the
+broker's list of aborted transactions. Fetches follow the leader when it moves. If the log has lost records, a
+`DataLoss` names their range.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from kafka.protocol.consumer import FetchRequest
 
 from archiver.kafka import losses
 from archiver.kafka.broker import BrokerClient
+from archiver.kafka.protocol_errors import with_retries
 from archiver.kafka.range_reader import Fetched, read_range
-from archiver.kafka.retries import with_retries
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits
 
 __all__ = ["Fetched", "PartitionFetcher"]
@@ -34,7 +35,10 @@ _NO_TOPIC_ID: Final = UUID(int=0)
 def log_reader(
     brokers: BrokerClient, topic: str, topic_id: UUID | None
 ) -> Callable[[int, int, int], Iterator[DecodedBatches]]:
-    """Reads ranges of a topic's partitions by `brokers`, the records of a batch that straddles the start too."""
+    """A function that reads `(partition, start_offset, end_offset)` of a topic as decoded batches.
+
+    If a batch straddles the start offset, its records from there on are read too.
+    """
 
     def read(partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
         return PartitionFetcher(brokers, topic, topic_id, partition).batches(start_offset, end_offset, cut_head=True)
@@ -43,10 +47,11 @@ def log_reader(
 
 
 class PartitionFetcher:
-    """Fetches from one partition. With `topic_id`, a topic that was created anew under the name is refused.
+    """Fetches from one partition. Use it as a context manager, or close it.
 
-    `options` have librdkafka's names; a client in their place is used, and closed with this.
-    Raises as `BrokerClient` does, and `DataLoss`.
+    `options` have librdkafka's names. A client in their place is used, and closed with the fetcher. With `topic_id`,
+    the fetcher refuses a topic that was deleted and created again under the name. Raises what `BrokerClient` raises,
+    and `DataLoss`.
     """
 
     def __init__(
@@ -71,11 +76,13 @@ class PartitionFetcher:
     def fetch(
         self, offset: int, *, max_bytes: int | None = None, committed: bool = True, last_epoch: int = _UNKNOWN
     ) -> Fetched:
-        """The batches from the one that holds `offset` on: whole ones, and perhaps a part of the next.
+        """Fetch batches, beginning with the one that holds `offset`. A part of another batch may come at the end.
 
-        About `max_bytes` (default `fetch.max.bytes`), but at least one batch. Empty where nothing came in
-        `fetch.wait.max.ms`. Without `committed`, records of open transactions come too. With the `last_epoch` before
-        the offset, a leader whose log has another past says so and gives nothing.
+        The data has about `max_bytes` (default: `fetch.max.bytes`), but at least one batch. It is empty if nothing came
+        within `fetch.wait.max.ms`. With `committed=False`, records of open transactions come too.
+
+        `last_epoch` is the leader epoch of the record before `offset`. If the leader's log has another history, the
+        response says so (`Fetched.epoch_end`) and has no data.
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         isolation = _READ_COMMITTED if committed else _READ_UNCOMMITTED
@@ -97,14 +104,17 @@ class PartitionFetcher:
         limits: DecodeLimits | None = None,
         last_epoch: int = _UNKNOWN,
     ) -> Iterator[DecodedBatches]:
-        """The records that [start_offset, end_offset) owns, in pieces that follow one another without a gap.
+        """Fetch and decode the batches of the range [start_offset, end_offset), in pieces without gaps between them.
 
-        Each fetch is told the epoch of what was read before it, the first one `last_epoch`: `LogTruncated` where the
-        leader's log isn't the one that was read so far.
+        A range owns the batches whose base offset lies in it. With `cut_head`, it also has the records from
+        `start_offset` on of a batch that straddles its start.
 
-        There is at least one piece, though it may hold no records. The first one's `start_offset` is where this range
-        really starts, the last one's `next_offset` where it ends; the last one is `complete`. While a piece is decoded
-        and used the next is fetched, by one thread; two of about `max_bytes` are in memory, and one's columns.
+        There is at least one piece; it may have no records. The range really starts at the `start_offset` of the first
+        piece and ends at the `next_offset` of the last one, which is `complete`. One thread fetches the next piece
+        while the caller uses this one: memory holds two fetches of about `max_bytes`, and the columns of one piece.
+
+        Each fetch names the leader epoch of the records before it, the first one `last_epoch`. Raises `LogTruncated` if
+        the leader's log is no longer the one that was read so far.
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         return read_range(
@@ -132,7 +142,9 @@ class PartitionFetcher:
         if answer.error_code == kafka.OffsetOutOfRangeError.errno:
             self._name_loss(offset)
             if last_epoch != _UNKNOWN and not self._broker.end_of_epoch(self._topic, {self._partition: last_epoch}):
-                return self._fetch(offset, max_bytes, isolation_level, _UNKNOWN)  # a leader without a history
+                return self._fetch(
+                    offset, max_bytes, isolation_level, _UNKNOWN
+                )  # the leader keeps no history of epochs
             raise kafka.OffsetNotAvailableError
         leaders.check(self._topic, answer.error_code)
         diverging, held = answer.diverging_epoch, answer
@@ -152,9 +164,10 @@ class PartitionFetcher:
         )
 
     def _of_replica(self, replica: int, request: Any) -> Any:
-        """The answer of the replica that the leader has its readers ask: its records. What the log is, the leader says.
+        """The answer of the replica from which the leader wants consumers to read. Only its records are used.
 
-        A replica that lags has less than the leader: what it doesn't have yet is asked for again, and is no loss.
+        The state of the log comes from the leader. A replica may lag behind it: offsets that the replica doesn't have
+        yet are no loss, and the fetch is retried.
         """
         leaders = self._broker.leaders
         try:
@@ -172,7 +185,10 @@ class PartitionFetcher:
         return answer
 
     def _name_loss(self, offset: int) -> None:
-        """Say which range the log no longer holds; it may hold it still, where a new leader is catching up."""
+        """Raise the `DataLoss` that names the range which the log has lost.
+
+        Raises nothing if the log has the offset after all: a new leader may have been catching up.
+        """
         ask = (self._topic, (self._partition,))
         log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
         if offset < log_start:

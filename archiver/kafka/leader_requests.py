@@ -1,4 +1,4 @@
-"""Requests that only the leader of a partition answers, about as many topics as one broker leads."""
+"""Requests that only the leader of a partition answers. One request asks about many topics."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, Final, Literal, TypeAlias
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 At: TypeAlias = Literal["earliest", "latest_stable", "high_watermark"]
+"""Which offset of a log to ask for: its first one, the end of its committed records, or its end."""
 
 RequestOf: TypeAlias = Callable[[Mapping[str, Sequence[int]]], Any]
-"""Makes a request about some partitions of topics."""
+"""A function that makes a request about some partitions of some topics."""
 
 EpochOf: TypeAlias = Callable[[str, int], int]
-"""Gives the epoch in which a partition's leader is believed to lead."""
+"""A function that gives the last known leader epoch of a partition."""
 
 NOWHERE: Final = -1
-"""The offset in an answer of a leader that has none to give."""
+"""The offset in an answer if the leader has none."""
 
 PARTITIONS_AT_ONCE: Final = 2_000
-"""A request is about so many partitions, and those that the last topic has beyond."""
+"""A request is full after so many partitions. The last topic in it may bring it above."""
 
 _CONSUMER: Final = -1
 _EARLIEST: Final = -2
@@ -29,7 +30,7 @@ _READ_COMMITTED: Final = 1
 
 
 def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> RequestOf:
-    """Asks where logs begin or end, or for the first offset at or after a time in ms since 1970."""
+    """Requests for the offsets where logs begin or end, or the first ones at or after a time in ms since 1970."""
     match at:
         case "earliest":
             timestamp, isolation = _EARLIEST, _READ_COMMITTED
@@ -56,7 +57,7 @@ def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> Request
 
 
 def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -> RequestOf:
-    """Asks where leader epochs end, by topic and partition."""
+    """Requests for the ends of leader epochs. `epochs` has them by topic and partition."""
     about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     part = about.OffsetForLeaderPartition
 
@@ -75,7 +76,7 @@ def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -
 
 
 def portions(led: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[int]]]:
-    """What one broker is to be asked, as requests of a bounded size about whole topics."""
+    """Split the partitions that a broker leads into requests of a limited size. No topic is split."""
     some, count = dict[str, Sequence[int]](), 0
     for topic, partitions in led.items():
         some[topic] = partitions
@@ -88,6 +89,6 @@ def portions(led: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[in
 
 
 def named(response: Any) -> Iterator[tuple[str, Sequence[Any]]]:
-    """A response's topics with what it says of their partitions; a topic's name is called `name` or `topic`."""
+    """The topics of a response with the answers about their partitions. The topic's field is `name` or `topic`."""
     for about in response.topics:
         yield str(about.topic if hasattr(about, "topic") else about.name), about.partitions

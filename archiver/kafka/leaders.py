@@ -1,4 +1,4 @@
-"""Which broker leads which partition, kept until a broker says otherwise."""
+"""The leaders of partitions, cached until a broker says that one has moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 from kafka import errors as kafka
 
 from archiver.kafka.cluster import Cluster
-from archiver.kafka.error_codes import is_transient
+from archiver.kafka.protocol_errors import is_transient
 
 _NO_TOPIC_ID: Final = UUID(int=0)
 _NO_LEADER: Final = -1
@@ -18,7 +18,7 @@ _NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """A partition's leader by broker id, None where it has none now, and the leader's epoch (-1: not known)."""
+    """A partition's leader by broker id (None: it has none now), and the leader's epoch (-1: not known)."""
 
     leader: int | None
     leader_epoch: int
@@ -26,13 +26,16 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
-    """A topic's id, None from brokers before 2.8, and its partitions by number."""
+    """A topic's id and its partitions by number. The id is None if the broker is older than 2.8."""
 
     topic_id: UUID | None
     partitions: Mapping[int, PartitionDescription]
 
     def beside(self, before: TopicDescription | None) -> TopicDescription:
-        """The newer of two descriptions of each partition: a broker that was cut off describes leaders of the past."""
+        """This description, but with each partition that `before` knows in a later leader epoch.
+
+        A broker that was cut off from the others describes old leaders.
+        """
         if before is None or self.topic_id is None or before.topic_id != self.topic_id:
             return self
         newer = {
@@ -44,7 +47,7 @@ class TopicDescription:
 
 
 class Leaders:
-    """Topics as last described, and questions to their partitions' leaders. Raises the protocol library's errors."""
+    """A cache of topic descriptions, and requests to the partitions' leaders. Raises the protocol library's errors."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -52,7 +55,7 @@ class Leaders:
         self._newest: dict[str, TopicDescription] = {}
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Ask any broker how things are now."""
+        """Ask any broker to describe the topics, and cache the answers."""
         for topic in self._cluster.metadata(tuple(topics)).topics:
             found = _describe(topic)
             if isinstance(found, TopicDescription):
@@ -60,11 +63,11 @@ class Leaders:
             self._known[topic.name] = found
 
     def forget(self, topic: str) -> None:
-        """Have the next question about the topic refresh it first."""
+        """Drop the topic from the cache: the next question about it refreshes it first."""
         self._known.pop(topic, None)
 
     def topic(self, name: str) -> TopicDescription:
-        """The topic as last described; what went wrong then is raised once."""
+        """The topic as last described. An error of that description is raised once; the next call asks again."""
         if name not in self._known:
             self.refresh((name,))
         found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
@@ -74,7 +77,7 @@ class Leaders:
         raise found
 
     def leader(self, topic: str, partition: int) -> tuple[int, int]:
-        """The broker that leads the partition, and its epoch."""
+        """The id of the broker that leads the partition, and its leader epoch."""
         described = self.topic(topic).partitions.get(partition)
         if described is not None and described.leader is not None:
             return described.leader, described.leader_epoch
@@ -82,7 +85,7 @@ class Leaders:
         raise kafka.UnknownTopicOrPartitionError if described is None else kafka.LeaderNotAvailableError
 
     def ask(self, node: int, topic: str, request: Any) -> Any:
-        """Ask a leader about the topic."""
+        """Send a request about the topic to a broker. A transient error drops the topic from the cache."""
         try:
             return self._cluster.ask(request, node)
         except kafka.KafkaError as error:
@@ -91,7 +94,7 @@ class Leaders:
             raise
 
     def check(self, topic: str, error_code: int) -> None:
-        """Raise the error that a leader's answer about one partition stands for, if it is one."""
+        """Raise the error of this code, and drop the topic from the cache. Code 0 is no error."""
         error = kafka.for_code(error_code)
         if error is not kafka.NoError:
             self.forget(topic)

@@ -1,4 +1,4 @@
-"""What a log has lost, in the words that planning and fetching share: which records, why, and what to do."""
+"""The `DataLoss` errors that planning and fetching share. Each says which records are lost, why, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archiver.errors import DataLoss
 
 
 def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
-    """Raise DataLoss where the topic was deleted and created again: its offsets mean other records now."""
+    """Raise DataLoss if the topic was deleted and created again: its offsets now belong to other records."""
     if archived is not None and found is not None and archived != found:
         raise DataLoss(
             "The topic was deleted and created again since it was archived; archive the new one to a table of its own",
@@ -20,7 +20,10 @@ def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> 
 
 
 def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing: Sequence[str] = ()) -> DataLoss:
-    """The loss of the offsets up to `log_start`, of which `offset` was next; `missing` files were staged with them."""
+    """The loss of the offsets [offset, log_start), which retention or somebody deleted from the log.
+
+    `missing` names files that were staged with these records and are gone from the object store.
+    """
     lost = f"[{offset}, {log_start})"
     if missing:
         return DataLoss(
@@ -43,7 +46,10 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
 def diverged(
     topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int, differs: str | None
 ) -> DataLoss:
-    """The loss of what was archived between `epoch_end` and `offset`: the log has other records there now."""
+    """The divergence of [epoch_end, offset): these offsets are archived, and the log now has other records there.
+
+    `differs` says what a comparison of both found, if there was one.
+    """
     return DataLoss(
         "The log was cut back and written anew after it was archived (an unclean leader election): archive and topic "
         "don't hold the same records any more, and the partition stays stopped. To go on, archive the topic to "
@@ -57,7 +63,7 @@ def diverged(
 
 
 def too_short(topic: str, partition: int, *, log_end: int, offset: int) -> DataLoss:
-    """The log's end before `offset`, the one to archive next."""
+    """The loss of the log's end: it lies before `offset`, the one to archive next."""
     return DataLoss(
         "The log ends before the offset that comes next: it was cut back, or these are another cluster's brokers. "
         "Check bootstrap.servers in [kafka]; if the log was cut back, the partition stays stopped",

@@ -1,6 +1,6 @@
-"""Tokens for SASL OAUTHBEARER from an OpenID Connect endpoint, by client credentials, as librdkafka's `oidc` does.
+"""Tokens for SASL OAUTHBEARER, from an OpenID Connect endpoint by client credentials, like librdkafka's `oidc` method.
 
-One provider for each endpoint and client in a process: its token is used again until four fifths of its life are over.
+A process has one provider for each endpoint and client. It uses a token until four fifths of its life are over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _SLOW_DOWN: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcClient:
-    """Who asks which endpoint for what. `extensions` are `name=value,name=value`; `ca` a file of authorities."""
+    """An OAuth client: its token endpoint, its credentials, and what it asks for.
+
+    `extensions` are `name=value,name=value`. `ca` is a file with the certificate authorities to trust.
+    """
 
     endpoint: str
     client_id: str
@@ -36,10 +39,10 @@ class OidcClient:
 
 
 class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A client's tokens, for kafka-python; safe between threads.
+    """A token provider for kafka-python. Threads may share it.
 
-    Raises the protocol library's errors: KafkaConnectionError where nobody answers, SaslAuthenticationFailedError where
-    the endpoint refuses or its answer holds no token. No message holds a secret.
+    Raises the protocol library's errors: KafkaConnectionError if the endpoint doesn't answer,
+    SaslAuthenticationFailedError if it refuses or its answer has no token. No message shows a secret.
     """
 
     def __init__(self, client: OidcClient) -> None:
@@ -50,7 +53,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
         self._use_until = 0.0
 
     def token(self) -> str:
-        """A token that is good for now."""
+        """A valid token: the cached one, or a new one if that is too old."""
         with self._lock:
             if time.monotonic() >= self._use_until:
                 asked_at = time.monotonic()
@@ -59,7 +62,7 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
             return self._token
 
     def extensions(self) -> dict[str, str]:
-        """What goes with the token."""
+        """The SASL extensions that are sent with the token."""
         return parse_extensions(self._client.extensions or "")
 
     def _ask(self) -> tuple[str, float]:
@@ -89,12 +92,12 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 @cache
 def tokens_of(client: OidcClient) -> OidcTokens:
-    """The process's provider of a client's tokens."""
+    """The provider of this client's tokens, one for each process."""
     return OidcTokens(client)
 
 
 def parse_extensions(text: str) -> dict[str, str]:
-    """`name=value,name=value` by name; ValueError where it is something else."""
+    """Parse `name=value,name=value` into values by name. Raises ValueError if it has another form."""
     pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     if any(not name or not equals for name, equals, _ in pairs):
         raise ValueError("write name=value,name=value")

@@ -1,4 +1,4 @@
-"""Who keeps a partition's last stable offset back: producers with a transaction that is still open."""
+"""Open transactions, which hold a partition's last stable offset back, and their producers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from archiver.kafka.broker import BrokerClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction of a partition: where it begins, and the time (ms) of its producer's last record there.
+    """An open transaction on one partition: its producer, and the first offset it wrote.
 
-    `transactional_id` is None where the principal may not see it (DESCRIBE on the transactional id).
+    `last_timestamp` is the time (ms) of the producer's last record in the partition. `transactional_id` is None if the
+    principal may not see it (it needs DESCRIBE on the transactional id).
     """
 
     producer_id: int
@@ -29,9 +30,9 @@ class OpenTransaction:
 def open_transactions(
     brokers: BrokerClient, topic: str, partitions: Iterable[int]
 ) -> dict[int, tuple[OpenTransaction, ...]]:
-    """The open transactions of each partition, by their start; partitions without any are left out.
+    """The open transactions of each partition, in order of their first offsets. Partitions without any are left out.
 
-    Empty where the brokers are too old to tell (before 2.8) or won't: it is for people to read.
+    Empty if the brokers are too old to tell (before 2.8) or refuse: the answer is for people to read, so no error.
     """
     try:
         found = brokers.ask_leaders(topic, partitions, _request, _partition_of)

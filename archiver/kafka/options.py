@@ -1,7 +1,7 @@
-"""The `[kafka]` options, under librdkafka's own names, checked and made into what the connection library takes.
+"""The `[kafka]` options, under librdkafka's names: checked, and translated for the connection library.
 
-An option that has no effect here is refused by name rather than ignored, since a dropped `ssl.*` line is a hole and a
-dropped `group.id` a misunderstanding. Secrets appear in no message and no `repr`.
+Options without an effect here are refused by name, not ignored: to drop an `ssl.*` line would be a security hole, and
+to drop a `group.id` would be a misunderstanding. No message and no `repr` shows a secret.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
 
 class KafkaOptions(BaseModel):
-    """Checked options; picklable, so that they travel to where the fetching is done. Times in ms, sizes in bytes."""
+    """Checked options of a connection. Times are in ms, sizes in bytes. They pickle, so that tasks can carry them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=False)
 
@@ -188,7 +188,7 @@ class KafkaOptions(BaseModel):
         return self.security_protocol.endswith("ssl")
 
     def client_configuration(self) -> dict[str, Any]:
-        """The connection library's configuration. Raises `ConfigError` where a certificate or key can't be read."""
+        """The same options as kafka-python takes them. Raises `ConfigError` if a certificate or key can't be read."""
         return {
             "bootstrap_servers": list(self.bootstrap_servers),
             "client_id": self.client_id,
@@ -235,7 +235,7 @@ class KafkaOptions(BaseModel):
 
 
 def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
-    """Check options under librdkafka's names. Raises `ConfigError` naming each one that is wrong or not supported."""
+    """Check options under librdkafka's names. Raises a `ConfigError` that names all that are wrong or not supported."""
     plain = dict(options)
     for alias, name in _ALIASES.items():
         if alias in plain:

@@ -1,7 +1,8 @@
-"""A range of offsets from whatever fetches its bytes: the next piece is fetched while this one is decoded and used.
+"""Reads a range of offsets from any source of raw batches. Fetches the next piece while the caller uses this one.
 
-The range ends where its end offset is reached, or where a batch begins at or behind it. A log may hold nothing more
-before that, after compaction; silence alone never counts as such, since brokers fall silent for other reasons too.
+The range is over when its end offset is reached, or when a batch begins at or after it. After compaction the log may
+hold no further batch of the range. An empty fetch alone doesn't prove that: brokers return nothing for other reasons,
+too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import numpy as np
 
 from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, LogTruncated
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
+from archiver.wire.find_batches import FoundBatches, find_batches
 from archiver.wire.inflate import Inflater
-from archiver.wire.scan import Scan, scan
 
 _EMPTY_PAUSE: Final = 0.05
 _FAR: Final = (1 << 63) - 1
@@ -26,9 +27,11 @@ _FAR: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a leader answered: raw batches, and the state of its log then. Offsets after the last of their kind.
+    """A leader's answer to a fetch: raw batches, and the state of its log at that time.
 
-    `epoch_end` is set, and there is no data, where the epoch that came before ended before the offset asked for.
+    `high_watermark` and `last_stable_offset` are the offsets after the last replicated and the last committed record.
+    `epoch_end` is set, without any data, if the log has diverged: the epoch of the record before the fetch offset ends
+    earlier in the leader's log.
     """
 
     data: bytes
@@ -40,18 +43,21 @@ class Fetched:
 
 
 class Source(Protocol):
-    """Gives what the log holds from an offset on; for a peek only the first batch, of open transactions too."""
+    """A source of raw batches. With `peek`, it returns the first batch only, of an open transaction too."""
 
     def __call__(self, offset: int, *, peek: bool, last_epoch: int) -> Fetched:
-        """Fetch; empty where the log holds nothing more for now.
+        """Fetch batches from `offset` on. Empty if the log has nothing more for now.
 
-        `last_epoch` is the leader epoch of what comes right before the offset, -1 where that isn't known.
+        `last_epoch` is the leader epoch of the record right before the offset, -1 if it isn't known.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """Bytes with whole batches, the offset behind these, and whether nothing of the range comes after them."""
+    """A fetch that holds a whole batch, or shows that none is left.
+
+    `next_offset` comes after its whole batches. `last` says that nothing of the range follows.
+    """
 
     fetched: Fetched
     start_offset: int
@@ -70,11 +76,11 @@ def read_range(
     where: Mapping[str, Any],
     last_epoch: int = -1,
 ) -> Iterator[DecodedBatches]:
-    """Decode what [start_offset, end_offset) owns; see `PartitionFetcher.batches`.
+    """Fetch and decode the batches of [start_offset, end_offset); see `PartitionFetcher.batches`.
 
-    `stall_seconds` is how long, in seconds, the source may give nothing. Raises what the source raises, `CorruptBatch`;
-    `DataLoss` where the log ends before the range does, `LogTruncated` where it no longer is the log that was read so
-    far, `LeaderUnavailable` where it stays silent.
+    `stall_seconds` is how long the source may return nothing. `where` becomes the context of errors. Raises what the
+    source raises, and `CorruptBatch`. Raises `DataLoss` if the log ends before the range does, `LogTruncated` if the
+    log is no longer the one that was read so far, and `LeaderUnavailable` if the source returns nothing for too long.
     """
     if start_offset >= end_offset:
         yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
@@ -113,7 +119,7 @@ def _decode(
 
 
 class _Fetching:
-    """Fetches piece after piece of a range, in whatever thread calls."""
+    """Fetches one piece of a range after the other, in the thread that calls it."""
 
     def __init__(
         self,
@@ -134,7 +140,7 @@ class _Fetching:
         self.stop = threading.Event()
 
     def piece(self, offset: int) -> _Piece:
-        """The next bytes that hold a whole batch of the range, or show that none is left."""
+        """Fetch until a whole batch of the range comes, or an answer shows that none is left."""
         deadline = monotonic() + self._stall_seconds
         while not self.stop.is_set():
             fetched = self._ask(offset, peek=False)
@@ -160,8 +166,8 @@ class _Fetching:
         return fetched
 
     def _measured(self, fetched: Fetched, offset: int) -> _Piece:
-        found = self._scan(fetched.data)
-        if found.error is not None:  # decoding finds it again, behind what may be wrong before it
+        found = self._find(fetched.data)
+        if found.error is not None:  # decoding raises it, after any error that comes before it
             return _Piece(fetched=fetched, start_offset=offset, next_offset=_FAR, last=True)
         if found.next_range_seen:
             return _Piece(fetched=fetched, start_offset=offset, next_offset=self._end_offset, last=True)
@@ -181,13 +187,13 @@ class _Fetching:
         )
 
     def _range_is_over(self, offset: int) -> bool:
-        """Whether the first batch in the log from `offset` on, of open transactions too, is of the next range."""
+        """Whether the first batch in the log from `offset` on belongs to the next range. Open transactions count."""
         seen = self._ask(offset, peek=True)
-        found = self._scan(seen.data)
+        found = self._find(seen.data)
         return found.next_range_seen and not len(found.headers)
 
-    def _scan(self, data: bytes) -> Scan:
-        return scan(np.frombuffer(data, dtype=np.uint8), self._end_offset, self._inflater)
+    def _find(self, data: bytes) -> FoundBatches:
+        return find_batches(np.frombuffer(data, dtype=np.uint8), self._end_offset, self._inflater)
 
     def _silence(self, fetched: Fetched, offset: int) -> ArchiverError:
         if fetched.high_watermark < self._end_offset:

@@ -1,7 +1,7 @@
-"""The registry's envelope before a value: magic byte 0, schema id (4 bytes, big-endian), and what the format adds.
+"""Reads the schema registry's envelopes before values: magic byte 0, schema id (4 bytes, big-endian), format's part.
 
-The id is the same for every format. What comes after it, and what the value then is, says the format's `BodyChoice`;
-`enveloped` decodes the body. Envelopes are read over whole columns: no Python object for each value.
+The id means the same in all formats. A format's `BodyChoice` reads its part after the id and says which message the
+value is. `decode` then decodes the value. A whole column is read at once, without a Python object for each value.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BAD_ENVELOPE: Final = "bad_envelope@0"
 UNKNOWN_SCHEMA_ID: Final = "unknown_schema_id@1"
 BAD_SCHEMA: Final = "bad_schema@1"
 WITHOUT_MEANING: Final = (UNKNOWN_SCHEMA_ID, BAD_SCHEMA)
-"""What is refused because of the id alone, whatever comes after it."""
+"""The errors that come from the id alone, whatever follows it."""
 
 
 class Verdict(NamedTuple):
-    """What an envelope comes to: its length, and an error or else its message's place among those wanted."""
+    """What an envelope says: its length, and an error or else the place of its message in `BodyChoice.messages`."""
 
     length: int
     error: str | None = None
@@ -38,39 +38,40 @@ class Verdict(NamedTuple):
 
 
 class BodyChoice(Protocol):
-    """The part of envelopes that a format decides: what a schema id means, and where a value's body begins.
+    """A format's part of reading envelopes: what a schema id means, and where a value's body begins.
 
-    Values of this type pickle. `messages` are the types that a value may be, `least` the bytes that a value has after
-    the id at the least.
+    Objects of this type pickle. `messages` are the types that a value may have. `least` is the smallest number of bytes
+    that a value has after the id.
     """
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The names of the types that a value may be; verdicts name places in it."""
+        """The names of the types that a value may have. Verdicts name places in this tuple."""
 
     @property
     def least(self) -> int:
-        """How many bytes a value has after the id, at the least."""
+        """The smallest number of bytes that a value has after the id."""
 
     def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        """Verdicts over all these rows, whose envelopes have the id, in parts.
+        """The verdicts on these rows, whose envelopes all have this id. Rows with the same verdict come together.
 
-        Raises the leaves of SchemaRegistryError where the registry can't say what the id means.
+        Raises the subclasses of SchemaRegistryError if the schema registry can't say what the id means.
         """
 
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        """Those of the ids that the registry had to be asked for, with their schemas."""
+        """The schemas of those ids that had to be asked of the schema registry."""
 
     def knowing(self, schemas: Mapping[int, bytes]) -> Self:
-        """The same choice, with these schemas known: no need to ask for them."""
+        """A copy that knows these schemas and needn't ask for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """For each value: the length of its envelope (0 where there is none), its message's place (NOT_ONE: refused, null).
+    """The envelopes of a column: for each value the envelope's length, and the place of the value's message.
 
-    `errors` has the refused by code; `bare` those without any envelope that may be messages as they are, None without
-    `coerce`; `schema_ids` the ids that mean something.
+    The length is 0 for a value without an envelope. The place is NOT_ONE for a refused value and for null. `errors` has
+    the refused values by error code. `bare` marks values without an envelope that may be plain messages; it is None
+    unless the reader has `coerce`. `schema_ids` are the ids that the schema registry knows.
     """
 
     lengths: npt.NDArray[np.int32]
@@ -84,18 +85,18 @@ class Envelopes:
 class EnvelopeReader:
     """Reads the envelopes of a column of values.
 
-    With `coerce`, a value that doesn't begin with the magic byte 0 counts as one of the only message there is, written
-    without an envelope. That is safe where no message can begin with that byte: Protobuf's would be a tag of field 0.
+    With `coerce`, a value that doesn't begin with the magic byte 0 counts as a plain message without an envelope; there
+    is only one message then. This is safe if no message can begin with that byte: in Protobuf it would be field 0.
     """
 
     choice: BodyChoice
     coerce: bool = False
 
     def read(self, values: pa.BinaryArray) -> Envelopes:
-        """Where each value's message begins, and which it is; never raises for what the bytes are.
+        """Find where each value's message begins, and which message it is. No bytes make this raise.
 
-        Raises the leaves of SchemaRegistryError where the schema registry can't say what an id means, with the
-        `row` of the first such value and its `schema_id`.
+        Raises the subclasses of SchemaRegistryError if the schema registry can't say what an id means, with the `row`
+        of the first such value and its `schema_id`.
         """
         column = ValueHeads.of(values)
         lengths = np.zeros(len(values), dtype=np.int32)
@@ -126,12 +127,12 @@ class EnvelopeReader:
         return Envelopes(lengths, which, refused.by_code(), bare, frozenset(meant))
 
     def knowing(self, schemas: Mapping[int, bytes]) -> Self:
-        """The reader, knowing more schemas; see `BodyChoice.learned`."""
+        """A copy of the reader that knows these schemas; see `BodyChoice.learned`."""
         return replace(self, choice=self.choice.knowing(schemas))
 
 
 class _Refused:
-    """The rows that are refused, by code."""
+    """Collects the refused rows by error code."""
 
     def __init__(self, count: int) -> None:
         self._codes = np.zeros(count, dtype=np.int8)
@@ -148,19 +149,19 @@ class _Refused:
 
 
 def _first(waiting: list[tuple[int, int, SchemaRegistryError]]) -> SchemaRegistryError:
-    """The error of the first value that can't be judged, which says where it is."""
+    """The error of the first value whose schema id isn't known yet, with its row."""
     row, schema_id, error = min(waiting, key=lambda each: each[0])
     message = f"the meaning of a record's schema id isn't known yet, and {error.message}"
     return type(error)(message, **{**error.context, "row": row, "schema_id": schema_id})
 
 
 def write_id(schema_id: int) -> bytes:
-    """The part of an envelope that all formats share."""
+    """Write the part of an envelope that all formats share: magic byte and schema id."""
     return b"\0" + schema_id.to_bytes(HEAD - 1, "big")
 
 
 def _by_id(rows: Numbers, ids: npt.NDArray[np.uint32]) -> Iterator[tuple[Numbers, int]]:
-    """The rows of each schema id."""
+    """Group the rows by schema id."""
     if not rows.size:
         return
     own = ids[rows]

@@ -1,7 +1,7 @@
-"""Which message an envelope of Protobuf means: by message indexes, zigzag varints after the schema id.
+"""Finds the message that a Protobuf envelope names, by the message indexes after its schema id.
 
-They say how many, then each; a single 0 stands for the first message. Python looks at each distinct envelope once,
-numpy finds the values that begin with it.
+The indexes are zigzag varints: first their number, then each one. A single 0 stands for the first message. Python reads
+each distinct envelope once, and numpy finds the values that begin with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from archiver.schemas.envelope import (
     Verdict,
     write_id,
 )
-from archiver.schemas.registered import Indexes
+from archiver.schemas.registered_schema import Indexes
 from archiver.schemas.schema_ids import SchemaIds
 from archiver.schemas.value_heads import Numbers, ValueHeads
 
@@ -39,26 +39,26 @@ AMBIGUOUS_MESSAGE: Final = "ambiguous_message@5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChoice:
-    """Chooses among `messages` by message indexes, as `ids` know their meaning."""
+    """Chooses one of `messages` by message indexes. `ids` knows what an id and indexes mean."""
 
     messages: tuple[str, ...]
     ids: SchemaIds
 
     @property
     def least(self) -> int:
-        """One byte: the indexes of the first message."""
+        """One byte: the shortest indexes, which name the first message."""
         return 1
 
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        """Those of the ids that the registry had to be asked for, with their schemas."""
+        """The schemas of those ids that had to be asked of the schema registry."""
         return self.ids.learned(schema_ids)
 
     def knowing(self, schemas: Mapping[int, bytes]) -> Self:
-        """The same choice, with these schemas known."""
+        """A copy that knows these schemas."""
         return replace(self, ids=self.ids.knowing(schemas))
 
     def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        """Verdicts over all the rows: on those of the first message together, then on the others."""
+        """The verdicts on the rows: first on all that hold the first message, then on the others."""
         is_first = column.heads[rows, HEAD] == 0
         verdict = self._judge(schema_id, (FIRST_MESSAGE, HEAD + 1))
         if verdict.error in WITHOUT_MEANING:
@@ -72,14 +72,14 @@ class MessageChoice:
                 return
             head = column.head(int(rows[0]), LONGEST_ENVELOPE)
             verdict = self._judge(schema_id, parse_indexes(head))
-            # A damaged envelope says nothing of values that begin like it and go on otherwise.
+            # A damaged envelope says nothing about other values that begin with the same bytes.
             alike = column.begin_with(head[: verdict.length], rows) if verdict.length else rows == rows[0]
             yield rows[alike], verdict
             rows = rows[~alike]
         yield from self._one_by_one(rows, schema_id, column)
 
     def _one_by_one(self, rows: Numbers, schema_id: int, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        # Few envelopes are common to many values; what is left after those is looked at alone.
+        # Most values share a few common envelopes; these rows have others, so each is read on its own.
         found: defaultdict[Verdict, list[int]] = defaultdict(list)
         for row in rows.tolist():
             found[self._judge(schema_id, parse_indexes(column.head(row, LONGEST_ENVELOPE)))].append(row)
@@ -107,7 +107,7 @@ class MessageChoice:
 
 
 def parse_indexes(value: bytes) -> tuple[Indexes, int] | None:
-    """The message indexes of a value's envelope and the envelope's length; None where they are cut short or absurd."""
+    """The message indexes of a value's envelope, and the envelope's length. None if they are cut off or absurd."""
     count, at = _varint(value, HEAD)
     if count is None or not 0 <= count <= MOST_INDEXES:
         return None
@@ -123,13 +123,13 @@ def parse_indexes(value: bytes) -> tuple[Indexes, int] | None:
 
 
 def write_envelope(schema_id: int, indexes: Indexes) -> bytes:
-    """The envelope of a message, as serializers write it."""
+    """Write the envelope of a message, as Kafka's serializers do."""
     numbers = (0,) if indexes == FIRST_MESSAGE else (len(indexes), *indexes)
     return write_id(schema_id) + b"".join(map(_written, numbers))
 
 
 def _written(number: int) -> bytes:
-    """A number of at least 0 as a zigzag varint."""
+    """Write a number that is not negative as a zigzag varint."""
     value, out = number << 1, bytearray()
     while value > 0x7F:  # noqa: PLR2004 - what seven bits hold
         out.append(value & 0x7F | 0x80)
@@ -141,6 +141,6 @@ def _varint(value: bytes, at: int) -> tuple[int | None, int]:
     number = 0
     for place, byte in enumerate(value[at : at + LONGEST_VARINT]):
         number |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says there is more
+        if byte < 0x80:  # noqa: PLR2004 - without the bit that says that more follows
             return number >> 1 ^ -(number & 1), at + place + 1
     return None, at

@@ -1,6 +1,6 @@
-"""Which messages the ids in envelopes stand for.
+"""The messages that schema ids and message indexes in envelopes stand for.
 
-The answer is a value that travels to tasks, and asks the schema registry only when it must.
+These objects pickle, so that tasks can carry them. They ask the schema registry only about ids that they don't know.
 """
 
 from __future__ import annotations
@@ -12,53 +12,54 @@ from typing import Protocol
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-from archiver.schemas.registered import CompiledSchema, Indexes, messages_at
-from archiver.schemas.registry import client_of
-from archiver.schemas.registry_http import SchemaRegistrySettings
+from archiver.schemas.registered_schema import CompiledSchema, Indexes, messages_at
+from archiver.schemas.schema_registry import client_of
+from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
 
 
 class SchemaIds(Protocol):
-    """What an envelope's schema id and message indexes mean."""
+    """Knows what the schema ids and message indexes of envelopes mean."""
 
     def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
-        """Full names that they may stand for, empty where the schema has no such message, None for an unknown id.
+        """The full names of the messages that they may mean. Empty if the schema has no such message.
 
-        Raises the leaves of SchemaRegistryError where the schema registry can't say, BadSchema where nothing ever can.
+        None if the schema registry has no such id. Raises the subclasses of SchemaRegistryError if the schema registry
+        can't say what the id means; BadSchema is the one that never goes away.
         """
 
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        """The ids that the schema registry had to be asked for, each with what `CompiledSchema.to_bytes` gives."""
+        """The schemas, as `CompiledSchema.to_bytes` writes them, of those ids that had to be asked for."""
 
     def knowing(self, schemas: Mapping[int, bytes]) -> SchemaIds:
-        """The same ids, with these schemas known."""
+        """A copy that knows these schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownId:
-    """An id whose schema is known; `names` is the file that its indexes count, with nothing but names in it."""
+    """A schema id with the names of its messages. `names` is the main file, with everything else removed."""
 
     id: int
     names: bytes
 
     @classmethod
     def of(cls, schema: CompiledSchema) -> KnownId:
-        """What has to be known of a schema."""
+        """The part of a schema that is needed to read envelopes."""
         bare = FileDescriptorProto(package=schema.main.package, message_type=map(_names_only, schema.main.message_type))
         return cls(id=schema.id, names=bare.SerializeToString(deterministic=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryIds:
-    """The ids of a schema registry, which is asked for none of `known`.
+    """The ids of a schema registry. It is asked about ids that aren't in `known`.
 
-    In a process all values with the same settings share what was asked.
+    All objects with the same settings in a process share its answers.
     """
 
     settings: SchemaRegistrySettings
     known: tuple[KnownId, ...] = ()
 
     def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
-        """Full names that they may stand for."""
+        """The full names of the messages that they may mean."""
         main = _by_id(self.known).get(schema_id)
         if main is not None:
             return messages_at(main, indexes)
@@ -66,13 +67,13 @@ class SchemaRegistryIds:
         return None if schema is None else schema.messages_at(indexes)
 
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        """Those of the ids that aren't among `known`, with their schemas."""
+        """The schemas of those ids that aren't in `known`."""
         known = _by_id(self.known)
         found = {each: client_of(self.settings).by_id(each) for each in sorted(set(schema_ids) - known.keys())}
         return {schema_id: schema.to_bytes() for schema_id, schema in found.items() if schema is not None}
 
     def knowing(self, schemas: Mapping[int, bytes]) -> SchemaRegistryIds:
-        """The same ids, with these schemas known."""
+        """A copy that knows these schemas."""
         more = {each: KnownId.of(CompiledSchema.from_bytes(each, data)) for each, data in schemas.items()}
         known = {each.id: each for each in self.known} | more
         return replace(self, known=tuple(known[each] for each in sorted(known)))

@@ -1,4 +1,4 @@
-"""The newest schemas of a topic's subjects: from the schema registry, or while it is down those remembered."""
+"""The latest schemas of a topic's subjects, from the schema registry. While it is down, the last known ones."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable
-from archiver.schemas.registered import CompiledSchema
-from archiver.schemas.registry import client_of
+from archiver.schemas.registered_schema import CompiledSchema
 from archiver.schemas.schema_ids import SchemaRegistryIds
-from archiver.schemas.settings import schema_registry_settings
+from archiver.schemas.schema_registry import client_of
+from archiver.schemas.schema_registry_settings import schema_registry_settings
 from catalog.registry.last_known import KnownSchemas
 
 NOTHING: Final = KnownSchemas()
 
 
 class Subjects:
-    """Gives a topic's latest schemas once each, and keeps the account of where they came from.
+    """The latest schemas of a topic's subjects, and where they came from.
 
-    `down` is why the schema registry couldn't be asked, None where it answered. `news` is what it said that isn't
-    remembered.
+    `remembered` has the last known schemas. `down` is the error if the schema registry didn't answer, else None. `news`
+    has the answers that aren't in `remembered`.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
@@ -31,10 +31,10 @@ class Subjects:
         self.down: SchemaRegistryUnavailable | None = None
 
     def latest(self, subject: str) -> CompiledSchema:
-        """The subject's newest schema, as far as is known.
+        """The latest schema of a subject, or the last known one while the schema registry is down.
 
-        Raises SchemaRegistryUnavailable where the schema registry is down and the subject was never asked for before,
-        else the other leaves of SchemaRegistryError.
+        Raises SchemaRegistryUnavailable if the schema registry is down and no schema of the subject is known, and the
+        other subclasses of SchemaRegistryError.
         """
         try:
             self._found[subject] = client_of(self._settings).latest(subject)
@@ -50,14 +50,17 @@ class Subjects:
 
     @property
     def ids(self) -> SchemaRegistryIds:
-        """The meaning of schema ids, for tasks: they needn't ask for what is known here, nor be patient in vain."""
+        """The meaning of schema ids, for tasks. They needn't ask for what is known here.
+
+        While the schema registry is down, they make one attempt only.
+        """
         found = {schema.id: schema.to_bytes() for schema in self._found.values()}
         settings = self._settings if self.down is None else replace(self._settings, attempts=1)
         return SchemaRegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
 
     @property
     def news(self) -> KnownSchemas:
-        """What the schema registry said just now and isn't remembered."""
+        """The schemas and subjects that the schema registry gave and that aren't in `remembered`."""
         subjects: Mapping[str, int] = {subject: schema.id for subject, schema in self._found.items()}
         return KnownSchemas(
             schemas={

@@ -1,4 +1,4 @@
-"""The first bytes of a column's values side by side, so that numpy compares them without a Python object for each."""
+"""The first bytes of all values of a column, side by side, so that numpy compares them without a Python object each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WINDOW: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ValueHeads:
-    """A binary column: where each value starts, how long it is, and a window of its first 8 bytes.
+    """A binary column: the start and size of each value, and a window of its first 8 bytes.
 
-    The window runs on into what follows a shorter value: look at `sizes` first.
+    If a value is shorter than its window, other bytes follow it there: look at `sizes` first.
     """
 
     starts: Numbers
@@ -30,7 +30,7 @@ class ValueHeads:
 
     @classmethod
     def of(cls, values: pa.BinaryArray) -> Self:
-        """The values of a binary or large binary array; its buffers aren't copied."""
+        """Open a binary or large binary array. Its buffers aren't copied."""
         kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
         _, offsets, buffer = values.buffers()
         if offsets is None or len(values) == 0:
@@ -41,16 +41,16 @@ class ValueHeads:
         return cls(ends[:-1], np.diff(ends), data, _windows(data, ends[:-1]))
 
     def numbers_at(self, place: int) -> npt.NDArray[np.uint32]:
-        """Four bytes of each value's window as a big-endian number, whatever they are."""
+        """The four bytes at `place` of each value's window, as a big-endian number."""
         return np.ascontiguousarray(self.heads[:, place : place + 4]).view(">u4")[:, 0].astype(np.uint32)
 
     def head(self, row: int, most: int) -> bytes:
-        """A value's first bytes, at most so many."""
+        """The first bytes of a value, at most `most`."""
         start = int(self.starts[row])
         return self.data[start : start + min(int(self.sizes[row]), most)].tobytes()
 
     def begin_with(self, head: bytes, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Which of the rows begin with these bytes."""
+        """For each of the rows, whether its value begins with these bytes."""
         starts = self.starts[rows]
         same = self.sizes[rows] >= len(head)
         for place, byte in enumerate(head):
@@ -60,7 +60,7 @@ class ValueHeads:
 
 
 def _windows(data: Bytes, starts: Numbers) -> Bytes:
-    """The first bytes from each start, one gather for all; zeros behind the end of the data."""
+    """The window at each start, gathered at once. Zeros come after the end of the data."""
     last = len(data) - WINDOW
     if last >= 0 and (starts <= last).all():
         return sliding_window_view(data, WINDOW)[starts]

@@ -1,7 +1,8 @@
-"""The bits of a batch's attributes, as the protocol numbers them."""
+"""The attributes of a batch: the bits that the protocol gives a meaning, and its codecs."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 CODEC: Final = 0b0000111
@@ -9,7 +10,17 @@ LOG_APPEND_TIME: Final = 0b0001000
 TRANSACTIONAL: Final = 0b0010000
 CONTROL: Final = 0b0100000
 DELETE_HORIZON: Final = 0b1000000
-"""The batch's first timestamp holds the time at which its tombstones may go (set by compaction)."""
+"""Compaction has set the batch's first timestamp to the time from which its tombstones may be removed."""
 
 ABORT_MARKER: Final = 0
-"""The type of the control batch that ends a transaction as aborted."""
+"""The type of the control batch that aborts a transaction."""
+
+
+class Codec(IntEnum):
+    """The compression codec of a batch, by its number in the attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4

@@ -1,7 +1,7 @@
-"""The columns a record batch decodes to, and the plain values that go in and come out of decoding.
+"""The columns of decoded records, and the arguments and results of decoding.
 
-One row of `RECORDS` is one record as its batch held it: nothing is rounded, clamped or converted here. Section 3 of the
-table specification says what becomes of each column.
+One row of `RECORDS` is one record as its batch has it: nothing is rounded, clamped or converted. Section 3 of the table
+specification says what becomes of each column.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow as pa
 Int64Array = npt.NDArray[np.int64]
 
 NO_TIMESTAMP: Final = -1
-"""What producers write where a record has no time."""
+"""The timestamp of a record without a time, as producers write it."""
 
 NO_TIME: Final = int(np.iinfo(np.int64).min)
-"""Stands in `BatchIndex` where a batch has no such time."""
+"""Means in `BatchIndex` that a batch has no such time."""
 
 HEADER_TYPE: Final = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 
@@ -42,14 +42,14 @@ RECORDS: Final = pa.schema(
     ]
 )
 """Columns of decoded records. `timestamp` is the producer's time in ms, also on log-append topics (-1: none);
-`timestamp_type` -1 is none (format v0), 0 create time, 1 log-append time; `append_timestamp` is the batch's max
-timestamp in ms on log-append topics and null elsewhere; `batch_start` and `batch_end` are the batch's first and last
-offset, as its header has them. Formats v0 and v1 have no epochs, producers and sequences: -1."""
+`timestamp_type` is -1 for none (format v0), 0 for create time, 1 for log-append time; `append_timestamp` is the batch's
+max timestamp in ms on log-append topics and null elsewhere; `batch_start` and `batch_end` are the batch's first and
+last offset, as its header has them. Formats v0 and v1 have no epochs, producers and sequences: -1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
-    """A transaction that a Fetch response declares aborted: its producer, and the first offset it wrote."""
+    """A transaction that a Fetch response lists as aborted: its producer, and the first offset it wrote."""
 
     producer_id: int
     first_offset: int
@@ -57,11 +57,10 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """How far decoding may go before it stops or refuses, in bytes after decompression.
+    """Limits of decoding, in bytes after decompression.
 
-    `chunk`: no further batch is begun once so many bytes were decoded; the rest is left to the next call.
-    `batch`: a batch that is larger than this decompressed is refused. The two together stay below 2 GiB, where Arrow's
-    32-bit offsets end.
+    After `chunk` bytes, decoding begins no further batch and leaves the rest to the next call. It refuses a batch that
+    is larger than `batch`. Both together must stay below 2 GiB, the limit of Arrow's 32-bit offsets.
     """
 
     chunk: int = 32 << 20
@@ -74,11 +73,11 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndex:
-    """The batches that records of `DecodedBatches.records` came from, one element for each, in offset order.
+    """The batches of `DecodedBatches.records`: one element for each batch with rows, in offset order.
 
-    `first_row` and `rows` place a batch in the records. Times are in ms, `NO_TIME` where there is none:
-    `append_timestamp` is set on log-append topics, `median_timestamp` is the lower median of the producers' times in
-    the batch, records without time left out. `bytes` is the batch's size on the wire.
+    `first_row` and `rows` say where a batch lies in the records. Times are in ms, `NO_TIME` if there is none.
+    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median of the producers' times in
+    the batch, without the records that have no time. `bytes` is the batch's size on the wire.
     """
 
     base_offset: Int64Array
@@ -95,9 +94,10 @@ class BatchIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpochs:
-    """Where leader epochs begin among batches, whether these gave records or not; epochs and offsets rise.
+    """Where leader epochs begin, in rising order. Batches without rows count too.
 
-    An element for each batch whose epoch is above those of all batches before it; batches without an epoch have none.
+    There is one element for each batch whose epoch is higher than the epochs of all batches before it. Batches without
+    an epoch have no element.
     """
 
     base_offset: Int64Array
@@ -106,15 +106,16 @@ class LeaderEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
-    """What one piece of a partition's log decoded to; it accounts for exactly the offsets [start_offset, next_offset).
+    """The decoded records of one piece of a log. It covers exactly the offsets [start_offset, next_offset).
 
-    Offsets in that range without a row were compacted away, aborted, or control records. `start_offset` lies behind the
-    offset asked for where a batch of the range before reaches into this one; `next_offset` lies behind the end asked
-    for where the last batch reaches over it. `complete` says that nothing of the range is left: its end was reached, or
-    a batch was seen that belongs to the next one.
-    `consumed` bytes of the input were used; where `DecodeLimits.chunk` stopped the work before the end of the input,
-    decode the rest of it with `open_transactions` as its aborted list.
-    `epochs` are those of all batches read, control batches and others without rows among them.
+    Offsets in between without a row were compacted away, aborted, or control records. `start_offset` comes after the
+    offset asked for if a batch of the range before reaches into this one. `next_offset` comes after the end asked for
+    if the last batch reaches over it. `complete` says that nothing of the range is left: its end was reached, or a
+    batch of the next range was seen.
+
+    `consumed` bytes of the input were used. If `DecodeLimits.chunk` stopped decoding early, decode the rest of the
+    input with `open_transactions` as its aborted list. `epochs` come from all batches that were read, with or without
+    rows.
     """
 
     records: pa.RecordBatch

@@ -1,7 +1,7 @@
-"""Fetch responses to columns: which batches count, are they whole, and what records they hold.
+"""Decodes Fetch responses to columns: finds the batches of a range, checks them, and reads their records.
 
-A range owns the batches whose base offset lies in it, and no batch is cut, so neighbouring ranges never share a record.
-Control batches, aborted transactions and batches without records leave no rows, but their offsets are accounted for.
+A range owns the batches whose base offset lies in it. No batch is cut, so neighbouring ranges never share a record.
+Control batches, aborted transactions and empty batches give no rows, but their offsets are covered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
 from archiver.wire.columns import AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits, LeaderEpochs
+from archiver.wire.find_batches import find_batches
 from archiver.wire.inflate import Inflater
-from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
 
 _DEFAULT_LIMITS: Final = DecodeLimits()
@@ -34,16 +34,16 @@ def decode_batches(
 ) -> DecodedBatches:
     """Decode the batches of a Fetch response that the range [start_offset, end_offset) owns.
 
-    `aborted` is the response's own list. With `cut_head` a batch that straddles `start_offset` is read too, its records
-    from `start_offset` on: right only where nothing archives the offsets before, as at the start of a log.
-    A batch that `data` holds only a part of ends the work; `next_offset` tells where the next fetch goes on.
+    `aborted` is the response's own list. With `cut_head`, a batch that straddles `start_offset` is read too: its
+    records from `start_offset` on. Use this only if nobody archives the offsets before, as at the start of a log.
+    Decoding stops at a batch that is cut off at the end of `data`; the next fetch goes on at `next_offset`.
 
-    Raises `CorruptBatch` with the base offset where bytes contradict their checksum or themselves, or are larger than
-    `limits.batch` decompressed.
+    Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is larger
+    than `limits.batch` decompressed.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
-    found = scan(octets, end_offset, inflater)
+    found = find_batches(octets, end_offset, inflater)
     transactions = AbortedTransactions(aborted)
     reader = BatchReader(octets, found.headers, transactions, inflater, limit=limits.batch, chunk=limits.chunk)
     reader.read(start_offset, cut_head)
@@ -65,13 +65,13 @@ def decode_batches(
 
 
 def leader_epochs(headers: npt.NDArray[Any]) -> LeaderEpochs:
-    """Where leader epochs begin among batches, by their headers."""
+    """Find where leader epochs begin, from the headers of batches."""
     epochs = headers["leader_epoch"].astype(np.int64)
     begins = np.flatnonzero(np.diff(np.maximum.accumulate(epochs), prepend=-1) > 0)
     return LeaderEpochs(base_offset=headers["base_offset"][begins], epoch=epochs[begins])
 
 
 def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
-    """The rows of all batches read, and the index of those that gave any."""
+    """The rows of all batches that were read, and the index of the batches that have rows."""
     output, timestamps, kept, first_row, rows, in_order = reader.finish()
     return pa.record_batch(output), index_batches(headers, kept, first_row, rows, in_order, timestamps)

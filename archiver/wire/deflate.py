@@ -1,4 +1,4 @@
-"""Compression of a batch's records, in the framings that Java's clients write and every client reads."""
+"""Compresses the records of a batch, framed as Java's clients do it, so that every client can read them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final, assert_never
 
 import cramjam
 
-from archiver.wire.codec import Codec
+from archiver.wire.attributes import Codec
 
 _GZIP_LEVEL: Final = 6
 _ZSTD_LEVEL: Final = 3
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
-"""Of a frame of independent blocks of at most 64 KiB, without checksums or length, and its own checksum."""
+"""The header of a frame: independent blocks of at most 64 KiB, no block checksums, no length; then its own checksum."""
 _LZ4_BLOCK: Final = 64 << 10
 _LZ4_PLAIN: Final = 1 << 31
 _LZ4_END: Final = bytes(4)
@@ -21,7 +21,7 @@ _XERIAL_BLOCK: Final = 32 << 10
 
 
 def deflate(codec: Codec, records: memoryview) -> bytes:
-    """Compress the records of a batch, at the level that Kafka's clients have as their default."""
+    """Compress the records of a batch, at the default level of Kafka's clients."""
     match codec:
         case Codec.NONE:
             return bytes(records)
@@ -38,7 +38,7 @@ def deflate(codec: Codec, records: memoryview) -> bytes:
 
 
 def _snappy(records: memoryview) -> bytes:
-    """Blocks as Java's snappy stream frames them."""
+    """Compress to blocks, framed like Java's snappy stream."""
     parts = [_XERIAL_HEADER]
     for at in range(0, len(records), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(records[at : at + _XERIAL_BLOCK]))
@@ -47,7 +47,7 @@ def _snappy(records: memoryview) -> bytes:
 
 
 def _lz4(records: memoryview) -> bytes:
-    """A frame of independent blocks: Java's reader refuses linked ones."""
+    """Compress to a frame of independent blocks: Java's reader refuses linked ones."""
     parts: list[bytes | memoryview] = [_LZ4_HEADER]
     for at in range(0, len(records), _LZ4_BLOCK):
         plain = records[at : at + _LZ4_BLOCK]

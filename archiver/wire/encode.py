@@ -1,7 +1,7 @@
-"""Record columns back to record batches of format v2, as a consumer would have got them.
+"""Encodes record columns to record batches of format v2, as a consumer would have received them.
 
-A batch keeps its borders, producer fields, timestamps, flags and codec. Where the rows are all there and were never
-compressed, its bytes are those that the producer and the broker wrote, checksum included.
+A batch keeps its borders, producer fields, timestamps, flags and codec. If it has all its rows and was never
+compressed, its bytes are those that the producer and the broker wrote, with the checksum.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from archiver.errors import UnencodableBatch
 from archiver.wire import attributes
+from archiver.wire.attributes import Codec
 from archiver.wire.batch_header import HEADER_BYTES
-from archiver.wire.codec import Codec
 from archiver.wire.columns import RECORDS, Int64Array
 from archiver.wire.deflate import deflate
 from archiver.wire.record_encode import BatchWriter, seal
@@ -32,9 +32,10 @@ Compression = Literal["original"] | Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatches:
-    """Batches one after the other in `data`, as Fetch responses and log segments hold them.
+    """Encoded batches, one after the other in `data`, as in Fetch responses and log segments.
 
-    `base_offset` and `last_offset` have an element for each; it lies from `position[i]` up to `position[i + 1]`.
+    `base_offset` and `last_offset` have one element for each batch. Batch `i` lies in `data` from `position[i]` up to
+    `position[i + 1]`.
     """
 
     data: memoryview
@@ -51,17 +52,15 @@ class EncodedBatches:
 
 
 class BatchEncoder:
-    """Whole batches, measured once and written a few at a time.
+    """Encodes whole batches: measures all of them once, then writes a few at a time.
 
-    `records` has the columns of `RECORDS`, in the order that decoding gives. `sizes` are the batches' bytes before
-    compression.
+    `records` has the columns of `RECORDS`, in the order of decoding. Neighbouring rows with the same `batch_start` are
+    one batch. If rows are missing, its offsets have gaps, as after compaction. Its first timestamp is the one of its
+    first row. `compression` is "original" (each batch's own codec) or one codec for all. Records of format v0 have no
+    timestamp type; they get create time, with the timestamp -1.
 
-    Rows with one `batch_start` are one batch; rows that are missing leave gaps in its offsets, as compaction does. Its
-    first timestamp is that of its first row. `compression` is each batch's own codec, or one for all. Records of format
-    v0, which have no type of time, become records with create time and none set (-1).
-
-    Raises `UnencodableBatch` with the base offset where rows make no valid batch or one above 2 GiB; ValueError where
-    the columns are not those of records.
+    Raises `UnencodableBatch` with the base offset if rows don't make a valid batch, or one above 2 GiB. Raises
+    ValueError if the columns are not those of records.
     """
 
     def __init__(self, records: pa.RecordBatch, *, compression: Compression = "original") -> None:
@@ -81,7 +80,7 @@ class BatchEncoder:
         return found
 
     def write(self, first: int, end: int) -> EncodedBatches:
-        """Encode the batches from `first` up to and without `end`."""
+        """Encode the batches from `first` up to `end`, without `end`."""
         headers = self._headers[first:end]
         plain = self._writer.write(first, end)
         codecs = headers["attributes"] & attributes.CODEC
@@ -99,7 +98,7 @@ class BatchEncoder:
 
 
 def encode_batches(records: pa.RecordBatch, *, compression: Compression = "original") -> EncodedBatches:
-    """Encode whole batches, all at once; as BatchEncoder does."""
+    """Encode all batches at once; see `BatchEncoder`."""
     encoder = BatchEncoder(records, compression=compression)
     return encoder.write(0, len(encoder))
 
@@ -107,7 +106,7 @@ def encode_batches(records: pa.RecordBatch, *, compression: Compression = "origi
 def _compressed(
     plain: npt.NDArray[np.uint8], headers: npt.NDArray[Any], starts: Int64Array, codecs: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-    """The same batches with their records compressed, and where each begins and the last one ends."""
+    """Compress the records of each batch. Returns the bytes, and where each batch begins and the last one ends."""
     parts: list[bytearray | bytes | memoryview] = []
     sizes = np.empty(len(headers), np.int64)
     for index, (start, size, codec) in enumerate(

@@ -1,4 +1,4 @@
-"""A batch that stands for offsets without records, so that a consumer can step over them."""
+"""Makes a batch that covers offsets without records, so that a consumer can step over them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from archiver.wire.batch_header import HEADER_BYTES
 from archiver.wire.record_encode import seal
 
 MOST_OFFSETS: Final = 1 << 31
-"""So many offsets one batch can stand for."""
+"""The largest number of offsets that one batch can cover."""
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_END: Final = 12
 _COMMIT: Final = bytes((0, 0, 0, 8)) + struct.pack(">hh", 0, 1) + bytes((12,)) + struct.pack(">hi", 0, 0) + bytes(1)
-"""A record with the key and value of a commit marker: attributes, time, offset, key, value, number of headers."""
+"""The record of a commit marker: attributes, time, offset, key, value, number of headers."""
 _RECORD: Final = bytes((2 * len(_COMMIT),)) + _COMMIT
 
 
 def gap_batch(first: int, last: int) -> memoryview:
-    """Give a control batch from offset `first` to `last`, both included.
+    """Make a control batch that covers the offsets from `first` to `last`, both included.
 
-    It looks like a commit marker of no producer. Every consumer passes over it and goes on after `last`. A batch
-    without records would do the same for Java's, but librdkafka takes one alone for a batch that didn't fit.
+    It looks like a commit marker of no producer. All consumers skip it and go on after `last`. Java's consumer would
+    skip a batch without records too, but librdkafka takes a single one for a batch that didn't fit into the response.
     """
     if not 0 <= first <= last < first + MOST_OFFSETS:
         raise ValueError(f"no batch reaches from offset {first} to {last}")

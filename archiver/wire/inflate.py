@@ -1,8 +1,7 @@
-"""Decompression of a batch's records, into one scratch buffer that is used again for the next batch.
+"""Decompresses the records of a batch into one scratch buffer, which the next batch uses again.
 
-The scratch grows by steps up to a limit and never beyond it, so a batch that claims little and inflates to gigabytes
-costs no more than the limit. All codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4, zstd;
-in the formats v0 and v1 all but zstd.
+The buffer grows in steps up to a limit, so a small batch that inflates to gigabytes costs no more than the limit. It
+reads all codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4 and zstd (only in format v2).
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from typing import Final
 import cramjam
 import numpy as np
 
-from archiver.wire.codec import Codec
-from archiver.wire.lz4_header import with_header_checksum
-from archiver.wire.stream_ends import gzip_end, lz4_end
+from archiver.wire.attributes import Codec
+from archiver.wire.stream_quirks import gzip_end, lz4_end, with_header_checksum
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
@@ -25,11 +23,11 @@ _FIRST_WITH_ZSTD: Final = 2
 _GROWTH: Final = 4
 _FIRST_SCRATCH: Final = 256 << 10
 _MAX_SNAPPY_RATIO: Final = 22
-"""Snappy's densest element is a copy of 64 bytes written in 3; a stream that claims more is not one."""
+"""Snappy's densest element encodes 64 bytes in 3. A stream that claims a higher ratio is corrupt."""
 
 
 class InflateError(Exception):
-    """A payload that is no valid stream of its codec, or is larger than the limit once decompressed."""
+    """The payload isn't a valid stream of its codec, or is larger than the limit when decompressed."""
 
 
 def _whole(payload: memoryview, _limit: int) -> int:
@@ -37,7 +35,7 @@ def _whole(payload: memoryview, _limit: int) -> int:
 
 
 class Inflater:
-    """Decompresses one payload after the other; what it returns is valid until the next call."""
+    """Decompresses one payload after the other. A result is valid until the next call."""
 
     __slots__ = ("_limit", "_scratch")
 
@@ -46,7 +44,7 @@ class Inflater:
         self._scratch = _untouched(min(_FIRST_SCRATCH, limit))
 
     def inflate(self, codec: int, payload: memoryview, *, magic: int = 2) -> memoryview:
-        """Give the decompressed payload of a batch of format `magic`, at most `limit` bytes; raises `InflateError`."""
+        """Decompress the payload of a batch of format `magic` to at most `limit` bytes. Raises `InflateError`."""
         match codec:
             case Codec.NONE:
                 return payload
@@ -69,9 +67,9 @@ class Inflater:
         payload: memoryview,
         end_of: Callable[[memoryview, int], int] = _whole,
     ) -> memoryview:
-        # These formats need not say how large they get, and a scratch that is too small looks like any other error: so
-        # an error counts only once the scratch is as large as may be. Corrupt bytes stop it early each time. Then what
-        # Java's reader passes over behind the stream is left away.
+        # These streams needn't say how large they get, and a buffer that is too small raises the same error as corrupt
+        # bytes do. So we grow the buffer up to the limit before we believe an error; corrupt bytes fail fast each time.
+        # Then we try once more without the bytes after the end of the stream, which Java's reader ignores.
         self._grow(len(payload) * _GROWTH)
         while True:
             try:
@@ -106,12 +104,12 @@ class Inflater:
 
 
 def _untouched(size: int) -> memoryview:
-    """Memory whose pages are not touched yet, so that a step too far costs address space only."""
+    """Memory with untouched pages: what stays unused costs address space only."""
     return np.empty(size, dtype=np.uint8).data
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """The bare snappy blocks of one or more of Java's streams; less than a length at the end is nothing."""
+    """The bare snappy blocks of one or more of Java's streams. At the end, fewer bytes than a length are ignored."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")

@@ -1,7 +1,7 @@
-"""The digest of records as a consumer sees them, taken from either side of the archive (docs/digest.md).
+"""The digest of records as a consumer sees them, before archiving or after replay (docs/digest.md).
 
-What a broker gave and what a replay gives have the same digest exactly when they are the same records, in any order and
-cut into any batches.
+Fetched records and replayed records have the same digest exactly if they are the same records. Their order and their
+batches don't matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDigest:
-    """The sum of records' hashes, modulo 2^128. Digests of disjoint sets of records add up."""
+    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up."""
 
     total: int = 0
 
@@ -43,7 +43,7 @@ class RecordDigest:
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
-        """The digest of records in the columns of `archiver.archive.records.RECORDS`; others don't matter."""
+        """The digest of records in the columns of `archiver.archive.records.RECORDS`. Other columns don't matter."""
         return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
 
     def __add__(self, other: RecordDigest) -> RecordDigest:
@@ -51,5 +51,5 @@ class RecordDigest:
 
     @property
     def text(self) -> str:
-        """32 hexadecimal digits, as footers and the registry have it."""
+        """The digest as 32 hexadecimal digits, as in footers and the registry."""
         return digest_text(self.total)

@@ -1,4 +1,4 @@
-"""Wrappers: outer messages of the formats v0 and v1 whose value is a compressed message set."""
+"""Opens wrappers: outer messages of the formats v0 and v1 whose value is a compressed message set."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from archiver.wire.batch_header import MESSAGE_CHECKSUM_START
 from archiver.wire.inflate import InflateError, Inflater
 
 _KEY_AT: Final = (18, 26)
-"""Where the key's length stands, by format: v1 has a time before it."""
+"""The position of the key's length, in v0 and in v1. In v1 a time comes before it."""
 
 _LENGTH: Final = struct.Struct(">i")
 
 
 def inflate_wrapper(inflater: Inflater, message: npt.NDArray[np.uint8], header: Any) -> memoryview:
-    """The message set that `message` wraps, valid until the inflater's next use; `header` is an element of `HEADER`.
+    """Decompress the message set in `message`. The result is valid until the inflater's next use.
 
-    Raises `CorruptBatch` where the message doesn't match its checksum or holds no such set.
+    `header` is an element of `HEADER`. Raises `CorruptBatch` if the message doesn't match its checksum or has no valid
+    set.
     """
     magic, codec = int(header["magic"]), int(header["attributes"]) & attributes.CODEC
     where = {"base_offset": int(header["base_offset"]), "position": int(header["position"])}
@@ -44,7 +45,7 @@ def _value(message: memoryview, magic: int) -> memoryview:
 
 
 def _after(message: memoryview, at: int) -> int:
-    """Where the bytes end whose length stands at `at`; a negative length is null."""
+    """The end of the byte string whose length stands at `at`. A negative length means null."""
     if len(message) - at < _LENGTH.size:
         raise InflateError("a length is cut off")
     (length,) = _LENGTH.unpack_from(message, at)

@@ -16,7 +16,7 @@ from archiver.config import load_config
 from archiver.config.model import SchemaRegistrySection, TopicConfig
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.upkeep.rebuild.job import Rebuild
 from catalog.model import TopicRow
 from catalog.registry import Registry

@@ -20,7 +20,7 @@ from archiver.ingest.topic.away import load_or_recall
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
 from archiver.schemas import EnvelopeReader, mapping_options
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout

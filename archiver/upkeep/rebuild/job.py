@@ -14,7 +14,7 @@ from archiver.archive.table_files import ManifestReader
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore

@@ -15,7 +15,7 @@ from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
 from archiver.ingest.topic.table import open_topic, target_of
 from archiver.kafka.broker import BrokerClient
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
 from catalog.iceberg.columns import SchemaChange

@@ -21,7 +21,7 @@ from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
 from archiver.schemas import mapping_options
-from archiver.schemas.topic import TopicSchemas
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool

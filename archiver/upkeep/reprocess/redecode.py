@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from archiver.archive.projection import compile_projection
 from archiver.schemas import EnvelopeReader
-from archiver.schemas.enveloped import decode_values, has_errors
+from archiver.schemas.decode import decode_values, has_errors
 from archiver.upkeep.reprocess.error_rows import ErrorFilter, ErrorKind, Mask, count_codes, error_codes
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from archiver.engine.quiet import filtered_children
+from archiver.engine.java import filtered_children
 from archiver.engine.session import classic_settings, prepare_environment, start_session
 from archiver.errors import ConfigError
 
@@ -78,7 +78,7 @@ def test_under_spark_submit_the_configuration_names_no_place(key: str, monkeypat
 def test_a_childs_noise_is_dropped_and_the_rest_passes():
     program = """
 import subprocess, sys
-from archiver.engine.quiet import filtered_children
+from archiver.engine.java import filtered_children
 child = "import sys; print('Setting default log level to WARN', file=sys.stderr); print('trouble', file=sys.stderr)"
 with filtered_children():
     started = subprocess.Popen([sys.executable, "-c", child])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 
-from archiver.kafka.error_codes import is_transient, refuses_credentials
 from archiver.kafka.oauth import OidcClient, OidcTokens, tokens_of
+from archiver.kafka.protocol_errors import is_transient, refuses_credentials
 from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint
 
 

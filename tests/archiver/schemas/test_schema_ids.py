@@ -8,8 +8,8 @@ import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable
-from archiver.schemas.registry import SchemaRegistrySettings, client_of
 from archiver.schemas.schema_ids import SchemaRegistryIds
+from archiver.schemas.schema_registry import SchemaRegistrySettings, client_of
 from archiver.schemas.subjects import Subjects
 from catalog.registry.last_known import KnownSchemas
 from tests.support.schemas.fake_registry import FakeRegistry

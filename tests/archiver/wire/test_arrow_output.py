@@ -13,8 +13,8 @@ import pytest
 from archiver.wire import RECORDS, decode_batches
 from archiver.wire.arrow_output import RecordOutput
 from archiver.wire.batch_reader import BatchReader
+from archiver.wire.find_batches import find_batches
 from archiver.wire.inflate import Inflater
-from archiver.wire.scan import scan
 from archiver.wire.transactions import AbortedTransactions
 from schema_mapping.protobuf.kernel.blocks import in_use
 from tests.support.kafka.record_batches import Record, build
@@ -63,7 +63,7 @@ def fetched() -> bytes:
 
 def read() -> RecordOutput:
     octets, inflater = np.frombuffer(fetched(), np.uint8), Inflater(limit=1 << 20)
-    headers = scan(octets, ROWS, inflater).headers
+    headers = find_batches(octets, ROWS, inflater).headers
     reader = BatchReader(octets, headers, AbortedTransactions(()), inflater, limit=1 << 30, chunk=1 << 30)
     reader.read(0, cut_head=False)
     return reader.finish()[0]

@@ -13,7 +13,7 @@ from archiver.ingest.task.values import TaskResult
 from archiver.ingest.task.work import translate_range
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.message_choice import MessageChoice
-from archiver.schemas.registered import Indexes
+from archiver.schemas.registered_schema import Indexes
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.columns.ids import ColumnIds
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch

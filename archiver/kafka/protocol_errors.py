@@ -1,10 +1,13 @@
-"""What the protocol's errors mean to the person who reads them, and which of them time may heal."""
+"""Errors of Kafka's protocol: which ones are worth a retry, how to retry them, and what they tell the user."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import kafka.errors as kafka
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity.stop import stop_base
 
 from archiver.errors import (
     AccessDenied,
@@ -16,6 +19,13 @@ from archiver.errors import (
     SourceError,
     UnknownTopic,
 )
+from archiver.kafka.options import KafkaOptions
+
+Answer = TypeVar("Answer")
+
+_TIMEOUTS: Final = 2
+_UNKNOWN_TOPIC_SECONDS: Final = 3.0
+"""How long to retry an unknown topic. Brokers need about this long to hear of a new one; a misspelt one never comes."""
 
 _CREDENTIALS: Final = (
     kafka.SaslAuthenticationFailedError,
@@ -33,24 +43,27 @@ _UNREACHABLE: Final = (
     kafka.CorrelationIdError,
 )
 _TRANSIENT_TOO: Final = (
-    kafka.UnknownBrokerIdError,  # the metadata is older than the broker
-    kafka.UnknownError,  # the broker's own exception, as consumers take it
+    kafka.UnknownBrokerIdError,  # our metadata is older than the broker
+    kafka.UnknownError,  # an exception inside the broker; Kafka's consumers retry it too
     kafka.BrokerNotAvailableError,
 )
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment, perhaps at another broker."""
+    """Whether the same request may succeed in a moment, at this broker or another one."""
     return isinstance(error, kafka.KafkaError) and (error.retriable or isinstance(error, _TRANSIENT_TOO))
 
 
 def refuses_credentials(error: BaseException) -> bool:
-    """Whether the broker refused who we are; another broker would too."""
+    """Whether the broker refused our credentials. Every other broker would refuse them too."""
     return isinstance(error, _CREDENTIALS)
 
 
 def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
-    """The error of our own tree for one of the protocol, saying what to do; its notes are the brokers it came from."""
+    """Turn an error of the protocol into one of `archiver.errors`, which says what to do.
+
+    `where` becomes its context. The notes of `error` name the brokers that it came from.
+    """
     kind: type[ArchiverError]
     match error:
         case kafka.AuthorizationError():
@@ -83,3 +96,32 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
     if brokers := getattr(error, "__notes__", None):
         where = {"broker": ", ".join(brokers)} | where
     return kind(text, **where)
+
+
+def with_retries(options: KafkaOptions, attempt: Callable[[], Answer], **where: Any) -> Answer:
+    """Repeat `attempt` while its errors are transient, for up to twice `socket.timeout.ms`.
+
+    Twice, because a single request may take the whole timeout. Raises what `explain` makes of the last error, with
+    `where` as its context.
+    """
+    retrying = Retrying(
+        retry=retry_if_exception(is_transient),
+        stop=stop_after_delay(_TIMEOUTS * options.request_timeout / 1000) | _UnknownForLong(),
+        wait=wait_exponential_jitter(
+            multiplier=options.retry_backoff / 1000,
+            max=options.retry_backoff_max / 1000,
+            jitter=options.retry_backoff / 1000,
+        ),
+        reraise=True,
+    )
+    try:
+        return retrying(attempt)
+    except kafka.KafkaError as error:
+        raise explain(error, **where) from error
+
+
+class _UnknownForLong(stop_base):
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        waited = retry_state.seconds_since_start or 0.0
+        return isinstance(error, kafka.UnknownTopicOrPartitionError) and waited > _UNKNOWN_TOPIC_SECONDS

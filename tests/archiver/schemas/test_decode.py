@@ -12,10 +12,10 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
 
 from archiver.errors import BadSchema, SchemaRegistryUnavailable
+from archiver.schemas.decode import decode_enveloped
 from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.enveloped import decode_enveloped
 from archiver.schemas.message_choice import MessageChoice
-from archiver.schemas.registered import Indexes
+from archiver.schemas.registered_schema import Indexes
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.protobuf.descriptors import closure
 from tests.support.schemas.proto_text import descriptor_of

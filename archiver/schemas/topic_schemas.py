@@ -1,4 +1,4 @@
-"""A topic's settings with the schemas that they name."""
+"""The schemas of a topic: reads what its settings name, from files or the schema registry."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError, SchemaRegistryError
-from archiver.schemas.configured import Part, SchemaPlace, envelope_reader, source_schema
 from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.settings import schema_registry_settings
+from archiver.schemas.format_settings import Part, SchemaPlace, envelope_reader, source_schema
+from archiver.schemas.schema_registry_settings import schema_registry_settings
 from archiver.schemas.subjects import NOTHING, Subjects
 from catalog.model import TopicRow
 from catalog.registry.last_known import KnownSchemas
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings with its schemas, read, and how envelopes before its messages are.
+    """A topic's settings with its schemas and the readers of its envelopes.
 
-    `schema_registry` names the one that was asked, if one was; `news` is what it said that wasn't remembered.
-    `schema_registry_down` is why it couldn't be asked, where what is remembered stands in for it.
+    `schema_registry` names the schema registry that was asked, if any. `news` has what it said that wasn't known yet.
+    `schema_registry_down` is the error if it didn't answer and the last known schemas were used.
     """
 
     config: TopicConfig
@@ -39,7 +39,7 @@ class TopicSchemas:
 
     @staticmethod
     def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
-        """Read what can be read without asking a schema registry. Raises ConfigError, naming topic and file."""
+        """Check all that needs no schema registry. Raises ConfigError with the topic and the file."""
         for part, settings in _parts(config):
             if not has_envelopes(settings):
                 _read(config, part, settings, None)
@@ -50,7 +50,10 @@ class TopicSchemas:
     def read_or_recall(
         cls, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:
-        """As `read`; while the schema registry is down by what is remembered of it for the topic, if it is `known`."""
+        """Read the schemas; while the schema registry is down, use the last known ones from `registry` (Postgres).
+
+        `known` is the topic's row, None if it was never archived. Raises what `read` raises.
+        """
         name = schema_registry_name(config, section)
         if name is None or known is None:
             return cls.read(config, section)
@@ -63,7 +66,10 @@ class TopicSchemas:
         section: SchemaRegistrySection | None = None,
         remembered: KnownSchemas = NOTHING,
     ) -> TopicSchemas:
-        """Read the schemas. Raises ConfigError, naming topic and file, and the leaves of SchemaRegistryError."""
+        """Read the schemas. `remembered` has the last known ones of the schema registry.
+
+        Raises ConfigError with the topic and the file, and the subclasses of SchemaRegistryError.
+        """
         uses = section is not None and any(map(has_envelopes, (config.key, config.value)))
         subjects = Subjects(section, remembered) if section is not None and uses else None
         key, value = (_read(config, part, settings, subjects) for part, settings in _parts(config))
@@ -81,12 +87,12 @@ class TopicSchemas:
 
 
 class SchemaReader(Protocol):
-    """Reads a topic's schemas, as `TopicSchemas.read_or_recall` does."""
+    """A function that reads a topic's schemas, such as `TopicSchemas.read_or_recall`."""
 
     def __call__(
         self, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:
-        """The topic's schemas. Raises ConfigError, and the leaves of SchemaRegistryError."""
+        """Read the topic's schemas. Raises ConfigError, and the subclasses of SchemaRegistryError."""
 
 
 def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatConfig], ...]:
@@ -101,12 +107,12 @@ def _read(config: TopicConfig, part: Part, settings: FormatConfig, subjects: Sub
 
 
 def has_envelopes(settings: FormatConfig) -> bool:
-    """Whether keys or values begin with a schema registry's envelope."""
+    """Whether the settings say that keys or values begin with a schema registry's envelope."""
     return isinstance(settings, ProtobufFormat) and settings.wire_format == "confluent"
 
 
 def schema_registry_name(config: TopicConfig, section: SchemaRegistrySection | None) -> str | None:
-    """The name of the schema registry that the topic needs; None where it needs none."""
+    """The name of the schema registry that the topic needs. None if it needs none."""
     if section is None or not any(map(has_envelopes, (config.key, config.value))):
         return None
     return schema_registry_settings(section).name

@@ -1,19 +1,48 @@
-"""From the section `[schema_registry]` to the settings of a client."""
+"""The settings of a schema registry client, and how to make them from the section `[schema_registry]`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError
-from archiver.schemas.registry_http import SchemaRegistrySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRegistrySettings:
+    """Where a schema registry is, and who asks: `username` and `password`, or `token`, or neither.
+
+    `urls` are tried in turn; they hold no user and password. Times are in seconds. `pause` limits the first wait
+    between attempts. After all attempts failed, the registry isn't asked for `rest`. An unknown id is asked for again
+    after `forget_after`, and a subject's latest schema after `latest_ttl`.
+    """
+
+    urls: tuple[str, ...]
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    timeout: float = 10.0
+    latest_ttl: float = 0.0
+    attempts: int = 6
+    pause: float = 0.25
+    rest: float = 5.0
+    forget_after: float = 30.0
+
+    @property
+    def name(self) -> str:
+        """The name of the registry: its urls, which no other registry has."""
+        return ",".join(url.rstrip("/") for url in self.urls)
 
 
 def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySettings:
-    """The settings of a client; a user and password in a url become its identity.
+    """Make a client's settings from a section. A user and password in a url become its credentials.
 
-    Raises ConfigError where a file isn't there, or urls name different users.
+    Raises ConfigError if a file is missing, or if urls name different users.
     """
     urls, identities = zip(*(_split(url.strip()) for url in section.url.split(",")), strict=True)
     named = sorted({identity for identity in identities if identity is not None})
@@ -34,7 +63,7 @@ def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySe
 
 
 def _split(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The url without what names a user, and that user with password."""
+    """The url without user and password, and the two if there are any."""
     parts = urlsplit(url)
     identity = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), identity

@@ -1,6 +1,7 @@
-"""Schemas as a registry keeps them: .proto text or a base64 `FileDescriptorProto`, and the schemas they refer to.
+"""Schemas from a schema registry, and their compilation to descriptors.
 
-Which message an envelope means is said by indexes: of the file's messages, then of those nested in it, and so on.
+A registered schema is `.proto` text or a `FileDescriptorProto` in base64, with the schemas it refers to. Envelopes name
+one of its messages by indexes: the place in the file, then the place among the messages nested in that one, and so on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto,
 from google.protobuf.message import DecodeError
 
 from archiver.errors import BadSchema, ConfigError
-from archiver.schemas.protoc import compile_files
+from archiver.schemas.schema_files import compile_files
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema
 from schema_mapping.protobuf.type_graph import source_graph
@@ -29,7 +30,10 @@ MAIN_FILE: Final = "registered-schema.proto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
-    """A schema by its id, with all that it refers to, directly or not, by the names its imports use."""
+    """A schema as the schema registry keeps it, by its id.
+
+    `references` has all schemas that it refers to, directly or not, by the names that its imports use.
+    """
 
     id: int
     text: str
@@ -38,18 +42,18 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSchema:
-    """A registered schema as descriptors; `main` is the file whose messages the indexes count."""
+    """A registered schema as descriptors. `main` is the file whose messages the indexes count."""
 
     id: int
     main: FileDescriptorProto
     files: FileDescriptorSet
 
     def messages_at(self, indexes: Indexes) -> frozenset[str]:
-        """Full names of the messages that the indexes may mean; see the function of this name."""
+        """The full names of the messages that the indexes may mean; see the function of this name."""
         return messages_at(self.main, indexes)
 
     def source(self, message: str, extensions: tuple[str, ...] = ()) -> SourceSchema:
-        """The schema of one of its messages. Raises BadSchema, naming the id, where it or an extension isn't there."""
+        """The schema of one of its messages. Raises BadSchema, with the id, if it lacks the message or an extension."""
         source = SourceSchema(descriptor_set=self.to_bytes(), message=message, extensions=extensions)
         try:
             source_graph(source)
@@ -58,7 +62,7 @@ class CompiledSchema:
         return source
 
     def to_bytes(self) -> bytes:
-        """A serialized descriptor set from which `from_bytes` makes an equal schema."""
+        """The schema as a serialized descriptor set. `from_bytes` turns it back into an equal schema."""
         return self.files.SerializeToString(deterministic=True)
 
     @classmethod
@@ -69,16 +73,17 @@ class CompiledSchema:
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
-    """Full names of the messages that the indexes may mean.
+    """The full names of the messages that the indexes may mean.
 
-    Java counts declared messages only, other clients the entries of maps too: where they differ, both are meant.
+    Java counts only declared messages; other clients also count the entry messages of maps. If the two differ, the
+    result has both names.
     """
     found = (_at(main, indexes, with_entries=each) for each in (False, True))
     return frozenset(name for name in found if name is not None)
 
 
 def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
-    """The indexes of a message as Java counts them; None where the file doesn't declare it."""
+    """The indexes of a message, as Java counts them. None if the file doesn't declare it."""
     scope = f"{main.package}." if main.package else ""
     if not message.startswith(scope):
         return None
@@ -95,7 +100,7 @@ def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
 
 
 def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
-    """The schema's descriptors. Raises BadSchema, naming the id, where protoc refuses it or a file is missing."""
+    """Compile a schema to descriptors. Raises BadSchema, with the id, if protoc refuses it or a file is missing."""
     ready: dict[str, FileDescriptorProto] = {}
     texts: dict[str, str] = {}
     for name, text in {**schema.references, MAIN_FILE: schema.text}.items():

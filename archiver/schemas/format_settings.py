@@ -1,4 +1,4 @@
-"""From a topic's format settings to its schema, the limits of its mapping, and how its envelopes are read."""
+"""What the format settings of a topic mean: its schemas, the limits of its mapping, and how to read its envelopes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import BadSchema
 from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.files import read_descriptor_set
 from archiver.schemas.message_choice import MessageChoice, write_envelope
-from archiver.schemas.protoc import compile_proto
-from archiver.schemas.registered import CompiledSchema, indexes_of
+from archiver.schemas.registered_schema import CompiledSchema, indexes_of
+from archiver.schemas.schema_files import compile_proto, read_descriptor_set
 from archiver.schemas.schema_ids import SchemaIds
 from archiver.schemas.subjects import Subjects
 from schema_mapping.columns.options import MappingOptions
@@ -24,7 +23,7 @@ FIRST = (0,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPlace:
-    """Whose schema is wanted: a topic's key or value, with the subjects of the schema registry if there is one."""
+    """What a schema is for: the key or the value of a topic. `subjects` asks the schema registry, if there is one."""
 
     topic: str
     part: Part
@@ -32,9 +31,10 @@ class SchemaPlace:
 
 
 def source_schema(settings: FormatConfig, place: SchemaPlace) -> MessageSchema | None:
-    """The schema that a key's or value's settings name; None for raw.
+    """The schema that the settings of a key or value name. None for raw.
 
-    Raises ConfigError where a file can't be read, the leaves of SchemaRegistryError where the schema registry has none.
+    Raises ConfigError if a file can't be read, and the subclasses of SchemaRegistryError if the schema registry doesn't
+    give the schema.
     """
     if isinstance(settings, RawFormat):
         return None
@@ -49,7 +49,7 @@ def source_schema(settings: FormatConfig, place: SchemaPlace) -> MessageSchema |
 def envelope_reader(
     settings: FormatConfig, schema: MessageSchema | None, ids: SchemaIds | None
 ) -> EnvelopeReader | None:
-    """How the envelopes of a key or value are read; None where it has none."""
+    """The reader of the envelopes of a key or value. None if its settings say that it has no envelopes."""
     if not isinstance(settings, ProtobufFormat) or settings.wire_format == "plain":
         return None
     assert schema is not None
@@ -58,7 +58,7 @@ def envelope_reader(
 
 
 def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:
-    """The subject under which the schema registry has the schema of `message`."""
+    """The subject under which the schema registry keeps the schema of `message`."""
     if settings.subject is not None:
         return settings.subject
     match settings.subject_strategy:
@@ -71,7 +71,7 @@ def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None
 
 
 def mapping_options(topic: TopicSection) -> MappingOptions:
-    """What a topic's settings say about its columns; of limits that differ for key and value, the wider ones."""
+    """The options of a topic's columns. If key and value have different limits, the wider ones count."""
     formats = [each for each in (topic.key, topic.value) if isinstance(each, ProtobufFormat)]
     if not formats:
         return MappingOptions()
@@ -98,7 +98,7 @@ def _registered(settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
 
 
 def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> SourceSchema:
-    """The newest schema of a message; of the first that its subject declares where none is named."""
+    """The newest schema of a message. If none is named, it is the first message that the subject's schema declares."""
     assert place.subjects is not None
     subject = subject_of(settings, place, message)
     latest = place.subjects.latest(subject)
@@ -110,7 +110,7 @@ def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -
 
 
 def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) -> tuple[str, ...]:
-    """The extensions that become columns: all, or of several messages those that extend this one."""
+    """The extensions that become columns of this message. If the topic has one message only, these are all."""
     if not settings.messages:
         return settings.extensions
     schema.source(message)
@@ -122,7 +122,7 @@ def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) 
 
 
 def _envelope(schema: CompiledSchema, message: str, subject: str) -> bytes:
-    """What stands before a message of this schema; BadSchema where its file doesn't declare it."""
+    """The envelope of a message of this schema. Raises BadSchema if the schema's own file doesn't declare it."""
     indexes = indexes_of(schema.main, message)
     if indexes is None:
         raise BadSchema(

@@ -1,4 +1,8 @@
-"""Schemas from `.proto` files, compiled by the protoc inside grpc_tools; comments are kept in the result."""
+"""Schemas from files: descriptor sets, and `.proto` files.
+
+Descriptor sets are what `protoc --include_imports --descriptor_set_out` writes. The protoc inside grpc_tools compiles
+`.proto` files; the result keeps their comments.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,52 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.errors import ConfigError
-from archiver.schemas.files import checked, read_schema_file
+from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema
+from schema_mapping.protobuf.type_graph import source_graph
 
 TIMEOUT_SECONDS: Final = 120
+
+
+def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
+    """Read the schema of `message` from a descriptor-set file, with the extensions that become columns.
+
+    Raises ConfigError if the file is missing or isn't a descriptor set, and if it lacks an import, the message or an
+    extension.
+    """
+    source = SourceSchema(descriptor_set=read_schema_file(path), message=message, extensions=tuple(extensions))
+    return checked(source, path)
+
+
+def read_schema_file(path: Path) -> bytes:
+    """Read the bytes of a schema file. Raises ConfigError if that fails."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError("there is no such schema file", file=str(path)) from None
+    except OSError as error:
+        raise ConfigError(f"the schema file cannot be read: {error.strerror}", file=str(path)) from error
+
+
+def checked(source: SourceSchema, path: Path) -> SourceSchema:
+    """Return the schema if it has its message and everything that this needs, else raise ConfigError with the file."""
+    try:
+        source_graph(source)
+    except DescriptorError as error:
+        context = {name: value for name, value in error.context.items() if name != "file"}
+        inner = {"schema_file": error.context["file"]} if "file" in error.context else {}
+        raise ConfigError(error.message, file=str(path), **inner, **context) from error
+    return source
 
 
 def compile_proto(
     paths: Path | Sequence[Path], message: str, imports: Sequence[Path] = (), extensions: Sequence[str] = ()
 ) -> SourceSchema:
-    """The schema of `message` from a `.proto` file, or several, with the extensions that become columns.
+    """Compile one or several `.proto` files to the schema of `message`, with the extensions that become columns.
 
-    `imports` are the folders that `import` lines start from; a file's own folder is one where none of them holds it,
-    and Google's well-known types and `archiver/options.proto` are always found. Raises ConfigError for a missing file
-    or folder, with the compiler's own words for a file that doesn't compile, and for a message or an extension that
-    isn't there.
+    `imports` are the folders that `import` lines start from. If none of them holds a file, its own folder is one too.
+    Google's well-known types and `archiver/options.proto` are always found. Raises ConfigError if a file or folder is
+    missing, if a file doesn't compile (with protoc's own message), and if the message or an extension isn't there.
     """
     files = (paths,) if isinstance(paths, Path) else tuple(paths)
     for file in files:
@@ -40,9 +75,9 @@ def compile_proto(
 
 
 def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) -> bytes:
-    """A serialized descriptor set of files in a folder and all they import; `ready` are imports that need no compiling.
+    """Compile files in a folder, with all they import, to a serialized descriptor set.
 
-    Raises ConfigError with the compiler's own words.
+    `ready` has imports that need no compiling. Raises ConfigError with protoc's own message.
     """
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         more = []

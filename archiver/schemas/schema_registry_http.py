@@ -1,6 +1,6 @@
-"""How a schema registry is asked: HTTP with its identities and TLS, tried again while that may help, never for ever.
+"""HTTP requests to a schema registry, with its credentials and TLS. Retries transient errors a limited number of times.
 
-Errors name the address without the user and password in it, and no header.
+Errors name the url without user and password, and show no header.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import requests
@@ -16,6 +15,7 @@ from requests.exceptions import InvalidSchema, InvalidURL, RequestException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
+from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
 from catalog.iceberg.retry_after import retry_after_seconds
 
 NOT_FOUND: Final = 404
@@ -23,41 +23,12 @@ DENIED: Final = (401, 403)
 BUSY: Final = (408, 429)
 SERVER_ERRORS: Final = 500
 LONGEST_ASKED_SECONDS: Final = 30.0
-"""A registry that asks for more isn't waited for: it is left alone for so long, and the caller told."""
+"""The longest `Retry-After` to wait for. If the registry asks for more, the call fails, and so do all until then."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaRegistrySettings:
-    """Where a schema registry is and who asks. Either `username` and `password`, or `token`, or neither.
-
-    `urls` are tried in turn; they hold no user and password. Times are seconds: `pause` bounds the first wait between
-    attempts, a registry that all attempts failed for is left alone for `rest`, an id that it didn't know is asked for
-    again after `forget_after`, and a subject's latest schema after `latest_ttl`.
-    """
-
-    urls: tuple[str, ...]
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    timeout: float = 10.0
-    latest_ttl: float = 0.0
-    attempts: int = 6
-    pause: float = 0.25
-    rest: float = 5.0
-    forget_after: float = 30.0
-
-    @property
-    def name(self) -> str:
-        """What tells this registry from others: its addresses."""
-        return ",".join(url.rstrip("/") for url in self.urls)
-
-
 class RegistryHttp:
-    """Asks a registry. Not to be used by two threads at once."""
+    """Sends requests to one schema registry. Two threads must not use it at once."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -66,7 +37,7 @@ class RegistryHttp:
         self._failure: SchemaRegistryUnavailable | None = None
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """The answer, None where there is no such thing; tried again, on each address in turn, while that may help.
+        """The answer as JSON, None if the registry has no such thing. Retries transient errors, on each url in turn.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
@@ -93,7 +64,7 @@ class RegistryHttp:
         return state.attempt_number >= self._settings.attempts or _asked(_failure(state)) > LONGEST_ASKED_SECONDS
 
     def _pause(self, state: RetryCallState) -> float:
-        """Grows at random; once every address was tried, no shorter than the last one asks for."""
+        """The seconds before the next attempt. They grow at random; after a round of all urls, `Retry-After` counts."""
         settings = self._settings
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
@@ -111,7 +82,7 @@ class RegistryHttp:
                     " `key_file` to the client's own certificate, and the url to a name that its certificate has",
                     **where,
                 ) from error
-            # A server that wants a certificate may cut the connection before its alert is read.
+            # A server that wants a client certificate may close the connection before we read its alert.
             is_anonymous = url.startswith("https") and self._settings.cert_file is None
             hint = ", or does it want a client certificate (`cert_file`)?" if is_anonymous else "?"
             raise SchemaRegistryUnavailable(
@@ -155,7 +126,7 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 
 def _asked(error: BaseException | None) -> float:
-    """How long the schema registry asked to be left alone (`Retry-After`)."""
+    """The seconds that the schema registry asked us to wait (`Retry-After`); 0 if it didn't."""
     return float(error.context.get("retry_after", 0.0)) if isinstance(error, SchemaRegistryUnavailable) else 0.0
 
 
@@ -174,7 +145,7 @@ def _session(settings: SchemaRegistrySettings) -> requests.Session:
 
 
 def _refusal(error: BaseException) -> str | None:
-    """What one side of a TLS connection holds against the other; None where the connection only broke."""
+    """The reason why one side of a TLS connection refuses the other. None if the connection only broke."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return str(cause.verify_message)
@@ -184,7 +155,7 @@ def _refusal(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and all that it came from, however libraries have wrapped it."""
+    """The error and all errors that caused it, in any way that libraries wrap them."""
     pending, seen = [error], set()
     while pending:
         current = pending.pop()

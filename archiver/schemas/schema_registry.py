@@ -1,6 +1,7 @@
-"""A schema registry with Confluent's REST API: schemas by id and by subject, kept once they are read.
+"""A client of a schema registry with Confluent's REST API: gets schemas by id and by subject, and caches them.
 
-A schema never changes under its id, so ids are kept for the life of a client; what is newest is asked again.
+The schema of an id never changes, so a client caches it for as long as it lives. It asks again for the latest schema of
+a subject.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from archiver.errors import BadSchema, UnknownSubject
-from archiver.schemas.registered import CompiledSchema, RegisteredSchema, compile_registered
-from archiver.schemas.registry_http import RegistryHttp, SchemaRegistrySettings
+from archiver.schemas.registered_schema import CompiledSchema, RegisteredSchema, compile_registered
+from archiver.schemas.schema_registry_http import RegistryHttp
+from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
 
 __all__ = ["SchemaRegistry", "SchemaRegistrySettings", "client_of"]
 
@@ -22,7 +24,7 @@ MOST_REFERENCES: Final = 1_000
 
 
 class SchemaRegistry:
-    """A client. Safe to share between threads, which wait for each other."""
+    """A client of one schema registry. Threads may share it; they wait for each other."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -34,7 +36,7 @@ class SchemaRegistry:
         self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
 
     def by_id(self, schema_id: int) -> CompiledSchema | None:
-        """The schema of an id; None where the schema registry says that there is none, or that it isn't Protobuf.
+        """The schema of an id. None if the schema registry has no such id, or its schema isn't Protobuf.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
         """
@@ -62,7 +64,7 @@ class SchemaRegistry:
         return None
 
     def latest(self, subject: str) -> CompiledSchema:
-        """The newest schema of a subject. Raises UnknownSubject where there is none, else what `by_id` raises."""
+        """The latest schema of a subject. Raises UnknownSubject if there is none, and what `by_id` raises."""
         with self._lock:
             until, newest = self._newest.get(subject, (0.0, None))
             if newest is None or until <= time.monotonic():
@@ -93,7 +95,7 @@ class SchemaRegistry:
         return compiled
 
     def _references(self, found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Names and texts of all that a schema refers to, directly or not."""
+        """The names and texts of all schemas that a schema refers to, directly or not."""
         seen: set[str] = set()
         pending = list(found.get("references") or ())
         while pending:
@@ -122,7 +124,7 @@ class SchemaRegistry:
 
 @lru_cache(maxsize=8)
 def client_of(settings: SchemaRegistrySettings) -> SchemaRegistry:
-    """The client that all in this process with the same settings share."""
+    """The client for these settings. All callers in a process share it."""
     return SchemaRegistry(settings)
 
 

@@ -1,4 +1,7 @@
-"""Which batches some bytes hold: the walk over their headers, wrappers opened for their first offset."""
+"""Finds the batches in the bytes of a fetch, by their headers alone.
+
+Only compressed message sets (formats v0 and v1) are opened, for their first offset.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from archiver.wire.wrapper import inflate_wrapper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """The headers (`batch_header.HEADER`) of the whole batches below the end offset.
+class FoundBatches:
+    """The headers (`batch_header.HEADER`) of the whole batches that begin below the end offset.
 
-    `next_range_seen` says whether one at or above it was seen; `error` is what to raise once these batches are read.
+    `next_range_seen` says whether a batch at or above the end offset was seen. `error` is to be raised after these
+    batches were read.
     """
 
     headers: npt.NDArray[Any]
@@ -27,8 +31,8 @@ class Scan:
     error: CorruptBatch | None
 
 
-def scan(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> Scan:
-    """Find the batches that begin below `end_offset`; the last one may be there in part and is then left out."""
+def find_batches(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> FoundBatches:
+    """Find the batches that begin below `end_offset`. If the last one is cut off, it is left out."""
     walk = Walk(data, end_offset)
     error = None
     try:
@@ -36,7 +40,7 @@ def scan(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> Sc
             pass
     except CorruptBatch as raised:
         error = raised
-    return Scan(headers=walk.headers, next_range_seen=walk.next_range_seen, error=error or walk.error)
+    return FoundBatches(headers=walk.headers, next_range_seen=walk.next_range_seen, error=error or walk.error)
 
 
 def _wrapped_from(data: npt.NDArray[np.uint8], header: npt.NDArray[Any], inflater: Inflater) -> int:

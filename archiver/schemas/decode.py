@@ -1,4 +1,7 @@
-"""Values in a schema registry's envelope as rows: `__prefix__` keeps it, its meaning decides what to decode."""
+"""Decodes keys or values to rows, with or without a schema registry's envelope.
+
+The envelope says which message to decode. The column `__prefix__` keeps its bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from schema_mapping.value_format import NOT_ONE, ValueMapping
 def decode_values(
     mapping: ValueMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None, *, seen: set[int] | None = None
 ) -> pa.StructArray:
-    """A topic's keys or values as rows, whether they have envelopes or not; raises as `decode_enveloped` does.
+    """Decode a topic's keys or values to rows, with envelopes or without. Raises what `decode_enveloped` raises.
 
-    The schema ids that the envelopes name, and that mean something, are added to `seen`.
+    The known schema ids of the envelopes are added to `seen`.
     """
     if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
@@ -24,17 +27,17 @@ def decode_values(
 
 
 def has_errors(mapping: ValueMapping) -> bool:
-    """Whether rows say what couldn't be decoded: not where all bytes are raw."""
+    """Whether rows have the column `__err__`, which says what couldn't be decoded. Raw values have none."""
     return bool(mapping.arrow_type.get_field_index(names.ERR) >= 0)
 
 
 def decode_enveloped(
     mapping: ValueMapping, values: pa.BinaryArray, reader: EnvelopeReader, *, seen: set[int] | None = None
 ) -> pa.StructArray:
-    """The values as rows; one whose envelope is refused has only `__raw__` and `__err__`.
+    """Decode values with envelopes to rows. If an envelope is refused, its row has only `__raw__` and `__err__`.
 
-    Raises the leaves of SchemaRegistryError where the schema registry can't say what an id means, as
-    `EnvelopeReader.read` does.
+    The known schema ids are added to `seen`. Raises the subclasses of SchemaRegistryError if the schema registry can't
+    say what an id means, as `EnvelopeReader.read` does.
     """
     found = reader.read(values)
     if seen is not None:

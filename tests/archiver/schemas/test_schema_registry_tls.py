@@ -11,9 +11,8 @@ import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.registry import SchemaRegistry
-from archiver.schemas.registry_http import SchemaRegistrySettings
-from archiver.schemas.settings import schema_registry_settings
+from archiver.schemas.schema_registry import SchemaRegistry
+from archiver.schemas.schema_registry_settings import SchemaRegistrySettings, schema_registry_settings
 from tests.support.schemas.certificates import Authority
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 
