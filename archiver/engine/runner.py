@@ -1,6 +1,6 @@
-"""The seam between jobs and what runs their tasks: a list of independent tasks in, outcomes out as they come.
+"""The interface between jobs and the engine: it takes a list of independent tasks and gives outcomes as they come.
 
-Jobs know this seam and never Spark; a test's engine runs tasks in its own process.
+Jobs know this interface and not Spark. The engine of the tests runs tasks in its own process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[Result]):
-    """What became of the task at `index`: its result, or the error that ended it."""
+    """The outcome of the task at `index`: its result, or the error that ended it."""
 
     index: int
     result: Result | None = None
@@ -32,20 +32,20 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many tasks run at the same time."""
+        """The number of tasks that run at the same time."""
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
-        """Run `run` on each task and give outcomes as they come. Tasks, results and errors are pickled.
+        """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
-        An interrupt counts from this call on, also before the first outcome is asked for.
+        `interrupt` works from this call on, even before the caller asks for the first outcome.
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call; each comes back with an Interrupted error. May be called from any thread."""
+        """Stop the tasks of the last call. Each one ends with a TaskInterrupted error. Any thread may call this."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
-    """Run one task where it is, and pickle its result or the error that ended it."""
+    """Run one task in this process, and pickle its result or the error that ended it."""
     try:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:
@@ -60,6 +60,6 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
 
 
 def outcome_of(index: int, pickled: bytes) -> Outcome[Result]:
-    """The outcome that `run_captured` pickled."""
+    """Unpickle the outcome that `run_captured` pickled."""
     result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
     return Outcome(index=index, result=result, error=error)

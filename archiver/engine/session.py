@@ -1,7 +1,7 @@
-"""From the configuration's `[spark]` to a Spark session, with defaults that suit a job without shuffles.
+"""Starts a Spark session from the configuration's `[spark]`, with defaults for jobs without shuffles.
 
-`remote = "sc://…"` joins Spark Connect; anything else starts classic Spark in this process, on Java 17 or 21. Options
-given always win over the defaults here; under `spark-submit` its settings stand in place of those defaults.
+`remote = "sc://…"` connects to Spark Connect. Anything else starts classic Spark in this process, on Java 17 or 21.
+Options in the configuration win over the defaults. Under `spark-submit`, its settings replace the defaults.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LOCAL_DEFAULTS = {
     "spark.python.daemon.module": "archiver.engine.worker_daemon",
 }
 _LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -Xms64m"
-"""The driver's JVM schedules a few tasks and sees no record: its optimising compiler took more than all it does, and a
-heap that begins with a 64th of the machine's memory is filled before it is cleared."""
+"""The driver's JVM only schedules a few tasks and sees no records. Its optimising compiler cost more time than all its
+work. Its heap starts at a 64th of the machine's memory by default, and fills that before the first collection."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _LOCAL_COLLECTOR = "-XX:+UseSerialGC"
-"""The least memory; of two collectors Java takes none."""
+"""The collector that needs the least memory. Java refuses to start with two collectors, so a given one replaces it."""
 _DEFAULTS = {
     "spark.app.name": "archiver",
     "spark.ui.enabled": "false",
@@ -47,18 +47,18 @@ _DEFAULTS = {
             "spark.ui.retainedTasks",
             "spark.sql.ui.retainedExecutions",
         ),
-        "100",  # what is kept of tasks past, a job for each, also without the page that would show it
+        "100",  # Spark keeps data of finished tasks (each is a job), even without the page that would show it
     ),
 }
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:
-    """Whether `spark-submit` started this process: the JVM is up already, with a master and options of its own."""
+    """Whether `spark-submit` started this process. Then the JVM runs already, with its own master and options."""
     return "PYSPARK_GATEWAY_PORT" in environment
 
 
 def check_spark(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for options that aren't Spark's, EngineError where no Java fits; starts nothing."""
+    """Raise ConfigError for options that aren't Spark's, and EngineError if no Java fits. Starts nothing."""
     if is_submitted(os.environ):
         _check_submitted(options)
     if "master" in options and "remote" in options:
@@ -82,10 +82,10 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 
 
 def start_session(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> tuple[SparkSession, bool]:
-    """Start the session `options` describe; the flag says so. Where one is active, make a new one beside it.
+    """Start the session that `options` describe. If one is active in this process, make a new one beside it.
 
-    `preloaded` are modules that the workers of a new session on this machine find imported. Raises as `check_spark`
-    does, and EngineError where Spark does not start.
+    The flag says whether a session was started. `preloaded` names modules that the workers of a new session on this
+    machine import before their first task. Raises what `check_spark` raises, and EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")
@@ -129,7 +129,7 @@ def _start_classic(options: Mapping[str, str], preloaded: Sequence[str]) -> tupl
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Keep our handler of SIGINT: a SparkContext puts its own in its place."""
+    """Keep our handler of SIGINT: a SparkContext replaces it."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -139,7 +139,7 @@ def _own_interrupt() -> Iterator[None]:
 
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> dict[str, str]:
-    """Every setting of a classic session: our defaults, then `options`; on this machine, what its workers preload."""
+    """All settings of a classic session: the defaults, then `options`. On this machine, also the preloaded modules."""
     master = options.get("master") or options.get("spark.master") or DEFAULT_MASTER
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
@@ -153,7 +153,7 @@ def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) 
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
-    """The options given, after our defaults: of two that contradict each other, Java takes the last."""
+    """Java's options: our defaults, then the given ones. If two contradict each other, Java takes the last."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
@@ -164,7 +164,7 @@ def _java_options(given: str, *, is_local: bool) -> str:
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads from the environment only, where nobody has: its own address, and our interpreter."""
+    """Set what Spark reads only from the environment, unless it is set: its own address, and our interpreter."""
     if settings["spark.master"].startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,8 +1,8 @@
-"""Spark as a runner of independent tasks, by the DataFrame API only: classic clusters and Spark Connect alike.
+"""The engine on Spark. It uses the DataFrame API only, so it runs on classic clusters and on Spark Connect.
 
-Each task is a Spark job of one row and one partition (`mapInArrow`), submitted from a thread. Measured, a job for each
-costs some 30 ms more than one job for all; in exchange outcomes come as tasks finish, and a task whose worker dies
-takes no other with it. Payloads never pass through the driver: only task and result.
+Each task is a Spark job with one row and one partition (`mapInArrow`), submitted from a thread. A job for each task
+costs about 30 ms more than one job for all (measured). In exchange, outcomes come as tasks finish, and a worker that
+dies takes only its own task with it. Only tasks and results pass through the driver, no payloads.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from archiver.engine.session import start_session
 from archiver.errors import EngineError, TaskInterrupted, WorkerLost
 
 MAX_IN_FLIGHT = 128
-"""Spark jobs submitted at once, however many slots the cluster has."""
+"""The largest number of Spark jobs at the same time, however many slots the cluster has."""
 
 _PROBE_ROWS = 1 << 14
 _INTERRUPT_AGAIN_S = 1.0
 
 
 class SparkEngine:
-    """An `Engine` on a Spark session. Use as a context manager; it stops the session only if it started it."""
+    """An `Engine` on a Spark session. Use it as a context manager. It stops the session only if it started it."""
 
     def __init__(self, session: SparkSession, *, owned: bool) -> None:
         self._session = session
@@ -40,30 +40,30 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = ()) -> Self:
-        """Start, or join, the session that `options` (the configuration's `[spark]`) describe.
+        """Start or join the session that `options` (the configuration's `[spark]`) describe.
 
-        `preloaded` names the modules of its tasks: workers on this machine have them imported before they start.
-        Raises ConfigError for an option that isn't Spark's, and EngineError where Spark does not start.
+        `preloaded` names the modules of its tasks: workers on this machine import them before their first task. Raises
+        ConfigError for an option that isn't Spark's, and EngineError if Spark doesn't start.
         """
         session, owned = start_session(options, preloaded)
         return cls(session, owned=owned)
 
     @property
     def session(self) -> SparkSession:
-        """The session behind it, for SQL beside the tasks."""
+        """The engine's session, for SQL beside the tasks."""
         return self._session
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
-        """Run `run` on each task, each alone in a Spark partition; outcomes come as tasks finish.
+        """Run `run` on each task, each one alone in a Spark partition. Yields outcomes as tasks finish.
 
-        `run` is a function of an importable module. Closing the iterator early interrupts what still runs. An
-        interrupt counts from this call on, also before the first outcome is asked for.
+        `run` is a function of an importable module. Closing the iterator early interrupts the tasks that still run.
+        `interrupt` works from this call on, even before the caller asks for the first outcome.
         """
         self._interrupted = False
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop what this engine runs; its tasks come back with TaskInterrupted."""
+        """Stop the running tasks. Each one ends with a TaskInterrupted error."""
         self._interrupted = True
         self._session.interruptAll()
 
@@ -118,7 +118,7 @@ class SparkEngine:
             thread.join(_INTERRUPT_AGAIN_S)
 
     def _interrupt_latecomers(self) -> None:
-        """Spark forgets an interrupt at once: a task on its way to it meanwhile would run to its end."""
+        """Interrupt again: Spark forgets an interrupt at once, and a task submitted meanwhile would run to its end."""
         if self._interrupted:
             self._session.interruptAll()
 
@@ -154,7 +154,7 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Spark's default parallelism; Connect doesn't tell it, but cuts a range into so many partitions."""
+    """Spark's default parallelism. Connect doesn't tell it, but splits a range into as many partitions."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -162,7 +162,7 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _reason(text: str) -> str:
-    """The line of Spark's account that names the cause: a Python traceback's last, else the first."""
+    """The line of Spark's message that names the cause: the last one of a Python traceback, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return "no reason given"

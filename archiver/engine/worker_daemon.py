@@ -1,7 +1,7 @@
-"""The process that Spark's Python workers are forked from: what they need is imported once, before the first fork.
+"""The process from which Spark forks its Python workers. It imports their modules once, before the first fork.
 
-Spark runs it in place of `pyspark.daemon` where the session's settings say so. Workers come and go with tasks (Spark
-ends one that was idle for a minute), and importing takes as long as archiving some 200,000 records.
+Spark runs it in place of `pyspark.daemon` if the session's settings say so. Workers come and go with tasks (Spark ends
+an idle worker after a minute), and the imports take as long as archiving about 200,000 records.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ PRELOADED: Final = "ARCHIVER_PRELOADED"
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import what tasks will ask for; a module that can't be imported is left for the task to complain about."""
+    """Import the modules of the tasks. A module that fails is skipped: the task's own import then raises the error."""
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
-    gc.freeze()  # nobody's garbage any more: collections in the workers don't walk it, nor copy its pages
+    gc.freeze()  # collections in the workers then skip these objects and don't copy their pages
 
 
 def forget_archives() -> None:
-    """Drop what is remembered of zip files on the path: for each task, Spark has every entry read its file again.
+    """Drop Python's cached importers of zip files on the path.
 
-    PySpark itself comes in one; its directory took a tenth of a second to read as often as there are packages in it.
+    For each task, Spark has all of them read their files again. PySpark itself comes in a zip file. To read its
+    directory once for each of its packages took a tenth of a second.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
@@ -40,7 +41,7 @@ def forget_archives() -> None:
 
 
 def main() -> None:
-    """Prepare, then fork workers until Spark closes our standard input."""
+    """Import the modules, then fork workers until Spark closes our standard input."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     keep_memory()

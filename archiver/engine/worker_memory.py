@@ -1,4 +1,4 @@
-"""What a Python worker's C library (glibc) does with freed memory: use it again; give it back between files."""
+"""Tells glibc in a Python worker to keep freed memory for the next buffer, and to return it between files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _LARGE_BYTES: Final = 8 << 20
 
 
 def keep_memory() -> None:
-    """Use freed buffers again instead of giving them back: page faults were a tenth of a task's work.
+    """Keep freed memory for the next buffers instead of returning it. Page faults took a tenth of a task's time.
 
-    Large ones come from the system and go back to it: between the others they would leave holes that files add to.
-    All threads from one heap: else each task's, being new ones, leave theirs to one that nobody goes back to.
+    Buffers of 8 MiB or more still come from the system and go back to it. Among the small ones they would leave holes,
+    and memory would grow with each file. All threads share one heap: each task starts new threads, and with heaps of
+    their own, freed memory would stay in heaps that no later thread uses.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
@@ -27,10 +28,10 @@ def keep_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return what is free to the system, so that the next file begins as the first did.
+    """Return free memory to the system, so that the next file starts with as little as the first one.
 
-    It costs a tenth of a second, mostly of touching fresh memory again: worth it between the files of a long range, not
-    between the tasks of a run, which begin with what is free (measured).
+    It costs a tenth of a second, mostly because fresh memory must be touched again (measured). That pays off between
+    the files of a long range. It doesn't between tasks, which use the free memory again.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Arrow columns as the kernels of this package read them: where they lie, checked before anything is read through them."""
+"""Arrow columns as the kernels of this package read them. Offsets are checked before anything is read through them."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -11,7 +11,7 @@ cdef struct ByteColumn:     # a column of byte strings
     int64_t first_bit
 
 
-cdef struct Text:           # one of its values; a negative length is null, one below -1 is none that Arrow has
+cdef struct Text:           # one value; a length of -1 means null, a lower one means offsets that Arrow forbids
     const uint8_t* at
     int32_t length
 
@@ -37,7 +37,7 @@ cdef inline Text text(const ByteColumn* column, int64_t row) noexcept nogil:
 
 
 cdef inline int32_t header_count(const HeaderColumn* column, int64_t row) noexcept nogil:
-    """How many headers the row has, from `column.end[row]` on; negative where that is none that Arrow has."""
+    """The number of headers of a row; they begin at `column.end[row]`. Negative if Arrow forbids these offsets."""
     cdef int64_t first = column.end[row], end = column.end[row + 1]
     return -1 if first < 0 or end < first or end > column.count else <int32_t>(end - first)
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Arrow columns of records, opened for the kernels that read them."""
+"""Opens Arrow columns of records for the kernels that read them."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -11,7 +11,7 @@ cdef uint8_t* _address(object buffer) except? NULL:
 
 
 cdef uint8_t* numbers(object column, int64_t rows, object kind, int width, bint nulls=False) except? NULL:
-    """Where the numbers of a column lie, which has none that is null unless `nulls`; ValueError where it isn't one."""
+    """The address of a column's numbers. ValueError for another type or length, and for nulls without `nulls`."""
     if column.type != kind or (column.null_count and not nulls) or len(column) != rows:
         raise ValueError(
             f"expected {rows} values of {kind}{'' if nulls else ' and no null'}, got {len(column)} of {column.type}"
@@ -20,12 +20,12 @@ cdef uint8_t* numbers(object column, int64_t rows, object kind, int width, bint 
 
 
 cdef uint8_t* bits(object column):
-    """Where the bits lie that say which values are valid, the first one's at the column's offset; NULL if all are."""
+    """The address of a column's validity bits; the first one is at the column's offset. NULL if all values are valid."""
     return _address(column.buffers()[0])
 
 
 cdef ByteColumn byte_column(object column, int64_t rows) except *:
-    """Open a binary column; ValueError where it isn't one."""
+    """Open a binary column. ValueError if it is another type or length."""
     cdef ByteColumn found
     if column.type != pa.binary() or len(column) != rows:
         raise ValueError(f"expected {rows} values of binary, got {len(column)} of {column.type}")
@@ -39,7 +39,7 @@ cdef ByteColumn byte_column(object column, int64_t rows) except *:
 
 
 cdef HeaderColumn header_column(object column, int64_t rows) except *:
-    """Open a column of lists of structs of two binaries, key and value; ValueError where it isn't one."""
+    """Open a column of headers: lists of structs of two binaries, key and value. ValueError if it isn't one."""
     cdef HeaderColumn found
     if not pa.types.is_list(column.type) or column.null_count or len(column) != rows:
         raise ValueError(f"expected {rows} lists of headers and no null, got {len(column)} of {column.type}")

@@ -1,4 +1,4 @@
-"""Where the kernels of this package leave the columns of records that they have written, for Arrow to take over."""
+"""The columns of records that the kernels of this package have written, ready for Arrow to take over."""
 
 from libc.stdint cimport int64_t
 
@@ -6,12 +6,12 @@ from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
 from schema_mapping.protobuf.kernel.blocks cimport Block
 
 cdef enum:
-    HEADER = 14             # behind the columns of `RECORDS`: the entries of `headers`, their keys and their values
+    HEADER = 14             # after the columns of `RECORDS`: the entries of `headers`, their keys and their values
     HEADER_KEY = 15
     HEADER_VALUE = 16
     RECORD = 17             # the struct of all columns
     ARRAYS = 18
-    BUFFERS = 3             # that an array has at most
+    BUFFERS = 3             # the most that an array has
 
 
 cdef class RecordOutput:

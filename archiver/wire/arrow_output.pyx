@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Columns of records handed to Arrow at once, by its C data interface (arrow.apache.org/docs/format/CDataInterface.html).
+"""Hands all columns of records to Arrow at once, by its C data interface (arrow.apache.org/docs/format/CDataInterface.html).
 
-Made one by one, each array would let the interpreter's lock go and wait for it again: threads would queue for it.
+If arrays were made one by one, each would release the interpreter's lock and wait for it again: threads would queue.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
@@ -22,9 +22,9 @@ _BUFFERS = [kind.num_buffers for kind in (*RECORDS.types, HEADER_TYPE, pa.binary
 
 
 cdef class RecordOutput:
-    """The columns of records, which kernels `put` here, all of them; `pyarrow.record_batch` takes them, once.
+    """Collects the columns of records. Kernels `put` all of them here, then `pyarrow.record_batch` takes them once.
 
-    They share their memory: it is given back when the last of them is gone.
+    The columns share their memory. It is freed when the last one is gone.
     """
 
     def __cinit__(self):
@@ -44,21 +44,21 @@ cdef class RecordOutput:
         self.arrays[HEADER].n_children, self.arrays[HEADER].children = 2, &self.children[HEADER_KEY]
 
     cdef int put(self, int place, int64_t rows, int buffer, Block block, int64_t start=0) except -1:
-        """Make what lies from `start` on in the block the given buffer of an array of so many rows."""
+        """Set a buffer of the array at `place`, with `rows` rows, to the bytes of the block from `start` on."""
         self.blocks.append(block)
         self.arrays[place].length = rows
         self.buffers[place][buffer] = block.data + start
         return 0
 
     cdef int put_validity(self, int place, int64_t nulls, Block block, int64_t start=0) except -1:
-        """Say which values of an array are null, if any is."""
+        """Set the validity bits of an array, if it has nulls."""
         self.arrays[place].null_count = nulls
         if nulls:
             self.put(place, self.arrays[place].length, 0, block, start)
         return 0
 
     def __arrow_c_array__(self, requested_schema=None):
-        """Give the schema, which is `RECORDS` whatever is requested, and the columns, as capsules."""
+        """The schema and the columns as capsules. The schema is `RECORDS`, whatever is requested."""
         cdef int place
         if self.arrays[RECORD].private_data != NULL:
             raise ValueError("these columns were handed over before")
@@ -72,7 +72,7 @@ cdef class RecordOutput:
 
 
 cdef void _release(ArrowArray* array) noexcept nogil:
-    # Whoever takes an array out of another sets its `release` to null there.
+    # Whoever moves an array out of its parent sets `release` to null in the parent.
     cdef int64_t index
     for index in range(array.n_children):
         if array.children[index].release != NULL:

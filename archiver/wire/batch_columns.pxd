@@ -1,4 +1,4 @@
-"""The columns of records that are the same in all rows of a batch."""
+"""The columns of records that have the same value in all rows of a batch."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -17,7 +17,7 @@ cdef struct Rows:           # where the columns begin, and how many rows they ha
     int32_t* producer_epoch
     int32_t* base_sequence
     int32_t* attributes
-    uint8_t* appended       # validity of append_timestamp, zeros behind the rows
+    uint8_t* appended       # validity of append_timestamp, zeros after the last row
     int64_t rows
     int64_t nulls
 
@@ -35,7 +35,7 @@ cdef inline void ints(int32_t* at, int32_t value, int64_t rows) noexcept nogil:
 
 
 cdef inline void put_batch(Rows* out, const Header* header, int64_t rows) noexcept nogil:
-    """Add so many rows of a batch; the caller has made room."""
+    """Add `rows` rows of a batch. The caller has made room for them."""
     cdef int64_t row, first = out.rows
     cdef int32_t kind = timestamp_type(header)
     longs(out.batch_start + first, header.base_offset, rows)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The columns of records that are the same in all rows of a batch, in one block of memory."""
+"""The columns of records that have the same value in all rows of a batch, in one block of memory."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -22,18 +22,18 @@ _PLACES = [RECORDS.get_field_index(name) for name in (
 
 
 cdef inline int64_t _start(int column, int64_t room) noexcept nogil:
-    """Where a column of so many rows lies in the block; behind the last one, the validity."""
+    """Where a column lies in a block with room for `room` rows. The validity bits come after the last column."""
     return room * (8 * column if column < _LONGS else 8 * _LONGS + 4 * (column - _LONGS))
 
 
 cdef class BatchColumns:
-    """Collects what batches have in common with each of their rows; `put_batch` adds to `at`."""
+    """Collects the columns that come from the headers of batches. `put_batch` adds rows to `at`."""
 
     def __cinit__(self):
         memset(&self.at, 0, sizeof(Rows))
 
     cdef int reserve(self, int64_t rows) except -1:
-        """Make room for so many rows in all."""
+        """Make room for `rows` rows in total."""
         cdef int64_t room, bits
         cdef int column
         cdef Block block
@@ -66,7 +66,7 @@ cdef class BatchColumns:
         self.at.appended = data + _start(_LONGS + _INTS, room)
 
     cdef int give(self, RecordOutput output) except -1:
-        """Put the columns; these are then spent."""
+        """Hand the columns to `output`. This object must not be used again."""
         cdef int column
         for column in range(_LONGS + _INTS):
             output.put(_PLACES[column], self.at.rows, 1, self.block, _start(column, self.room))

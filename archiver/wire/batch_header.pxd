@@ -1,4 +1,4 @@
-"""What the kernels of this package share: the header of a batch as a struct, and the protocol's integers."""
+"""The header of a batch as a struct, and readers of the protocol's integers, for all kernels of this package."""
 
 # A batch of the formats v0 and v1 is an outer message: one record, or the wrapper of a compressed set of them.
 
@@ -18,12 +18,12 @@ cdef packed struct Header:
     int32_t attributes
     int32_t producer_epoch
     int32_t base_sequence
-    int32_t count           # of a wrapper: -1
+    int32_t count           # -1 for a wrapper
     int32_t magic
 
 
 cdef enum:
-    NO_TYPE = -1            # of timestamps: format v0 has none
+    NO_TYPE = -1            # the timestamp type of format v0, which has none
     CREATE = 0
     LOG_APPEND = 1
     LOG_APPEND_TIME = 0b1000    # of the attributes
@@ -45,7 +45,7 @@ cdef inline uint64_t be64(const uint8_t* at) noexcept nogil:
 
 
 cdef inline bint varint(const uint8_t* at, int64_t* pos, int64_t end, int32_t* value) noexcept nogil:
-    """Read a zigzag varint of at most 5 bytes; False where it is longer or runs past `end`."""
+    """Read a zigzag varint of at most 5 bytes. False if it is longer or runs past `end`."""
     cdef uint32_t bits = 0
     cdef int shift = 0
     cdef uint8_t octet
@@ -66,7 +66,7 @@ cdef inline bint varint(const uint8_t* at, int64_t* pos, int64_t end, int32_t* v
 
 
 cdef inline bint varlong(const uint8_t* at, int64_t* pos, int64_t end, int64_t* value) noexcept nogil:
-    """Read a zigzag varint of at most 10 bytes; False where it is longer or runs past `end`."""
+    """Read a zigzag varint of at most 10 bytes. False if it is longer or runs past `end`."""
     cdef uint64_t bits = 0
     cdef int shift = 0
     cdef uint8_t octet

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The headers of record batches (format v2) and of outer messages (v0, v1), walked over without touching their records.
+"""Walks over the headers of record batches (format v2) and outer messages (v0, v1), without touching their records.
 
-Offsets and lengths lie outside a batch's checksum, so the walk checks them against each other: batches follow one another,
-and each lies inside the bytes. A batch that the bytes hold only a part of ends the walk, as Fetch responses end.
+No checksum covers offsets and lengths, so the walk checks that batches follow one another and lie inside the bytes. It
+ends at a batch that is cut off, as the last one of a Fetch response may be.
 """
 
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
@@ -14,23 +14,23 @@ import numpy as np
 from archiver.errors import CorruptBatch
 
 HEADER_BYTES = 61
-"""Bytes of a batch in front of its records."""
+"""The size of a batch's header; its records follow."""
 
 CHECKSUM_START = 21
-"""Where, in a batch, the bytes begin that its CRC-32C covers; they reach to its end."""
+"""The position in a batch from which its CRC-32C covers all bytes up to its end."""
 
 MESSAGE_CHECKSUM_START = 16
-"""Where, in an outer message, the bytes begin that its CRC-32 covers; they reach to its end."""
+"""The position in an outer message from which its CRC-32 covers all bytes up to its end."""
 
 HEADER = np.dtype([
     ("position", "i8"), ("size", "i8"), ("base_offset", "i8"), ("last_offset", "i8"), ("base_timestamp", "i8"),
     ("max_timestamp", "i8"), ("producer_id", "i8"), ("crc", "u4"), ("leader_epoch", "i4"), ("attributes", "i4"),
     ("producer_epoch", "i4"), ("base_sequence", "i4"), ("count", "i4"), ("magic", "i4"),
 ])
-"""One batch: `position` and `size` in the bytes scanned, then the fields of its header, its last offset as an offset.
+"""One batch: its `position` and `size` in the bytes, then the fields of its header. Its last offset is absolute.
 
-Of an outer message (`magic` 0 and 1): both times are its own, -1 in v0; `count` is 1, and -1 where it wraps a compressed
-set; the fields that these formats lack are -1."""
+For an outer message (`magic` 0 and 1), both timestamps are its own (-1 in v0), `count` is 1, or -1 if it wraps a
+compressed set, and fields that these formats lack are -1."""
 
 cdef enum:
     _HEADER_BYTES = 61
@@ -39,15 +39,15 @@ cdef enum:
     _SHORTEST_V0 = 14       # checksum, magic, attributes, and the lengths of key and value
     _SHORTEST_V1 = 22       # and the time
     _CODEC = 0b111
-    _MESSAGE_BITS = 0b1111  # of the attributes, that v1 gives a meaning: codec and type of time
+    _MESSAGE_BITS = 0b1111  # the bits of the attributes with a meaning in v1: codec and timestamp type
     _FIRST_ROOM = 64
-    _FEW = 1024             # headers, walked over sooner than another thread takes the interpreter's lock and gives it back
+    _FEW = 1024             # walking over fewer headers takes less time than releasing the interpreter's lock
 
 cdef enum Stop:
-    AT_END                  # of the bytes, or in front of a batch that they hold only a part of
+    AT_END                  # the end of the bytes, or a batch that is cut off
     AT_NEXT_RANGE
-    AT_ROOM_END             # of the headers
-    AT_WRAPPER              # its header is filled in but for the first offset
+    AT_ROOM_END             # no room for more headers
+    AT_WRAPPER              # its header lacks only the first offset
     AT_BAD_MAGIC
     AT_BAD_LENGTH
     AT_BAD_OFFSETS
@@ -60,7 +60,7 @@ _REASONS = {
 
 cdef struct Progress:
     int64_t position
-    int64_t previous        # the last offset of the batch before
+    int64_t previous        # the last offset of the previous batch
     int64_t found
     int64_t room
 
@@ -92,14 +92,14 @@ cdef void _fill_message(Header* header, const uint8_t* at) noexcept nogil:
 
 
 cdef inline int64_t _shortest(uint8_t magic) noexcept nogil:
-    """The least that a batch's length field may say."""
+    """The smallest valid length field of a batch."""
     if magic == 2:
         return _HEADER_BYTES - _LENGTH_END
     return _SHORTEST_V1 if magic else _SHORTEST_V0
 
 
 cdef Stop _walk(const uint8_t* data, int64_t size, int64_t end_offset, Header* out, Progress* p) noexcept nogil:
-    """Step from batch to batch, writing their headers."""
+    """Walk from batch to batch and write their headers."""
     cdef int64_t length, base, last
     cdef const uint8_t* at
     cdef Header* header
@@ -143,10 +143,10 @@ cdef inline void _accept(const Header* header, Progress* p) noexcept nogil:
 cdef class Walk:
     """A walk over `data` up to the first batch that begins at or above `end_offset`.
 
-    `step` goes on until the end, or until a wrapper, whose first offset `place` then gets; it says whether it did.
-    Afterwards `headers` holds the batches of the range, `next_range_seen` says whether one behind it was seen, and
-    `error` is the `CorruptBatch` to raise once these batches are read, or None. It comes last because a wrong length
-    shows only behind its batch, whose checksum then names the one to blame.
+    `step` walks to the end, or to a wrapper, and returns True for a wrapper. The caller then gives the wrapper's first
+    offset to `place`. After the walk, `headers` has the batches of the range, `next_range_seen` says whether a batch of
+    the next range was seen, and `error` is None or the `CorruptBatch` to raise. Read the batches before you raise it: a
+    wrong length shows only after its batch, whose checksum then says which batch is bad.
     """
 
     cdef const uint8_t[::1] data
@@ -170,7 +170,7 @@ cdef class Walk:
         self.at.room = room
 
     def step(self):
-        """Walk on; True in front of a wrapper."""
+        """Walk on. Returns True if the walk stopped at a wrapper."""
         cdef int64_t size = self.data.shape[0]
         while True:
             if size == 0:
@@ -187,16 +187,16 @@ cdef class Walk:
 
     @property
     def wrapper(self):
-        """The header of the wrapper that the walk waits at; its base offset is still its last one."""
+        """The header of the wrapper where the walk stopped. Its base offset is still its last offset."""
         return self.array[self.at.found]
 
     def place(self, int64_t base_offset):
-        """Say where the wrapper begins; False ends the walk: behind the range, or where its offsets are wrong."""
+        """Set the wrapper's base offset. Returns False, which ends the walk, if it is after the range or wrong."""
         cdef Header* header = &self.out[self.at.found]
         if (
             base_offset <= self.at.previous
             or base_offset > header.last_offset
-            or header.last_offset - base_offset > INT32_MAX     # further than a batch reaches: no checksum covers either
+            or header.last_offset - base_offset > INT32_MAX     # more than a batch may span; no checksum covers these offsets
         ):
             self.stop = AT_BAD_OFFSETS
         elif base_offset >= self.end_offset:
@@ -209,7 +209,7 @@ cdef class Walk:
 
     @property
     def headers(self):
-        """The headers found, an array of `HEADER`."""
+        """The headers that were found, as an array of `HEADER`."""
         return self.array[: self.at.found]
 
     @property
@@ -219,7 +219,7 @@ cdef class Walk:
 
     @property
     def error(self):
-        """What is wrong with the batch behind those found; None where nothing is."""
+        """The error of the batch after those that were found, None if there is none."""
         if self.stop not in _REASONS:
             return None
         return CorruptBatch(
@@ -229,7 +229,7 @@ cdef class Walk:
 
 
 def control_type(const uint8_t[::1] records):
-    """The type of a control batch by its first record: 0 abort, 1 commit, others as they are; -1 if it has none."""
+    """The type of a control batch, from its first record: 0 abort, 1 commit, or another number. -1 if it has none."""
     cdef const uint8_t* at
     cdef int64_t pos = 0, end = records.shape[0], time_delta = 0
     cdef int32_t length = 0

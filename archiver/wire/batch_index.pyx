@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The index of decoded batches: where their rows lie, and the times that the table's partitioning goes by."""
+"""Builds the index of decoded batches: where their rows lie, and the times for the table's partitioning."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport qsort
@@ -11,7 +11,7 @@ import numpy as np
 from archiver.wire.columns import NO_TIME, NO_TIMESTAMP, BatchIndex
 
 cdef enum:
-    _FEW = 1024             # batches, indexed sooner than another thread takes the interpreter's lock and gives it back
+    _FEW = 1024             # indexing fewer batches takes less time than releasing the interpreter's lock
 
 cdef int64_t _NO_TIME = NO_TIME
 cdef int64_t _NO_TIMESTAMP = NO_TIMESTAMP
@@ -25,8 +25,8 @@ def index_batches(
     const uint8_t[::1] in_order,
     const int64_t[::1] timestamps,
 ):
-    """Index the batches that gave rows, an element for each: its place among the `headers`, its rows, and whether each of
-    these has a time and none is below the one before. `timestamps` are the rows' in ms."""
+    """Index the batches with rows. The arrays have one element for each of them: its place in `headers` (`kept`), its
+    first row, its number of rows, and whether all its rows have times that never fall. `timestamps` are the rows' in ms."""
     cdef int64_t place, longest = 0, count = kept.shape[0]
     base_offset, last_offset, append_timestamp, median_timestamp, size = np.empty((5, count), np.int64)
     cdef int64_t[::1] base = base_offset, last = last_offset, appended = append_timestamp

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The loop over a piece's batches: which count, are they whole, and their records into one set of columns.
+"""The loop over the batches of a fetch: selects those of the range, checks them, and reads their records into columns.
 
-The loop holds no GIL but where a batch is to be decompressed, or is not as most are. A record costs no Python call.
+The loop releases the GIL, except to decompress a batch or to handle an unusual one. No record needs a Python call.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -23,7 +23,7 @@ from archiver.wire.inflate import InflateError
 from archiver.wire.wrapper import inflate_wrapper
 
 cdef enum:
-    _ROW_COST = 80          # bytes that a record takes in the columns beside its key, value and headers
+    _ROW_COST = 80          # bytes of a record in the columns, without its key, value and headers
     _SHORTEST_RECORD = 7
 
 cdef int32_t _CODEC = attributes.CODEC
@@ -38,9 +38,9 @@ cdef inline bint _matches(const Header* header, const uint8_t* batch) noexcept n
 
 
 cdef class BatchReader:
-    """Reads batches of `octets`, whose headers are given, up to a `chunk` of decoded bytes.
+    """Reads the batches in `octets` with these `headers`, until `chunk` bytes are decoded.
 
-    `aborted` follows the transactions; `inflater` decompresses, and a batch of more than `limit` bytes is refused.
+    `aborted` follows the transactions. `inflater` decompresses. A batch of more than `limit` bytes is refused.
     """
 
     cdef RecordSink sink
@@ -50,10 +50,10 @@ cdef class BatchReader:
     cdef int64_t limit, chunk, cost, kept
     cdef int64_t[::1] index, first_row, rows
     cdef uint8_t[::1] in_order
-    cdef const uint8_t[::1] records     # of the batch at hand, decompressed
-    cdef const uint8_t* opened          # where they lie; NULL if it is not compressed or not yet open
+    cdef const uint8_t[::1] records     # the current batch, decompressed
+    cdef const uint8_t* opened          # their address; NULL if the batch isn't compressed or isn't opened yet
     cdef int64_t opened_size
-    cdef int64_t sound                  # so many batches match their checksums
+    cdef int64_t sound                  # the number of batches with checked checksums
     cdef readonly int64_t done, consumed, start_offset, next_offset
 
     def __init__(self, octets, headers, aborted, inflater, *, int64_t limit, int64_t chunk):
@@ -65,10 +65,10 @@ cdef class BatchReader:
         self.in_order = np.empty(len(headers), np.uint8)
 
     def read(self, int64_t start_offset, bint cut_head):
-        """Read the batches that begin at `start_offset` or above it, with `cut_head` those that reach over it too.
+        """Read the batches that begin at or after `start_offset`; with `cut_head`, also those that straddle it.
 
-        `done` batches are then read, which end at byte `consumed`, and the offsets from `start_offset` up to and
-        without `next_offset` are accounted for. Raises `CorruptBatch`.
+        Afterwards, `done` batches are read, which end at byte `consumed`, and the offsets from `start_offset` up to
+        `next_offset` (without it) are covered. Raises `CorruptBatch`.
         """
         cdef const Header* header
         cdef bint owned
@@ -89,9 +89,10 @@ cdef class BatchReader:
                         self.start_offset = self.next_offset
 
     cdef void _read_on(self, RecordSink sink, int64_t start_offset) noexcept nogil:
-        """Read batches up to one that is compressed and not yet opened, odd, part of a transaction or not wanted whole.
+        """Read batches without the GIL, up to one that needs Python.
 
-        That one was compared with its checksum if `sound` lies behind it.
+        That one is compressed and not opened yet, or in a transaction, or unusual, or only partly in the range. If
+        `sound` is above its place, its checksum was checked.
         """
         cdef const Header* header
         cdef const uint8_t* at
@@ -125,13 +126,13 @@ cdef class BatchReader:
             self.next_offset = header.last_offset + 1
 
     cdef void _pass(self, const Header* header) noexcept nogil:
-        """Step over the batch at hand."""
+        """Finish the current batch."""
         self.opened = NULL
         self.done += 1
         self.consumed = header.position + header.size
 
     cdef int _expect(self) except -1:
-        """Make room for what the uncompressed batches of this chunk hold at most."""
+        """Make room for the most that the uncompressed batches of this chunk can hold."""
         cdef int64_t index, rows = 0, size = 0
         cdef const Header* header
         for index in range(self.headers.shape[0]):
@@ -145,9 +146,9 @@ cdef class BatchReader:
         return 0
 
     cdef bint _read(self, const Header* header, int64_t keep_from, bint wanted) except -1:
-        """Read a batch: its records from `keep_from` on if it counts, its part in transactions in any case.
+        """Read a batch: its records from `keep_from` on if it is `wanted`, and its part in transactions in any case.
 
-        False where it was opened only: `_read_on` reads it.
+        Returns False if the batch was only opened; `_read_on` then reads it.
         """
         cdef int64_t end = header.position + header.size
         if header.magic != 2:
@@ -178,7 +179,7 @@ cdef class BatchReader:
         return True
 
     cdef int _open(self, const Header* header) except -1:
-        """Decompress the records of the batch at hand, and make room for them."""
+        """Decompress the records of the current batch, and make room for them."""
         cdef int32_t codec = header.attributes & _CODEC
         cdef int64_t start = header.position + _HEADER_BYTES
         cdef int64_t rows = self.sink.at.rows + header.count, size = self.sink.at.value.used
@@ -223,7 +224,7 @@ cdef class BatchReader:
         return 0
 
     cdef void _keep(self, int64_t first_row, bint in_order) noexcept nogil:
-        """Note what rows the batch gave, if it gave any."""
+        """Note the rows of the batch, if it has any."""
         cdef int64_t rows = self.sink.at.rows - first_row
         if rows:
             self.index[self.kept], self.first_row[self.kept], self.rows[self.kept] = self.done, first_row, rows
@@ -232,11 +233,11 @@ cdef class BatchReader:
             put_batch(&self.sink.batches.at, &self.headers[self.done], rows)
 
     def finish(self):
-        """The records, their timestamps in ms, which live no longer than the reader, and for each batch that gave rows its
-        place among the headers, its first row, how many it gave, and whether each has a time and these never fall."""
+        """The records, and their timestamps in ms, which are valid as long as the reader. Then for each batch with rows: its
+        place among the headers, its first row, its number of rows, and whether all rows have times that never fall."""
         cdef RecordOutput output = RecordOutput()
         cdef int64_t rows_read = self.sink.at.rows
-        # pyarrow would let the interpreter's lock go four times on the way to numpy
+        # pyarrow would release the interpreter's lock four times on the way to numpy
         timestamps = np.asarray(<int64_t[:max(rows_read, 1)]>self.sink.at.timestamp)[:rows_read]
         self.sink.give(output)
         index, first_row, rows = np.asarray(self.index), np.asarray(self.first_row), np.asarray(self.rows)

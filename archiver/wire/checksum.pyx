@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""CRC-32C without the interpreter's lock: by the processor's instruction where it has one, else by tables.
+"""CRC-32C without the interpreter's lock, by the processor's instruction if it has one, else by tables.
 
-The instruction has a latency of three cycles, so three stretches are summed at once and their sums joined: a sum moves
-over a stretch of zeros by a table.
+The instruction has a latency of three cycles. So three stretches of bytes are summed at the same time, and their sums
+are joined: a table moves a sum over a stretch of zeros.
 """
 
 from libc.string cimport memcpy
@@ -40,7 +40,7 @@ cdef extern from *:
     void crc3 "archiver_crc3"(unsigned long long* crcs, const uint8_t* data, int64_t size) noexcept nogil
 
 cdef enum:
-    STRETCH = 1024      # bytes of each of three
+    STRETCH = 1024      # bytes of each of the three
 
 cdef uint32_t POLYNOMIAL = 0x82F63B78
 cdef uint32_t BYTES[8][256]     # a byte's part in the sum, with so many bytes after it
@@ -133,7 +133,7 @@ HARDWARE = bool(by_instruction)
 
 
 def checksum(const uint8_t[::1] data not None, *, bint hardware=HARDWARE):
-    """CRC-32C of the bytes; `hardware` only where `HARDWARE` says that the processor has the instruction."""
+    """The CRC-32C of the bytes. `hardware` needs a processor with the instruction; see `HARDWARE`."""
     cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
     if hardware and by_instruction:
         return ~instructed(<uint32_t>0xFFFFFFFF, start, data.shape[0]) & <uint32_t>0xFFFFFFFF

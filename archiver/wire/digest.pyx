@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
 """The sum of the hashes of records: MurmurHash3 x64 128 of each one's encoding, added modulo 2^128 (docs/digest.md).
 
-Nothing is gathered first: a record's numbers, key, value and headers stream through the hash where they lie. No Python
-object is made per record, the loop holds no GIL, and offsets are checked before anything is read through them.
+The hash reads a record's numbers, key, value and headers in place, without a copy. There is no Python object for each
+record, the loop releases the GIL, and offsets are checked before anything is read through them.
 """
 
 import sys
@@ -71,7 +71,7 @@ cdef inline uint64_t _mixed(uint64_t word) noexcept nogil:
 
 
 cdef const uint8_t* _blocks(Hash* state, const uint8_t* at, int64_t count) noexcept nogil:
-    """Hash whole blocks; gives where they end."""
+    """Hash whole blocks. Returns where they end."""
     cdef uint64_t words[2]
     cdef uint64_t h1 = state.h1, h2 = state.h2
     cdef int64_t block
@@ -106,7 +106,7 @@ cdef void _feed(Hash* state, const uint8_t* at, int64_t size) noexcept nogil:
 
 
 cdef inline void _add_hash(Hash* state, Total* total) noexcept nogil:
-    """End the hash and add it: its first half is the lower one."""
+    """End the hash and add it to the total. Its first half is the lower one."""
     cdef uint64_t words[2]
     cdef uint64_t h1, h2
     memset(state.tail + state.used, 0, _BLOCK - state.used)
@@ -171,10 +171,10 @@ cdef bint _add_records(const Records* r, int64_t rows, Total* total) noexcept no
 
 
 def sum_of_hashes(partition, offset, timestamp_type, timestamp, key, value, headers):
-    """The sum of the hashes of records, one row of each column a record.
+    """The sum of the hashes of records. Each row of the columns is one record.
 
-    Arrow arrays: int32, int64, int32, int64 and binary, and a list of structs of two binaries, key and value. Raises
-    ValueError where a column isn't so, is of another length, or has nulls that no record has.
+    The columns are Arrow arrays: int32, int64, int32, int64, binary, binary, and lists of structs of two binaries, key
+    and value. Raises ValueError if a column has another type or length, or nulls where a record has none.
     """
     cdef Records r
     cdef Total total
@@ -194,7 +194,7 @@ def sum_of_hashes(partition, offset, timestamp_type, timestamp, key, value, head
 
 
 def murmur3_x64_128(const uint8_t[::1] data):
-    """The hash itself, seed 0, as a number: the first half of its 16 bytes is the lower one, each half little-endian."""
+    """The hash of bytes, with seed 0, as a number. Of its 16 bytes, the first 8 are the lower half, little-endian."""
     cdef Hash state
     cdef Total total
     memset(&state, 0, sizeof(state))

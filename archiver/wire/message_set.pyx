@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Message sets of the formats v0 and v1, parsed into columns: an outer message, or the set that one wraps compressed.
+"""Parses message sets of the formats v0 and v1 into columns: an outer message, or the compressed set inside it.
 
-Offsets of wrapped messages are absolute in v0 and relative in v1; times are those that Java's reader gives. No Python
-object is made per message, and any bytes end in columns or in `CorruptBatch`.
+The offsets of wrapped messages are absolute in v0 and relative in v1. Times are as Java's reader reads them. There is
+no Python object for each message, and any bytes give columns or `CorruptBatch`.
 """
 
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -13,7 +13,7 @@ from archiver.wire.record_sink cimport Columns, RecordSink, crowded, end_row, pu
 from archiver.errors import CorruptBatch
 
 cdef enum:
-    _CHECKSUM_AT = 12       # behind offset and length; it covers what comes after itself
+    _CHECKSUM_AT = 12       # after offset and length; the checksum covers all bytes after itself
     _MAGIC_AT = 16
     _ATTRIBUTES_AT = 17
     _TIME_AT = 18
@@ -46,7 +46,7 @@ _REASONS = {
     NO_MESSAGE: "there is none",
 }
 
-cdef struct Set:            # of messages, and how far they are read
+cdef struct Set:            # a set of messages, and how far it is read
     const uint8_t* at
     int64_t size
     int64_t pos
@@ -54,12 +54,12 @@ cdef struct Set:            # of messages, and how far they are read
     uint8_t magic
     bint wrapped
     bint append_time
-    int64_t shift           # what makes an offset absolute
-    int64_t previous        # the offset before
+    int64_t shift           # added to an offset to make it absolute
+    int64_t previous        # the previous offset
     int64_t last
-    int64_t time            # of the message before
+    int64_t time            # of the previous message
     int64_t keep_from
-    bint in_order           # the kept messages have times, and these never fall
+    bint in_order           # the kept messages all have times, and they never fall
 
 cdef uint32_t _TABLE[8][256]
 
@@ -100,7 +100,7 @@ cdef uint32_t _crc32(const uint8_t* at, int64_t size) noexcept nogil:
 
 
 cdef Status _message_end(const Set* s, int64_t* end) noexcept nogil:
-    """Where the message at hand ends. A message that the set holds only a part of ends it, as in Java's reader."""
+    """Find where the current message ends. A message that is cut off ends the set, as in Java's reader."""
     cdef int32_t length
     if s.size - s.pos < _CHECKSUM_AT:
         return AT_END
@@ -118,7 +118,7 @@ cdef Status _message_end(const Set* s, int64_t* end) noexcept nogil:
 
 
 cdef inline bint _sized(const uint8_t* at, int64_t* pos, int64_t end, int32_t* length) noexcept nogil:
-    """Read a length and step over what it measures; False where that doesn't fit."""
+    """Read a length and step over its bytes. False if they don't fit."""
     if end - pos[0] < 4:
         return False
     length[0] = <int32_t>be32(at + pos[0])
@@ -130,7 +130,7 @@ cdef inline bint _sized(const uint8_t* at, int64_t* pos, int64_t end, int32_t* l
 
 
 cdef Status _message(Set* s, Columns* out) noexcept nogil:
-    """Read one message. `GROW` leaves everything as it was; an error leaves columns that nobody may read any more."""
+    """Read one message. `GROW` leaves everything unchanged. After an error, nobody may read the columns."""
     cdef const uint8_t* at = s.at + s.pos
     cdef int64_t pos = s.pos + _TIME_AT + (8 if s.magic else 0), end = 0, key_end, offset
     cdef int32_t key_length = 0, value_length = 0
@@ -162,7 +162,7 @@ cdef Status _message(Set* s, Columns* out) noexcept nogil:
 
 
 cdef inline void _end_message(Set* s, Columns* out, int64_t offset, const uint8_t* at) noexcept nogil:
-    """End the row; an append time that stands in the message itself has replaced the producer's."""
+    """End the row. If the message itself has an append time, this has replaced the producer's time."""
     cdef bint has_time = s.magic != 0 and (s.wrapped or not s.append_time)
     cdef int64_t time = <int64_t>be64(at + _TIME_AT) if has_time else -1
     if time == -1 or time < s.time:
@@ -205,14 +205,14 @@ cdef void _open(Set* s, const Header* header, const uint8_t* at, int64_t size) n
 
 
 cdef int _measure(Set* s, const Header* header, int64_t* first) except -1:
-    """Find the wrapped set's first offset, its count (`done`) and its `shift`."""
+    """Find the first offset of the wrapped set, its number of messages (`done`) and its `shift`."""
     cdef int64_t last = 0
     cdef Status status
     with nogil:
         status = _bounds(s, first, &last)
     if status != OK:
         raise _corrupt(status, s, header)
-    # a wrapper at offset 0 says nothing, as some producers leave it: its messages then number themselves
+    # some producers leave the wrapper's offset at 0: then the messages' own offsets count
     s.shift = header.last_offset - last if s.magic and header.last_offset else 0
     first[0] += s.shift
     s.pos = 0
@@ -220,7 +220,7 @@ cdef int _measure(Set* s, const Header* header, int64_t* first) except -1:
 
 
 def first_offset(const uint8_t[::1] messages, const Header[::1] header):
-    """The offset of the first of the decompressed messages that the outer message with this header wraps."""
+    """The first offset of the decompressed messages inside the outer message with this header."""
     cdef Set s
     cdef int64_t first = 0
     _open(&s, &header[0], &messages[0] if messages.shape[0] else NULL, messages.shape[0])
@@ -231,10 +231,10 @@ def first_offset(const uint8_t[::1] messages, const Header[::1] header):
 cdef int append_messages(
     RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
 ) except -1:
-    """Add the records of an outer message, those from offset `keep_from` on: `at` is the message itself, or the
-    decompressed set that it wraps.
+    """Add the records of an outer message from offset `keep_from` on. `at` is the message itself, or the decompressed
+    set inside it.
 
-    Gives whether each record added has a time and the times never fall. Raises `CorruptBatch`; the sink is then spent.
+    Returns whether all added records have times that never fall. Raises `CorruptBatch`; the sink is unusable then.
     """
     cdef Set s
     cdef Status status

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The records of batches of format v2, parsed into columns.
+"""Parses the records of batches of format v2 into columns.
 
-No Python object is made per record; the loop holds no GIL and checks every bound, so any bytes end in columns or in
-`CorruptBatch`. Checksums, compression, transactions and ownership of offsets are decided by the caller.
+There is no Python object for each record. The loop releases the GIL and checks every bound, so any bytes give columns or
+`CorruptBatch`. The caller takes care of checksums, compression, transactions, and which offsets belong to the range.
 """
 
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
@@ -53,16 +53,16 @@ cdef struct Section:        # the records of one batch, and how far they are rea
     int32_t done
     int64_t base_offset
     int64_t base_timestamp
-    int64_t last_delta      # of the batch, as its header has it
+    int64_t last_delta      # the batch's, from its header
     int64_t delta           # of the record before
     int64_t time            # of the record before
     int64_t keep_from
-    bint numbered           # offsets go by the records' places, not by their deltas
-    bint in_order           # the kept records have times, and these never fall
+    bint numbered           # offsets come from the records' places, not from their deltas
+    bint in_order           # the kept records all have times, and they never fall
 
 
 cdef Status _headers(const uint8_t* at, int64_t* pos, int64_t end, int32_t count, Columns* out) noexcept nogil:
-    """Read `count` headers, and write them unless `out` is null."""
+    """Read `count` headers, and write them if `out` isn't null."""
     cdef int32_t length = 0
     cdef int64_t row
     for row in range(count):
@@ -84,7 +84,7 @@ cdef Status _headers(const uint8_t* at, int64_t* pos, int64_t end, int32_t count
 
 
 cdef Status _record(Section* s, Columns* out) noexcept nogil:
-    """Read one record. `GROW` leaves everything as it was; an error leaves columns that nobody may read any more."""
+    """Read one record. `GROW` leaves everything unchanged. After an error, nobody may read the columns."""
     cdef const uint8_t* at = s.at
     cdef int64_t pos = s.pos, end, key_at, value_at, time_delta = 0
     cdef int32_t length = 0, delta = 0, key_length = 0, value_length = 0, headers = 0
@@ -156,12 +156,12 @@ cdef Status _records(Section* s, Columns* out) noexcept nogil:
 cdef int append_records(
     RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
 ) except -1:
-    """Add the decompressed records of a batch, those from offset `keep_from` on.
+    """Add the decompressed records of a batch from offset `keep_from` on.
 
-    Gives whether each record added has a time and the times never fall. Where the offsets in the batch don't rise, or
-    leave it, its records are numbered by their places instead, as brokers number those of compressed batches (see
-    docs/record-batches.md). Raises `CorruptBatch`; the sink is then spent. The caller keeps what all batches hold
-    together below 2 GiB, where Arrow's 32-bit offsets end.
+    Returns whether all added records have times that never fall. If the offsets in the batch don't rise, or lie outside
+    it, records get offsets by their places instead, as brokers do in compressed batches (see docs/record-batches.md).
+    Raises `CorruptBatch`; the sink is unusable then. The caller keeps all batches together below 2 GiB, the limit of
+    Arrow's 32-bit offsets.
     """
     cdef Columns mark
     cdef Section s
@@ -189,7 +189,7 @@ cdef int append_records(
 cdef int append_plain(
     RecordSink sink, const Header* header, const uint8_t* at, int64_t size, int64_t keep_from
 ) noexcept nogil:
-    """As `append_records`, where there is room already and nothing is odd; else -1, and nothing is added."""
+    """Like `append_records`, if there is room and nothing is unusual. Else it returns -1 and adds nothing."""
     cdef Columns mark = sink.at
     cdef Section s
     _start(&s, header, at, size, keep_from)
@@ -217,7 +217,7 @@ cdef inline void _restart(Section* s) noexcept nogil:
 
 
 cdef int _make_room(RecordSink sink, Section* s) except -1:
-    """Make room for the record at hand, whose length bounds each of its parts."""
+    """Make room for the current record. None of its parts is longer than the record."""
     cdef int64_t pos = s.pos
     cdef int32_t length = 0
     varint(s.at, &pos, s.size, &length)

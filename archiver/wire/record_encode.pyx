@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Record columns written as batches of format v2, uncompressed.
+"""Writes record columns as uncompressed batches of format v2.
 
-Two passes: the first checks offsets and measures every record, the second writes into memory of exactly that size. No
-Python object is made per record.
+There are two passes: the first checks offsets and measures every record, the second writes into memory of exactly that
+size. There is no Python object for each record.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -53,7 +53,7 @@ cdef inline uint64_t _zigzag(int64_t number) noexcept nogil:
 
 
 cdef inline int _width(int64_t number) noexcept nogil:
-    """Bytes of the number as a zigzag varint."""
+    """The size of the number as a zigzag varint."""
     cdef uint64_t bits = _zigzag(number)
     cdef int width = 1
     while bits >= 0x80:
@@ -92,12 +92,12 @@ cdef inline uint8_t* _be(uint8_t* out, uint64_t number, int width) noexcept nogi
 
 
 cdef inline int64_t _since(const Header* header, int64_t timestamp) noexcept nogil:
-    """The difference of times, wrapping as in Java."""
+    """The difference of two times, with overflow as in Java."""
     return <int64_t>(<uint64_t>timestamp - <uint64_t>header.base_timestamp)
 
 
 cdef int64_t _body(const Records* r, const Header* header, int64_t row) noexcept nogil:
-    """Bytes of the record behind its length; negative where its columns are none that Arrow has."""
+    """The size of the record after its length. Negative if Arrow forbids the offsets of its columns."""
     cdef Text key = text(&r.key, row), value = text(&r.value, row)
     cdef int32_t count = header_count(&r.headers, row)
     cdef int64_t each, size
@@ -116,7 +116,7 @@ cdef int64_t _body(const Records* r, const Header* header, int64_t row) noexcept
 cdef Status _measure(
     const Records* r, const Header* header, int64_t first, int64_t end, int32_t* bodies, int64_t* size
 ) noexcept nogil:
-    """The bytes of a batch's records, and of the body of each."""
+    """The size of a batch's records, and of each one's body."""
     cdef int64_t row, body, previous = header.base_offset - 1
     size[0] = _HEADER_BYTES
     for row in range(first, end):
@@ -136,7 +136,7 @@ cdef Status _measure(
 
 
 cdef uint8_t* _write_header(uint8_t* out, const Header* header) noexcept nogil:
-    """Write a header; its checksum is left to be filled in."""
+    """Write a header. Its checksum is filled in later."""
     out = _be(out, <uint64_t>header.base_offset, 8)
     out = _be(out, <uint64_t>(header.size - _LENGTH_END), 4)
     out = _be(out, <uint32_t>header.leader_epoch, 4)
@@ -172,9 +172,9 @@ cdef uint8_t* _write_record(
 cdef class BatchWriter:
     """Writes the rows of `records` as batches: row `bounds[i]` up to `bounds[i + 1]` under `headers[i]`.
 
-    `records` has the columns of `RECORDS`. Of the headers (`batch_header.HEADER`), `size` and `position` are filled in:
-    a batch's size before compression, and its place among all of them. Raises `UnencodableBatch` where a batch can't be written, ValueError where the
-    columns are not those of records.
+    `records` has the columns of `RECORDS`. The writer fills in two fields of the headers (`batch_header.HEADER`): `size`,
+    the batch's size before compression, and `position`, where it lies among all batches. Raises `UnencodableBatch` if a
+    batch can't be written, and ValueError if the columns are not those of records.
     """
 
     cdef Records at
@@ -207,11 +207,11 @@ cdef class BatchWriter:
         return 0
 
     cdef Status _place(self, int64_t* wrong) noexcept nogil:
-        """Say in the headers where their batches go; where one can't be written, which that is, and why."""
+        """Fill in the headers' positions and sizes. If a batch can't be written, tell which one and why."""
         cdef int64_t batch, size
         cdef Status status
         for batch in range(self.headers.shape[0]):
-            size = 0            # the header's own is not aligned
+            size = 0            # a pointer to the header's field would not be aligned
             status = _measure(
                 &self.at, &self.headers[batch], self.bounds[batch], self.bounds[batch + 1], &self.bodies[0], &size
             )
@@ -223,9 +223,9 @@ cdef class BatchWriter:
         return OK
 
     def write(self, int64_t first, int64_t end):
-        """The batches from `first` up to and without `end`, one after the other, as an array of bytes.
+        """The batches from `first` up to `end` (without it), one after the other, as an array of bytes.
 
-        Those that are to have a codec have no checksum yet.
+        Batches with a codec have no checksum yet: they will be compressed first.
         """
         if not 0 <= first <= end <= self.headers.shape[0]:
             raise IndexError(f"there are {self.headers.shape[0]} batches, not {first} up to {end}")
@@ -254,7 +254,7 @@ cdef inline void _seal(uint8_t* batch, int64_t size) noexcept nogil:
 
 
 def seal(uint8_t[::1] data not None, const int64_t[::1] position not None):
-    """Write the checksum of each batch, which lies from `position[i]` up to `position[i + 1]` in `data`."""
+    """Write the checksum of each batch. Batch `i` lies in `data` from `position[i]` up to `position[i + 1]`."""
     cdef int64_t batch
     with nogil:
         for batch in range(position.shape[0] - 1):

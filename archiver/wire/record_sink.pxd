@@ -1,4 +1,4 @@
-"""Where the kernels of this package write the records they read: growing Arrow columns, one row a record."""
+"""Growing Arrow columns, to which the kernels of this package write the records that they read. A row is a record."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -32,13 +32,13 @@ cdef struct Columns:
 
 
 cdef enum:
-    STRIDE = 16             # bytes copied at once where both sides have them
+    STRIDE = 16             # bytes to copy at once if both sides have as many
 
 
 cdef inline void put(Bytes* column, int64_t row, const uint8_t* source, int32_t length, int64_t beyond) noexcept nogil:
-    """Write row `row`; the caller has made room. A negative length is null, as Java's reader has it.
+    """Write row `row`. The caller has made room for it. A negative length means null, as in Java's reader.
 
-    `beyond` bytes may be read from `source` on: a short string is copied with what follows it, faster than exactly.
+    `beyond` bytes can be read from `source`. A short string is copied with bytes that follow it, which is faster.
     """
     if length < 0:
         column.valid[row >> 3] &= <uint8_t>~(1 << (row & 7))
@@ -56,7 +56,7 @@ cdef inline void put(Bytes* column, int64_t row, const uint8_t* source, int32_t 
 cdef inline bint crowded(
     const Columns* out, int64_t key, int64_t value, int64_t headers, int64_t header_bytes
 ) noexcept nogil:
-    """Whether a record of such lengths and so many headers has no room."""
+    """Whether there is no room for a record with these lengths and this number of headers."""
     return (
         key > out.key.room - out.key.used
         or value > out.value.room - out.value.used
@@ -67,7 +67,7 @@ cdef inline bint crowded(
 
 
 cdef inline void end_row(Columns* out, int64_t offset, int64_t timestamp, int64_t headers) noexcept nogil:
-    """End the row whose key, value and headers were put last."""
+    """End the current row. Its key, value and headers have been put."""
     out.offset[out.rows] = offset
     out.timestamp[out.rows] = timestamp
     out.headers += headers
@@ -91,7 +91,7 @@ cdef class RecordSink:
     cdef Column offset, timestamp, headers_end
     cdef ByteStrings key, value, name, text
     cdef BatchColumns batches
-    cdef int64_t rows, size         # that are expected in all, records and bytes of them
+    cdef int64_t rows, size         # the expected totals of records and of their bytes
     cdef int64_t foresee(self, int64_t used) noexcept
     cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1
     cdef void cut_back(self, const Columns* mark) noexcept

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""The growing Arrow columns that decoded records are written to.
+"""The growing Arrow columns for decoded records.
 
-Kernels write through the struct `Columns` without the GIL and ask for room where they run out of it.
+Kernels write through the struct `Columns` without the GIL, and ask for more room when they need it.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -14,7 +14,7 @@ from schema_mapping.protobuf.kernel.blocks cimport enlarged, new_block
 from archiver.wire.columns import RECORDS
 
 cdef enum:
-    _SEEN = 8               # rows that tell how long the others may be
+    _SEEN = 8               # rows from which the sizes of the others are estimated
     _SPARE = 1024
 
 cdef int _OFFSET = RECORDS.get_field_index("offset")
@@ -25,7 +25,7 @@ cdef int _HEADERS = RECORDS.get_field_index("headers")
 
 
 cdef class Column:
-    """A growing buffer. What it has too much stays: its columns live no longer than a chunk."""
+    """A growing buffer. It is never trimmed, because its columns live only as long as a chunk."""
 
     cdef uint8_t* reserve(self, int64_t size) except NULL:
         if self.block is None:
@@ -42,7 +42,7 @@ cdef class ByteStrings:
         self.valid, self.end, self.data = Column(), Column(), Column()
 
     cdef int64_t reserve(self, Bytes* column, int64_t rows, int64_t room) except -1:
-        """Make room for `rows` in all and `room` bytes in all; gives the rows there is room for now."""
+        """Make room for `rows` rows and `room` bytes in total. Returns for how many rows there is room now."""
         column.end = <int32_t*>self.end.reserve(4 * (rows + 1))
         column.valid = self.valid.reserve((rows >> 3) + 1)
         column.data = self.data.reserve(room)
@@ -58,7 +58,7 @@ cdef class ByteStrings:
 
 
 cdef class RecordSink:
-    """Collects records and gives them as Arrow columns."""
+    """Collects records and hands them over as Arrow columns."""
 
     def __cinit__(self):
         memset(&self.at, 0, sizeof(Columns))
@@ -68,19 +68,19 @@ cdef class RecordSink:
         self.reserve(0, 0, 0)
 
     def expect(self, int64_t rows, int64_t size):
-        """Make room at once for `rows` records of `size` bytes in all; none of it is touched before it is used."""
+        """Make room at once for `rows` records of `size` bytes in total. No memory is touched before it is used."""
         self.rows, self.size = max(self.rows, rows), max(self.size, size)
         self.reserve(rows, 0, 0)
         self.value.reserve(&self.at.value, rows, size)
 
     cdef int64_t foresee(self, int64_t used) noexcept:
-        """What takes `used` of a column with the rows so far may take with all that are expected."""
+        """Estimate the bytes of a column for all expected rows, from the `used` bytes of the rows so far."""
         if used == 0 or self.at.rows < _SEEN or self.at.rows >= self.rows:
             return used
         return used + min(self.size, <int64_t>(<double>used * (1.05 * self.rows / self.at.rows - 1)) + _SPARE)
 
     cdef int reserve(self, int64_t rows, int64_t headers, int64_t length) except -1:
-        """Make room for `rows` in all, and for a record of `length` bytes with so many headers behind what is there."""
+        """Make room for `rows` rows in total, and for one more record with `length` bytes and `headers` headers."""
         cdef Columns* at = &self.at
         at.offset = <int64_t*>self.offset.reserve(8 * rows)
         at.timestamp = <int64_t*>self.timestamp.reserve(8 * rows)
@@ -97,7 +97,7 @@ cdef class RecordSink:
         return 0
 
     cdef void cut_back(self, const Columns* mark) noexcept:
-        """Forget the rows added since `mark` was copied from `at`."""
+        """Drop the rows that were added since `mark` was copied from `at`."""
         self.at.rows, self.at.headers = mark.rows, mark.headers
         _cut_back(&self.at.key, &mark.key)
         _cut_back(&self.at.value, &mark.value)
@@ -105,7 +105,7 @@ cdef class RecordSink:
         _cut_back(&self.at.text, &mark.text)
 
     cdef int give(self, RecordOutput output) except -1:
-        """Put all columns; the sink is then spent."""
+        """Hand all columns to `output`. The sink must not be used again."""
         cdef Columns* at = &self.at
         output.put(_OFFSET, at.rows, 1, self.offset.block)
         output.put(_TIMESTAMP, at.rows, 1, self.timestamp.block)

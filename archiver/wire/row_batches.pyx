@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Which rows of record columns are one batch, and the header that these rows give it."""
+"""Groups the rows of record columns into batches, and makes a header for each batch from its rows."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
@@ -15,13 +15,13 @@ from archiver.wire.batch_header import HEADER
 from archiver.wire.columns import NO_TIMESTAMP
 
 cdef enum:
-    _FEW = 1 << 16          # rows, looked over sooner than another thread takes the interpreter's lock and gives it back
+    _FEW = 1 << 16          # reading fewer rows takes less time than releasing the interpreter's lock
 
 cdef int64_t _NO_TIMESTAMP = NO_TIMESTAMP
 cdef int32_t _CODEC = attributes.CODEC
 cdef int32_t _REWRITTEN = attributes.CODEC | attributes.LOG_APPEND_TIME | attributes.DELETE_HORIZON
 
-cdef struct Fields:         # the columns that headers are made of
+cdef struct Fields:         # the columns from which headers are made
     int64_t rows
     const int64_t* timestamp
     const int64_t* batch_start
@@ -38,12 +38,12 @@ cdef struct Fields:         # the columns that headers are made of
 
 
 def batches_of(records, codec):
-    """A header (`batch_header.HEADER`) for each batch, `size`, `position` and `crc` left 0, and where the rows of each begin;
-    the end of the last comes last.
+    """Make a header (`batch_header.HEADER`) for each batch, and find where its rows begin.
 
-    Rows with one `batch_start` are one batch. `codec` is put in all headers; None leaves each its own. Raises
-    `UnencodableBatch` where a batch begins before the end of the one before, or ends before it begins, ValueError where
-    the columns are not those of records.
+    The headers' `size`, `position` and `crc` are 0. The second array has one more element at its end: the end of the
+    last batch's rows. Neighbouring rows with the same `batch_start` are one batch. `codec` goes into all headers; None
+    keeps each batch's own. Raises `UnencodableBatch` if a batch begins before the previous one ends, or ends before it
+    begins. Raises ValueError if the columns are not those of records.
     """
     cdef Fields fields
     cdef int64_t count, wrong
@@ -104,7 +104,7 @@ cdef int64_t _count(const Fields* f) noexcept nogil:
 
 
 cdef int64_t _fill(const Fields* f, int64_t count, int32_t codec, int64_t* first, Header* out) noexcept nogil:
-    """Find where batches begin, and write their headers; gives the place of the first whose borders are wrong, else -1."""
+    """Find where batches begin, and write their headers. Returns the place of the first one with wrong borders, or -1."""
     _bounds(f, first)
     return _headers(f, count, first, codec, out)
 
