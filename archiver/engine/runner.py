@@ -50,7 +50,7 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:
         return pickle.dumps((None, error), protocol=5)
-    except Exception as error:  # noqa: BLE001 - a task's failure is a value, whatever it is
+    except Exception as error:  # noqa: BLE001 - every failure of a task becomes an outcome
         where = traceback.extract_tb(error.__traceback__)[-1]
         unexpected = EngineError(
             f"A task ended in an error nobody foresaw: {type(error).__name__}: {error}",

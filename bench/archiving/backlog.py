@@ -9,7 +9,7 @@ from data import create_topic
 from kafka.protocol.producer import ProduceRequest
 from stored_size import PARTITIONS, one_partition
 
-from archiver.kafka.broker import BrokerClient
+from archiver.kafka import BrokerClient
 from archiver.wire import Codec, encode_batches
 
 DIFFERENT = 100_000

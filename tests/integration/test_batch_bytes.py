@@ -9,8 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from kafka.protocol.producer import ProduceRequest
 
 from archiver.engine.spark import SparkEngine
-from archiver.kafka.broker import BrokerClient
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.wire import decode_batches, encode_batches
 from tests.support.archive.archiving import archive_once
 from tests.support.archive.readers import from_archive

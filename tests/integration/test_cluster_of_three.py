@@ -18,7 +18,7 @@ from archiver.cli.local import local_app
 from archiver.config import load_config
 from archiver.errors import DataLoss
 from archiver.ingest.job import JobReport
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import PartitionFetcher
 from tests.support.archive.ingesting import numbered, run, run_well
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.kafka.brokers import NODES, Brokers, eventually

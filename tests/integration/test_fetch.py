@@ -14,8 +14,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
-from archiver.kafka.broker import BrokerClient
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.wire import DecodedBatches, DecodeLimits
 from tests.support.schemas import corpus
 from tests.support.servers.stack import Stack

@@ -9,8 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from archiver.errors import AccessDenied, BrokerUnavailable
-from archiver.kafka.broker import BrokerClient
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher
 from tests.support.archive.archiving import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker

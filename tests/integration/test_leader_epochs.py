@@ -17,7 +17,7 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import ArchiverError, DataLoss, LogTruncated
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import PartitionFetcher
 from tests.fault.soak.log_cut import cut_log
 from tests.support.archive.ingesting import numbered, places, read, run, run_well
 from tests.support.engine.inline_engine import InlineEngine

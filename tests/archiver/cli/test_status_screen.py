@@ -11,7 +11,7 @@ from rich.console import Console
 from archiver.cli.status_screen import age, status_json, status_table
 from archiver.errors import DataLoss
 from archiver.ingest.topic.status import PartitionStatus, TopicStatus, batch_time
-from archiver.kafka.open_transactions import OpenTransaction
+from archiver.kafka import OpenTransaction
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import GoneRows, Hole
 from tests.support.kafka.record_batches import Record, build

@@ -1,4 +1,4 @@
-"""An interrupt while a task is on its way to Spark, which knows nothing of the task yet and forgets the interrupt."""
+"""An interrupt just before Spark gets a task: Spark forgets the interrupt, so the engine repeats it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S = 30.0
 
 
 class SlowToSubmit:
-    """A session that loses its first jobs at once; the one after them is there when the first interrupt is over."""
+    """A session that loses its first jobs at once. The next job arrives after the first interrupt."""
 
     sparkContext = SimpleNamespace(defaultParallelism=1)  # noqa: N815 - Spark's name
 
@@ -75,7 +75,7 @@ def test_it_ends_for_who_wants_no_more_outcomes() -> None:
 
 
 def test_an_interrupt_before_the_first_outcome_is_asked_for_counts() -> None:
-    """A wave's tasks are handed over, then SIGTERM comes: none of them starts."""
+    """SIGTERM comes after the tasks of a wave were handed over. None of them starts."""
     session = SlowToSubmit(lost=2)
     engine = engine_on(session)
     outcomes = engine.run_tasks(["first", "second"], str)

@@ -1,4 +1,4 @@
-"""What a runner of tasks promises, by real Spark."""
+"""What an engine promises, on real Spark."""
 
 from __future__ import annotations
 

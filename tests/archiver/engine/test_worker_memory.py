@@ -1,4 +1,4 @@
-"""Memory of workers, by what the system says of a process of its own."""
+"""The memory of a worker, measured by the system in a process of its own."""
 
 from __future__ import annotations
 

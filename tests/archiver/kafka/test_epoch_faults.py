@@ -1,4 +1,4 @@
-"""Leader epochs as questions carry them: a leader that was deposed refuses, one with another past says so."""
+"""Requests name leader epochs. A broker that no longer leads refuses, and one with another history says so."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import MetadataRequest
 
 from archiver.errors import LogTruncated
-from archiver.kafka.broker import BrokerClient, EpochEnd
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import BrokerClient, EpochEnd, PartitionFetcher
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched, listed
 from tests.support.kafka.record_batches import Record, build, offsets
 
@@ -40,7 +39,7 @@ def epoch_end(epoch: int, end: int, *, error: int = 0) -> Any:
 
 
 def answered(request: Any) -> Any:
-    """The end of the epoch asked for, in a log whose epochs began where BEGAN says."""
+    """The end of an epoch in a log whose epochs begin at the offsets in BEGAN."""
     wanted = request.topics[0].partitions[0].leader_epoch
     later = [start for epoch, start in BEGAN if epoch > wanted]
     return epoch_end(max(epoch for epoch, _ in BEGAN if epoch <= wanted), later[0] if later else END)

@@ -1,4 +1,4 @@
-"""What fetching does when brokers move, fall silent, refuse or lie: real sockets, scripted brokers."""
+"""Fetching when leaders move and brokers fall silent, refuse or lie: real sockets, scripted brokers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from archiver.errors import (
     SourceError,
     UnknownTopic,
 )
-from archiver.kafka.broker import BrokerClient
-from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched, listed
 from tests.support.kafka.record_batches import Record, build, offsets
 
@@ -50,7 +49,7 @@ def fetch(cluster: FakeCluster, offset: int = 0, topic_id: uuid.UUID | None = TO
 
 
 def in_turn(*answers: Any) -> Any:
-    """Answer by one after the other, by the last for ever."""
+    """Answer with one handler after the other, and with the last one from then on."""
     left = chain(answers, repeat(answers[-1]))
     return lambda broker, request: next(left)
 
@@ -74,7 +73,7 @@ def test_a_leader_that_moved_is_followed(cluster: FakeCluster, error: int) -> No
 
 
 def test_a_replica_that_the_leader_names_is_asked(cluster: FakeCluster) -> None:
-    """It tells of its records alone: where the log ends is the leader's to say."""
+    """The replica gives records only. The leader says where the log ends."""
 
     def answer(broker: int, request: Any) -> Any:
         return fetched(BATCH, end=2) if broker == 1 else fetched(end=5, replica=1)

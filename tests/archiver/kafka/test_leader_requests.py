@@ -1,4 +1,4 @@
-"""Questions about many topics at once: one request to a broker, and no topic's trouble is another's."""
+"""Requests about many topics at once: one for each broker, and an error of one topic doesn't affect the others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from archiver.errors import UnknownTopic
 from archiver.ingest.topic.look import LogBounds
-from archiver.kafka import leader_requests
-from archiver.kafka.broker import BrokerClient, EpochEnd
+from archiver.kafka import BrokerClient, EpochEnd, leader_requests
 from catalog.model import PartitionOffset
 from tests.support.kafka.fake_brokers import FakeCluster, fake_cluster
 

@@ -1,4 +1,4 @@
-"""Tokens from a real HTTP endpoint: asked for as the standard says, used again, and refused in words."""
+"""Tokens from a real HTTP endpoint: the request follows the standard, tokens are used again, refusals give reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options are taken under librdkafka's names; what has no effect is refused by name, and secrets stay secret."""
+"""Options have librdkafka's names. Those without an effect are refused by name, and secrets stay secret."""
 
 from __future__ import annotations
 

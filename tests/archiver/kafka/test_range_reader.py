@@ -1,4 +1,4 @@
-"""A range is over when the log proves it, and not before; a fake source says what the log gives."""
+"""A range is over when the log proves it, and not before. A fake source stands for the log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def batch(at: int, count: int = 1) -> bytes:
 
 
 def log(*batches: tuple[int, int], size: int = 1) -> Script:
-    """A log of (base offset, records), given `size` batches at a time."""
+    """A log of batches (base offset, records). Each fetch gives `size` of them."""
 
     def script(offset: int, peek: bool) -> bytes:
         rest = [batch(at, count) for at, count in batches if at + count > offset]

@@ -1,4 +1,4 @@
-"""Values in envelopes as rows: columns where they can be read, `__err__` where not, and every byte back."""
+"""Values with envelopes become rows: columns if they can be decoded, else `__err__`. Every byte comes back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEANINGS = {1: {"t.M"}, 2: {"t.M"}, 4: {"t.N"}, 6: {"t.M", "t.N"}}
 
 @dataclass
 class Ids:
-    """Ids by their last byte, as the names of the envelopes above say; `asked` has those that were asked for."""
+    """Schema ids whose last byte says what they mean, as the envelopes above are named. `asked` collects the ids."""
 
     asked: list[int] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Envelopes over whole columns, judged value by value by the parser of confluent-kafka's own rules."""
+"""Envelopes of whole columns, compared value by value with a parser by confluent-kafka's rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.kafka.wire_bytes import varint
 
 
 class Ids:
-    """Ids 1 to 9: indexes (0,) and (1, 2) are the message, others are not; other ids are unknown."""
+    """Ids 1 to 9 are known: their indexes (0,) and (1, 2) mean the message, others don't."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -40,7 +40,7 @@ def zigzag(number: int) -> bytes:
 
 
 def envelope(schema_id: int, *indexes: int) -> bytes:
-    """As serializers write it: a lone 0 is short for the first message."""
+    """Write indexes as serializers do: a single 0 stands for the first message."""
     tail = b"\0" if indexes in {(0,), ()} else zigzag(len(indexes)) + b"".join(map(zigzag, indexes))
     return b"\0" + schema_id.to_bytes(4, "big") + tail
 

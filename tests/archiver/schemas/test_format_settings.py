@@ -1,4 +1,4 @@
-"""Schemas as a topic's settings name them: subjects by strategy, several messages, and envelopes to add."""
+"""The schemas that a topic's settings name: subjects by strategy, several messages, envelopes to add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas from files: what is found, and what a person is told when nothing is."""
+"""Schemas from files, and the errors for those that can't be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ids in envelopes stand for, in tasks that ask the registry and while it is down."""
+"""The meaning of schema ids in tasks, while the schema registry answers and while it is down."""
 
 from __future__ import annotations
 

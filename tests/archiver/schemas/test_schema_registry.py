@@ -1,4 +1,4 @@
-"""The client of a schema registry: schemas as text and base64, their references, and what is asked for again."""
+"""The client of a schema registry: schemas as text and base64, references, and what it caches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.schemas.shop_schemas import MONEY, UNIT, client, order
 
 
 def as_base64(text: str, *, name: str = "default") -> str:
-    """What serializers register that send descriptors: the file alone, without its imports."""
+    """A schema as serializers with descriptors register it: the file alone, without its imports."""
     imports = {"shop_money.proto": MONEY}
     files = FileDescriptorSet.FromString(compile_text(text, imports=imports).descriptor_set).file
     file = next(each for each in files if each.name == "test.proto")

@@ -1,4 +1,4 @@
-"""How a schema registry is asked: identities, other servers, and faults that are waited out or not."""
+"""Requests to a schema registry: credentials, other servers, and which faults are retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of a schema registry over real TLS: whom it trusts, as whom it comes, and what it never tells."""
+"""The client of a schema registry over real TLS: whom it trusts, its own certificate, and no secret in errors."""
 
 from __future__ import annotations
 

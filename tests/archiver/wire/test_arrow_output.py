@@ -1,4 +1,4 @@
-"""Columns handed to Arrow: once, alive as long as anyone holds one of them, and given back then."""
+"""Columns are handed to Arrow once. They live as long as somebody holds one of them, then their memory is freed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def array_in(capsule: object) -> Any:
 
 
 def taken(array: Any) -> ArrowArray:
-    """What a consumer does: copy the struct, and mark the source as released."""
+    """Take an array as consumers do: copy the struct, and mark the source as released."""
     copy = ArrowArray.from_buffer_copy(array)
     array.release = None
     return copy
@@ -71,7 +71,7 @@ def read() -> RecordOutput:
 
 @pytest.fixture(autouse=True)
 def no_garbage() -> None:
-    """What other tests left in cycles is not given back in the middle of these."""
+    """Collect the garbage of other tests first, so that its memory isn't freed during these."""
     gc.collect()
 
 

@@ -1,4 +1,4 @@
-"""All codecs, in every framing that clients write, and batches that inflate to more than anyone should hold."""
+"""All codecs, in every framing that clients write, and batches that inflate above the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that are wrong end in an error that names the batch, or in columns, and never in anything worse."""
+"""Wrong bytes give columns or an error that names the batch, and nothing worse."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def decode(data: bytes) -> DecodedBatches:
 
 
 def outcome(data: bytes) -> tuple[int, ArchiverError | None]:
-    """Rows, or the error; any other end fails the test."""
+    """The rows or the `CorruptBatch`. Any other error fails the test."""
     try:
         return decode(data).records.num_rows, None
     except CorruptBatch as error:

@@ -1,4 +1,4 @@
-"""CRC-32C as Google's library computes it, by the processor's instruction and by tables."""
+"""CRC-32C, by the processor's instruction and by tables, equals that of Google's library."""
 
 from __future__ import annotations
 

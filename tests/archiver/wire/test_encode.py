@@ -1,4 +1,4 @@
-"""Batches rebuilt from columns: the bytes of other libraries again, and what other libraries read in them."""
+"""Batches encoded from columns: they have the bytes that other libraries wrote, and other libraries can read them."""
 
 from __future__ import annotations
 

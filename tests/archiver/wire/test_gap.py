@@ -1,4 +1,4 @@
-"""Every consumer steps over the batch that stands for offsets without records."""
+"""Every consumer skips the batch that covers offsets without records."""
 
 from __future__ import annotations
 

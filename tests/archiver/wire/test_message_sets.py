@@ -1,4 +1,4 @@
-"""Message sets of the formats before record batches, alone and between batches, as upgraded logs hold them."""
+"""Message sets of the formats v0 and v1, alone and between record batches, as in logs of upgraded brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records come out of batches as their builders put them in, whoever built them."""
+"""Decoded records are those that were put into the batch, whoever built it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's digest against the vectors of docs/digest.md, and what it refuses."""
+"""The kernel's digest equals the vectors of docs/digest.md, and wrong columns are refused."""
 
 from __future__ import annotations
 

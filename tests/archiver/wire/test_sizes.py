@@ -1,4 +1,4 @@
-"""Record batches made to hurt: reading, writing and digesting take time by their size, and nothing faster."""
+"""Hostile record batches: the time to decode, encode and digest grows only in proportion to their size."""
 
 from __future__ import annotations
 

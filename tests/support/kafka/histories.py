@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from archiver.archive.records import ASSEMBLED
-from archiver.kafka.broker import EpochEnd
+from archiver.kafka import EpochEnd
 from archiver.wire import DecodedBatches, decode_batches
 from tests.support.kafka.record_batches import Record, build
 

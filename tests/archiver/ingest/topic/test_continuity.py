@@ -15,7 +15,7 @@ from archiver.ingest.plan.ranges import SeenPartition, check_continuity
 from archiver.ingest.topic import divergence
 from archiver.ingest.topic.continuity import Continuity
 from archiver.ingest.topic.divergence import AT_ONCE, spans
-from archiver.kafka.broker import EpochEnd
+from archiver.kafka import EpochEnd
 from catalog.model import PartitionOffset
 from tests.support.kafka.histories import ArchivedLog, History
 

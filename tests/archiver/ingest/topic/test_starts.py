@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from archiver.ingest.topic.starts import NewPartitions, StartFrom, Starts
-from archiver.kafka.broker import EpochEnd
-from archiver.kafka.leaders import PartitionDescription
+from archiver.kafka import EpochEnd, PartitionDescription
 from catalog.model import TopicRow
 
 TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
