@@ -6,11 +6,12 @@ the business of `archiver.wire`.
 
     with BrokerClient({"bootstrap.servers": "localhost:9092"}) as client:
         topic = client.describe(["orders"])["orders"]
-        end = client.list_offsets("orders", topic.partitions, "high_watermark")
+        end = client.list_offsets("orders", topic.partitions, "latest_stable")
         for batches in PartitionFetcher(client, "orders", topic.topic_id, 0).batches(0, end[0]):
             print(batches.records)
 """
 
+from archiver.kafka import losses
 from archiver.kafka.broker import At, BrokerClient, EpochEnd
 from archiver.kafka.fetch import PartitionFetcher, log_reader
 from archiver.kafka.leaders import PartitionDescription, TopicDescription
@@ -29,6 +30,7 @@ __all__ = [
     "PartitionFetcher",
     "TopicDescription",
     "log_reader",
+    "losses",
     "open_transactions",
     "parse_kafka_options",
 ]

@@ -47,11 +47,12 @@ def log_reader(
 
 
 class PartitionFetcher:
-    """Fetches from one partition. Use it as a context manager, or close it.
+    """Fetches from one partition.
 
-    `options` have librdkafka's names. A client in their place is used, and closed with the fetcher. With `topic_id`,
-    the fetcher refuses a topic that was deleted and created again under the name. Raises what `BrokerClient` raises,
-    and `DataLoss`.
+    `options` have librdkafka's names; then use the fetcher as a context manager, or close it. It also takes a client
+    instead. Closing the fetcher closes that too, so don't close it if others use the client. With `topic_id`, it
+    refuses a topic that was deleted and created again under the name. Raises what `BrokerClient` raises, and also
+    `DataLoss`.
     """
 
     def __init__(
