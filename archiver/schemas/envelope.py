@@ -40,8 +40,8 @@ class Verdict(NamedTuple):
 class BodyChoice(Protocol):
     """A format's part of reading envelopes: what a schema id means, and where a value's body begins.
 
-    Objects of this type pickle. `messages` are the types that a value may have. `least` is the smallest number of bytes
-    that a value has after the id.
+    Objects of this type pickle. `messages` are the types that a value may have. `min_bytes` is the smallest number of
+    bytes that a value has after the id.
     """
 
     @property
@@ -49,7 +49,7 @@ class BodyChoice(Protocol):
         """The names of the types that a value may have. Verdicts name places in this tuple."""
 
     @property
-    def least(self) -> int:
+    def min_bytes(self) -> int:
         """The smallest number of bytes that a value has after the id."""
 
     def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
@@ -61,7 +61,7 @@ class BodyChoice(Protocol):
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
         """The schemas of those ids that had to be asked of the schema registry."""
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> Self:
         """A copy that knows these schemas and needn't ask for them."""
 
 
@@ -104,7 +104,7 @@ class EnvelopeReader:
         refused = _Refused(len(values))
         valid = np.asarray(values.is_valid())
         is_magic = (column.sizes > 0) & (column.heads[:, 0] == 0)
-        whole = valid & is_magic & (column.sizes >= HEAD + self.choice.least)
+        whole = valid & is_magic & (column.sizes >= HEAD + self.choice.min_bytes)
         bare = valid & ~is_magic if self.coerce else None
         refused.add(BAD_ENVELOPE, valid & ~whole if bare is None else valid & ~whole & ~bare)
         if bare is not None:
@@ -126,9 +126,9 @@ class EnvelopeReader:
             raise _first(waiting)
         return Envelopes(lengths, which, refused.by_code(), bare, frozenset(meant))
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> Self:
         """A copy of the reader that knows these schemas; see `BodyChoice.learned`."""
-        return replace(self, choice=self.choice.knowing(schemas))
+        return replace(self, choice=self.choice.with_schemas(schemas))
 
 
 class _Refused:

@@ -45,7 +45,7 @@ class MessageChoice:
     ids: SchemaIds
 
     @property
-    def least(self) -> int:
+    def min_bytes(self) -> int:
         """One byte: the shortest indexes, which name the first message."""
         return 1
 
@@ -53,9 +53,9 @@ class MessageChoice:
         """The schemas of those ids that had to be asked of the schema registry."""
         return self.ids.learned(schema_ids)
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> Self:
         """A copy that knows these schemas."""
-        return replace(self, ids=self.ids.knowing(schemas))
+        return replace(self, ids=self.ids.with_schemas(schemas))
 
     def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
         """The verdicts on the rows: first on all that hold the first message, then on the others."""

@@ -30,7 +30,7 @@ class SchemaIds(Protocol):
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
         """The schemas, as `CompiledSchema.to_bytes` writes them, of those ids that had to be asked for."""
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> SchemaIds:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> SchemaIds:
         """A copy that knows these schemas."""
 
 
@@ -72,7 +72,7 @@ class SchemaRegistryIds:
         found = {each: client_of(self.settings).by_id(each) for each in sorted(set(schema_ids) - known.keys())}
         return {schema_id: schema.to_bytes() for schema_id, schema in found.items() if schema is not None}
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> SchemaRegistryIds:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> SchemaRegistryIds:
         """A copy that knows these schemas."""
         more = {each: KnownId.of(CompiledSchema.from_bytes(each, data)) for each, data in schemas.items()}
         known = {each.id: each for each in self.known} | more

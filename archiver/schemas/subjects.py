@@ -56,7 +56,7 @@ class Subjects:
         """
         found = {schema.id: schema.to_bytes() for schema in self._found.values()}
         settings = self._settings if self.down is None else replace(self._settings, attempts=1)
-        return SchemaRegistryIds(settings=settings).knowing({**self._remembered.schemas, **found})
+        return SchemaRegistryIds(settings=settings).with_schemas({**self._remembered.schemas, **found})
 
     @property
     def news(self) -> KnownSchemas:

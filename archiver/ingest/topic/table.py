@@ -58,7 +58,7 @@ class TopicTable:
 
     def knowing(self, schemas: Mapping[int, bytes]) -> Self:
         """The topic with more of the schema registry's schemas known, by id."""
-        key, value = (each and each.knowing(schemas) for each in (self.key_envelope, self.value_envelope))
+        key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
         return replace(self, key_envelope=key, value_envelope=value)
 
 

@@ -30,7 +30,7 @@ class Ids:
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
         return dict.fromkeys(schema_ids, b"")
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> Ids:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> Ids:
         del schemas
         return self
 

@@ -32,9 +32,9 @@ def test_ids_learn(registry: FakeRegistry) -> None:
     assert news.keys() == {number}
     client_of.cache_clear()
     asked = len(registry.asked)
-    knowing = pickle.loads(pickle.dumps(ids.knowing(news)))
-    assert knowing.messages(number, (1,)) == {"shop.Other"}
-    assert knowing.learned({number}) == {}
+    informed = pickle.loads(pickle.dumps(ids.with_schemas(news)))
+    assert informed.messages(number, (1,)) == {"shop.Other"}
+    assert informed.learned({number}) == {}
     assert len(registry.asked) == asked
 
 

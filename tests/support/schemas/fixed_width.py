@@ -225,7 +225,7 @@ class IdAlone:
 
     known: tuple[int, ...]
     messages: tuple[str, ...] = (RECORD,)
-    least: int = 0
+    min_bytes: int = 0
 
     def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
         yield rows, Verdict(HEAD, None, 0) if schema_id in self.known else Verdict(HEAD, UNKNOWN_SCHEMA_ID)
@@ -233,7 +233,7 @@ class IdAlone:
     def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
         return {}
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> IdAlone:
+    def with_schemas(self, schemas: Mapping[int, bytes]) -> IdAlone:
         return self
 
 
