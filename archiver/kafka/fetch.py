@@ -143,9 +143,7 @@ class PartitionFetcher:
         if answer.error_code == kafka.OffsetOutOfRangeError.errno:
             self._name_loss(offset)
             if last_epoch != _UNKNOWN and not self._broker.end_of_epoch(self._topic, {self._partition: last_epoch}):
-                return self._fetch(
-                    offset, max_bytes, isolation_level, _UNKNOWN
-                )  # the leader keeps no history of epochs
+                return self._fetch(offset, max_bytes, isolation_level, _UNKNOWN)  # the leader keeps no epochs
             raise kafka.OffsetNotAvailableError
         leaders.check(self._topic, answer.error_code)
         diverging, held = answer.diverging_epoch, answer
