@@ -11,10 +11,10 @@ the business of `archiver.wire`.
             print(batches.records)
 """
 
-from archiver.kafka import losses
 from archiver.kafka.broker import At, BrokerClient, EpochEnd
 from archiver.kafka.fetch import PartitionFetcher, log_reader
 from archiver.kafka.leaders import PartitionDescription, TopicDescription
+from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import OpenTransaction, open_transactions
 from archiver.kafka.options import KafkaOptions, parse_kafka_options
 from archiver.kafka.range_reader import Fetched
@@ -29,8 +29,8 @@ __all__ = [
     "PartitionDescription",
     "PartitionFetcher",
     "TopicDescription",
+    "check_topic_id",
     "log_reader",
-    "losses",
     "open_transactions",
     "parse_kafka_options",
 ]
