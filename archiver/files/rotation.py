@@ -27,7 +27,7 @@ class EndReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class BatchRun:
     """Consecutive batches of a group, `first` up to and without `end`, that go to one file.
 
     `times` are their `ingest_timestamp`s in ms; `new_partition` says that the file open so far ends before this run.
@@ -51,7 +51,7 @@ class Rotation:
         self._open: int | None = None
         self._latest = 0
 
-    def runs(self, times: Int64Array) -> Iterator[Run]:
+    def runs(self, times: Int64Array) -> Iterator[BatchRun]:
         """Runs of the batches with these times, as the clock gave them; `end_if_full` may be called after each."""
         first = 0
         while first < len(times):
@@ -62,7 +62,7 @@ class Rotation:
             self._open = int(values[0])
             length = int(np.searchsorted(values, self._open, side="right"))
             self._latest = int(latest[length - 1])
-            yield Run(
+            yield BatchRun(
                 first=first,
                 end=first + length,
                 times=latest[:length],

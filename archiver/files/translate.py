@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted, SchemaRegistryError
 from archiver.files.grouping import BatchGroup
-from archiver.files.header_columns import translate_headers
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
 from schema_mapping import names
-from schema_mapping.columns.fixed import KAFKA_FIELD, TIMESTAMP
+from schema_mapping.columns.fixed import HEADER_TYPE, HEADERS_FIELD, KAFKA_FIELD, TIMESTAMP
 from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.row import RowMapping
 from schema_mapping.value_format import ValueMapping
@@ -165,3 +164,30 @@ def _micros(times: Int64Array, valid: Flags) -> pa.Array:
 
 def _constant(value: int, rows: int) -> pa.Array:
     return pa.array(np.full(rows, value, np.int32))
+
+
+def translate_headers(headers: pa.ListArray) -> pa.ListArray:
+    """The column `headers` of records whose header keys are bytes: order and duplicates kept."""
+    entries = headers.flatten()
+    keys, raw_keys = _texts(entries.field("key"))
+    fields = list(HEADER_TYPE)
+    translated = pa.StructArray.from_arrays([keys, entries.field("value"), raw_keys], fields=fields)
+    offsets = pc.subtract(headers.offsets, headers.offsets[0])
+    return pa.ListArray.from_arrays(offsets, translated, type=HEADERS_FIELD.type)
+
+
+def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
+    """Keys as text, and the bytes of those that aren't UTF-8 (null elsewhere)."""
+    try:
+        return keys.cast(pa.string()), pa.nulls(len(keys), pa.binary())
+    except pa.ArrowInvalid:
+        return _mended(keys)
+
+
+def _mended(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
+    """The same where some keys aren't UTF-8: each distinct key is looked at once."""
+    coded = keys.dictionary_encode()
+    distinct = coded.dictionary.to_pylist()
+    texts = [key.decode("utf-8", "replace") for key in distinct]
+    raw = [None if text.encode("utf-8") == key else key for text, key in zip(texts, distinct, strict=True)]
+    return pa.array(texts, pa.string()).take(coded.indices), pa.array(raw, pa.binary()).take(coded.indices)

@@ -22,11 +22,10 @@ from archiver.ingest.events import Failed, JobEvent, JobObserver, RunFinished, S
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
-from archiver.ingest.topic.leases import TopicLeases
-from archiver.ingest.topic.looks import Catalogs, look_ahead
-from archiver.ingest.topic.memory import TopicMemory
-from archiver.ingest.topic.run import TopicRun
-from archiver.ingest.topic.table import TopicTable, open_topic, target_of
+from archiver.ingest.topic.catalog_pool import CatalogPool
+from archiver.ingest.topic.opening import OpenedTopic, TopicLeases, open_topic, target_of
+from archiver.ingest.topic.prefetch import prefetch
+from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.ingest.waves import Waves, failing
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import all_of, ignore
@@ -131,7 +130,7 @@ class ArchiveJob:
                     run.begin()
             waves = Waves(
                 runs,
-                look=partial(look_ahead, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
+                prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
                 targets=self._target,
                 engine=lambda: self._engine or connected.engine,
                 settings=self._config.archive,
@@ -182,7 +181,7 @@ class ArchiveJob:
         known: TopicRow | None,
         connected: _Connected,
         loaded: Future[ArchiveTable | None],
-    ) -> TopicTable:
+    ) -> OpenedTopic:
         """The topic made ready, by what is remembered of the schema registry while that can't be asked."""
         section, registry = self._config.schema_registry, connected.registry
         schemas = self._read_schemas(topic, section, known=known, registry=registry)
@@ -203,7 +202,7 @@ class ArchiveJob:
         return opened
 
     def _run_of(
-        self, topic: TopicConfig, opened: TopicTable, connected: _Connected, look_every: float | None
+        self, topic: TopicConfig, opened: OpenedTopic, connected: _Connected, look_every: float | None
     ) -> TopicRun:
         return TopicRun(
             topic,
@@ -234,7 +233,7 @@ class _Connected:
         self.registry = registry
         self.catalog = catalog
         self.catalogs = closing.enter_context(
-            Catalogs(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
+            CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
         )
         self.cluster_id = brokers.cluster_id()
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from archiver.engine.runner import Engine
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_POLL_SECONDS = 0.05
 
 
 @contextmanager
@@ -30,3 +33,22 @@ def stop_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupt_on(stop: threading.Event, engine: Engine) -> Iterator[None]:
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if stop.wait(_POLL_SECONDS):
+                engine.interrupt()
+                return
+
+    thread = threading.Thread(target=watch, name="stop", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

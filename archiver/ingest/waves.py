@@ -12,30 +12,30 @@ from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, WavePlanned
-from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
+from archiver.ingest.stopping import interrupt_on
 from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.task.work import translate_range
-from archiver.ingest.topic.look import Ahead
+from archiver.ingest.topic.inspection import Prefetched
 from archiver.ingest.topic.run import TopicRun
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
-_STOP_POLL_SECONDS = 0.05
 
 
 class Waves:
     """Runs waves until every topic is archived as far as it was to be, or `stop` is set.
 
-    `look` finds out what the topics' plans need to know, for all of them together.
+    `prefetch` finds out what the topics' plans need to know, for all of them together.
     """
 
     def __init__(
         self,
         runs: Sequence[TopicRun],
         *,
-        look: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Ahead]],
+        prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]],
         targets: Callable[[TopicRun], TopicTarget],
         engine: Callable[[], Engine],
         settings: ArchiveSection,
@@ -44,7 +44,7 @@ class Waves:
     ) -> None:
         self._runs = runs
         self._left = list(runs)
-        self._look = look
+        self._prefetch = prefetch
         self._targets = targets
         self._engine = engine
         self._settings = settings
@@ -73,10 +73,10 @@ class Waves:
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
-        for run, ahead in self._look([run for run in self._left if not run.failed]).items():
+        for run, prefetched in self._prefetch([run for run in self._left if not run.failed]).items():
             if not self._stop.is_set():
                 with failing(run):
-                    found[run] = run.plan(ahead)
+                    found[run] = run.plan(prefetched)
         found = {run: backlogs for run, backlogs in found.items() if backlogs}
         self._left = [run for run in self._left if run in found or run.is_waiting]
         return found
@@ -94,7 +94,7 @@ class Waves:
     ) -> None:
         left = Counter(run for run, _ in owners)
         outcomes = engine.run_tasks(tasks, translate_range)
-        with _interrupted_by(self._stop, engine):  # from here on: the engine forgets what came before the call
+        with interrupt_on(self._stop, engine):  # from here on: the engine forgets what came before the call
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):
@@ -137,22 +137,3 @@ def failing(run: TopicRun) -> Iterator[None]:
         yield
     except ContextError as error:
         run.fail(error)
-
-
-@contextmanager
-def _interrupted_by(stop: threading.Event, engine: Engine) -> Iterator[None]:
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            if stop.wait(_STOP_POLL_SECONDS):
-                engine.interrupt()
-                return
-
-    thread = threading.Thread(target=watch, name="stop", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from archiver.files import translate
+from archiver.files import range_writer, translate
 from archiver.files.grouping import Grouper
 from archiver.files.translate import Translator
-from archiver.ingest.task.work import range_writer
-from archiver.kafka import PartitionFetcher, range_reader
+from archiver.kafka import range_reader
+from archiver.kafka.fetch import PartitionFetcher
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.wire.inflate import Inflater

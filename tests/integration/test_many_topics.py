@@ -16,7 +16,7 @@ from archiver.config import load_config
 from archiver.errors import TopicBusy
 from archiver.ingest import job
 from archiver.ingest.job import ArchiveJob
-from archiver.ingest.topic.leases import LEASE_WAIT_SECONDS
+from archiver.ingest.topic.opening import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique

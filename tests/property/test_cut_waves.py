@@ -11,10 +11,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.plan.wave import WaveLimits, WavePlanner
-from archiver.ingest.topic.chain import Chain
+from archiver.ingest.topic.finished_ranges import FinishedRanges
 from catalog.model import TranslatedRange
 from tests.support.catalog.memory import span
 
@@ -89,7 +89,7 @@ class Archiver:
         self._world = world
         self._limits = limits
         self._planner = WavePlanner[str]()
-        self._chain = Chain(0, lambda place, later: True)
+        self._chain = FinishedRanges(0, lambda place, later: True)
         self._running: list[PlannedRange] = []
 
     def step(self, which: int, batches: int, file_every: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Generic, TypeVar
 
-from archiver.ingest.plan.cutting import Backlog, cut, whole
+from archiver.ingest.plan.backlog import Backlog, cut, whole
 from archiver.ingest.plan.ranges import PlannedRange
 
 Topic = TypeVar("Topic")

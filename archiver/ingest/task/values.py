@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
-from archiver.files.rotation import PartitionBy
+from archiver.files.range_writer import FileTarget
 from archiver.ingest.plan.ranges import PlannedRange
-from archiver.schemas import EnvelopeReader
-from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.wire.columns import DecodedBatches
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
-from schema_mapping.row import RowMapping
 
 
 class RangeSource(Protocol):
@@ -29,29 +25,10 @@ class RangeSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicTarget:
-    """What all tasks of a topic share: how its records become rows, and where the files go.
+class TopicTarget(FileTarget):
+    """What all tasks of a topic share: where its records come from, how they become rows, where the files go."""
 
-    `data_location` is the folder above the partition folders; `topic_id` is text, empty where there is none.
-    `partitioned_by` is kept with each file.
-    """
-
-    topic: str
-    topic_id: str
-    cluster_id: str
-    row: RowMapping
-    layout: SegmentLayout
-    on_parse_error: Literal["pass_through", "halt"]
-    data_location: str
-    partition_name: str
-    partition_by: PartitionBy
-    target_file_size: int
-    objects: ObjectStore
-    format: SegmentFormat
     source: RangeSource
-    key_envelope: EnvelopeReader | None = None
-    value_envelope: EnvelopeReader | None = None
-    partitioned_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

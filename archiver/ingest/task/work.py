@@ -12,8 +12,8 @@ from contextlib import closing
 from typing import Final
 
 from archiver.files.grouping import Grouper
+from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
-from archiver.ingest.task.range_writer import RangeWriter
 from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
 from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
@@ -32,7 +32,15 @@ def translate_range(task: TranslateTask) -> TaskResult:
     """Fetch, decode, translate, rotate and upload; return the ranges that are in the object store, in order."""
     started_ns = time.time_ns()
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
-        writer = RangeWriter(task, spool, uploader)
+        writer = RangeWriter(
+            task.target,
+            spool,
+            uploader,
+            partition=task.planned.partition,
+            start_offset=task.planned.start_offset,
+            leader_epoch=task.planned.leader_epoch,
+            spool_bytes=task.spool_bytes,
+        )
         reader = _Reader(task)
         error = _attempt(lambda: _translate(task, reader, writer))
         ended = _attempt(writer.end)

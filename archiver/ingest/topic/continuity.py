@@ -44,7 +44,7 @@ class LogReader(Protocol):
 
 
 class Archived(Protocol):
-    """What is archived of a topic; see `ArchivedRecords`."""
+    """What is archived of a topic; see `ArchiveReader`."""
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
         """The records of [start_offset, end_offset) in order."""
@@ -142,7 +142,7 @@ class Continuity:
         return self._open()
 
 
-def goes_on(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
+def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
     """Whether the leader has what lies right before the place, in its epoch, and knows of the `later` epoch, too.
 
     A leader of the past knows of none later than its own. False also where none answers now.

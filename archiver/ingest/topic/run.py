@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from archiver.commit.committing import commit_pending
@@ -15,19 +15,22 @@ from archiver.config.model import TopicConfig
 from archiver.errors import LogTruncated, NoProgress, SchemaRegistryError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
-from archiver.ingest.plan.cutting import Backlog
-from archiver.ingest.plan.density import LEAST_OFFSETS
-from archiver.ingest.plan.lost_ranges import lost_ranges
-from archiver.ingest.plan.ranges import PlannedRange, plan_topic
-from archiver.ingest.plan.waiting import WaitLimits
+from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
+from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
+from archiver.ingest.plan.waiting import Waiting, WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
-from archiver.ingest.topic.account import TopicAccount
-from archiver.ingest.topic.chain import Chain
-from archiver.ingest.topic.continuity import goes_on
-from archiver.ingest.topic.look import Ahead, Reached, SeenTopic, look, reached
-from archiver.ingest.topic.memory import TopicMemory
-from archiver.ingest.topic.table import TopicTable
+from archiver.ingest.topic.continuity import same_log
+from archiver.ingest.topic.finished_ranges import FinishedRanges
+from archiver.ingest.topic.inspection import (
+    ArchivedOffsets,
+    Prefetched,
+    SeenTopic,
+    archived_offsets,
+    inspect_partitions,
+)
+from archiver.ingest.topic.opening import OpenedTopic
+from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.kafka.broker import BrokerClient
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import CatalogUnreachable, RolledBack
@@ -39,13 +42,27 @@ from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMemory:
+    """How much an offset takes, since when records wait, and the partitions where one waits for the schema registry.
+
+    `proven` is what `Continuity` found out, `begun` where partitions begin as far as the journal was told.
+    """
+
+    sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
+    waiting: Waiting = field(default_factory=Waiting)
+    unanswered: set[int] = field(default_factory=set)
+    proven: dict[int, PartitionOffset] = field(default_factory=dict)
+    begun: dict[int, int] = field(default_factory=dict)
+
+
 class TopicRun:
     """A topic's run, from its opened table on. `look_every` (seconds) is when the next run begins, None for never."""
 
     def __init__(
         self,
         config: TopicConfig,
-        opened: TopicTable,
+        opened: OpenedTopic,
         *,
         brokers: BrokerClient,
         registry: Registry,
@@ -62,7 +79,7 @@ class TopicRun:
         self._registry = registry
         self._catalog = catalog
         self._observer = observer
-        self._density = memory.density
+        self._sizes = memory.sizes
         self._waiting = memory.waiting
         self._unanswered = memory.unanswered
         self._proven = memory.proven
@@ -71,11 +88,11 @@ class TopicRun:
         self._accept_gaps = accept_gaps
         self._formats = formats
         self._table = opened.table
-        self._chains: dict[int, Chain] = {}
+        self._finished: dict[int, FinishedRanges] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
         self._is_waiting = False
-        self._account = TopicAccount(self.name, config.table, observer, accept_gaps=accept_gaps)
+        self._report = TopicReportBuilder(self.name, config.table, observer, accept_gaps=accept_gaps)
 
     @property
     def name(self) -> str:
@@ -85,7 +102,7 @@ class TopicRun:
     @property
     def failed(self) -> bool:
         """Whether the topic as a whole can't go on in this run."""
-        return self._account.failed
+        return self._report.failed
 
     @property
     def is_waiting(self) -> bool:
@@ -97,7 +114,7 @@ class TopicRun:
 
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
-        self._account.fail(error)
+        self._report.fail(error)
 
     def begin(self) -> None:
         """Commit what an earlier run left, and look whether the table still has what was archived.
@@ -122,34 +139,34 @@ class TopicRun:
         if isinstance(error, RolledBack):
             raise error
         if error is not None:
-            self._account.tell(error)
+            self._report.warn(error)
 
     @property
     def given_up(self) -> tuple[int, ...]:
         """The partitions that can't go on in this run."""
-        return self._account.given_up
+        return self._report.given_up
 
-    def reached(self, catalog: TableCatalog) -> Reached:
+    def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
         """How far the topic is archived, asked of a catalog's connection that may be another thread's."""
-        return reached(self.opened, registry=self._registry, catalog=catalog)
+        return archived_offsets(self.opened, registry=self._registry, catalog=catalog)
 
-    def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
+    def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
         """What is left to archive, up to where the logs ended when the run first looked. Empty once all is archived.
 
         A partition with few and recent records is left out if the job will look again: see `is_waiting`. Raises the
-        error that `ahead` has in place of an answer.
+        error that `prefetched` has in place of an answer.
         """
-        if isinstance(ahead.place, ContextError):
-            raise ahead.place
-        seen = look(
+        if isinstance(prefetched.archived, ContextError):
+            raise prefetched.archived
+        seen = inspect_partitions(
             self.opened,
             self.config.start_from,
-            place=ahead.place,
-            bounds=ahead.bounds,
+            archived=prefetched.archived,
+            bounds=prefetched.bounds,
             brokers=self._brokers,
             registry=self._registry,
             catalog=self._catalog,
-            without=self._account.given_up,
+            without=self._report.given_up,
             proven=self._proven,
             formats=self._formats,
         )
@@ -158,7 +175,7 @@ class TopicRun:
         self._observer(PartitionsSeen(topic=self.name, partitions=seen.partitions))
         plan = plan_topic(self.name, seen.partitions, accept_gaps=self._accept_gaps)
         for partition, error in {**seen.unknown, **plan.failed}.items():
-            self._account.give_up(partition, error)
+            self._report.give_up(partition, error)
         for each in seen.partitions:
             self._until.setdefault(each.partition, each.last_stable)
             self._waiting.look(each.partition, archived=each.next_offset, end=each.last_stable)
@@ -169,7 +186,7 @@ class TopicRun:
             if each.partition not in seen.known  # a first range may start anywhere, but not after a failed task's
         }
         self._fence |= {each: PartitionOffset(next_offset=start) for each, (start, _) in plan.lost.items()}
-        self._account.begin_wave()
+        self._report.begin_wave()
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
         self._is_waiting = False
@@ -177,26 +194,26 @@ class TopicRun:
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         """Stage what a task covered, and judge the error that ended it."""
-        self._account.metrics += result.metrics
+        self._report.metrics += result.metrics
         self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
-        chain = self._chains[planned.partition]
-        is_head = planned.start_offset == chain.next
+        finished = self._finished[planned.partition]
+        is_head = planned.start_offset == finished.next
         if result.ranges:
             self._learn(planned.partition, result)
-            before = chain.next
-            self._stage(chain.push(result.ranges))
-            if chain.next > before:
-                self._account.moved(planned.partition)
-            if chain.torn:
-                self._account.judge(
+            before = finished.next
+            self._stage(finished.push(result.ranges))
+            if finished.next > before:
+                self._report.progressed(planned.partition)
+            if finished.torn:
+                self._report.judge(
                     planned.partition,
                     LogTruncated(
                         "What was read after this offset can't be shown to be of the log that was read before it "
                         "(an unclean leader election, or nobody answers). It is read again",
                         topic=self.name,
                         partition=planned.partition,
-                        offset=chain.next,
+                        offset=finished.next,
                     ),
                 )
         if isinstance(result.error, SchemaRegistryError):
@@ -204,9 +221,9 @@ class TopicRun:
         elif is_head:
             self._unanswered.discard(planned.partition)
         if result.error is not None:
-            self._account.judge(planned.partition, result.error)
+            self._report.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
-            self._account.judge(
+            self._report.judge(
                 planned.partition,
                 NoProgress(
                     "The brokers gave nothing of a range they have",
@@ -224,41 +241,41 @@ class TopicRun:
         """
         started = time.perf_counter()
         try:
-            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._account.landed)
+            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._report.committed)
         except CatalogUnreachable as error:
-            self._account.catalog_away(error)
+            self._report.catalog_away(error)
             return
-        self._account.catalog_answered()
-        self._account.left_out(done.ahead)
+        self._report.catalog_answered()
+        self._report.left_out(done.ahead)
         if done.is_new:
-            self._account.commits += 1
+            self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
             self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
             tidy_by_chance(self.opened.staged, self._registry)
 
     def finish(self) -> None:
         """Stage what still waits after a gap. The registry keeps it as rejected, unless others filled the gap."""
-        self._stage([one for chain in self._chains.values() for one in chain.leftover()])
+        self._stage([one for finished in self._finished.values() for one in finished.leftover()])
 
     def report(self) -> TopicReport:
         """The account so far."""
-        return self._account.report()
+        return self._report.report()
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
         partition = planned.partition
-        chain = self._chains.get(partition)
-        if chain is None:
-            chain = Chain(planned.start_offset, partial(goes_on, self._brokers, self.name, partition))
-            self._chains[partition] = chain
-        self._stage(chain.restart(planned.start_offset, epoch=planned.leader_epoch))
-        spans = chain.spans(min(planned.end_offset, self._until[partition]))
+        finished = self._finished.get(partition)
+        if finished is None:
+            finished = FinishedRanges(planned.start_offset, partial(same_log, self._brokers, self.name, partition))
+            self._finished[partition] = finished
+        self._stage(finished.restart(planned.start_offset, epoch=planned.leader_epoch))
+        spans = finished.spans(min(planned.end_offset, self._until[partition]))
         if not spans:
             return None
         backlog = Backlog(
             partition=partition,
             spans=spans,
             leader_epoch=planned.leader_epoch,
-            bytes_per_offset=self._density.of(partition),
+            bytes_per_offset=self._sizes.of(partition),
             last_epoch=planned.last_epoch,
             follows=planned.start_offset,
         )
@@ -298,11 +315,11 @@ class TopicRun:
         asked = [
             each.partition
             for each in ranges
-            if self._density.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
+            if self._sizes.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
         ]
         if asked:
             for partition, size in self._brokers.log_sizes(self.name, asked).items():
-                self._density.learn(partition, offsets=logs[partition], size=size)
+                self._sizes.learn(partition, offsets=logs[partition], size=size)
 
     def _remember(self, schemas: Mapping[int, bytes]) -> None:
         """Keep what the schema registry told a task, for later tasks, and for times when it is down."""
@@ -315,7 +332,7 @@ class TopicRun:
         if result.error is not None:
             return
         offsets = result.ranges[-1].end_offset - result.ranges[0].start_offset
-        self._density.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
+        self._sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
     def _stage(self, ranges: Sequence[TranslatedRange]) -> None:
         if not ranges:

@@ -14,11 +14,11 @@ from archiver.commit.standing import Standing, standing
 from archiver.config import TopicConfig
 from archiver.errors import NotArchived, SourceError
 from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
-from archiver.ingest.topic.archived_records import ArchivedRecords
+from archiver.ingest.topic.archive_reader import ArchiveReader
 from archiver.ingest.topic.continuity import Continuity
-from archiver.ingest.topic.look import LogBounds, no_leaders
-from archiver.ingest.topic.starts import Starts
-from archiver.ingest.topic.table import check_partitioning
+from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
+from archiver.ingest.topic.opening import check_partitioning
+from archiver.ingest.topic.start_offsets import StartOffsets
 from archiver.kafka.broker import BrokerClient, TopicDescription
 from archiver.kafka.fetch import PartitionFetcher, log_reader
 from archiver.kafka.losses import check_topic_id
@@ -150,7 +150,7 @@ class StatusReader:
         away = no_leaders(topic, described.partitions, known)
         led = sorted(described.partitions.keys() - away.keys())
         bounds = LogBounds.ask(topic, led, known, self._brokers)
-        starts = Starts(
+        starts = StartOffsets(
             topic=row,
             name=topic,
             start_from=config.start_from,
@@ -199,10 +199,10 @@ class StatusReader:
     def _standing(self, row: TopicRow) -> Standing:
         return standing(row, self._registry, partial(self._catalog.load, row), formats=self._formats)
 
-    def _archived(self, row: TopicRow | None) -> ArchivedRecords:
+    def _archived(self, row: TopicRow | None) -> ArchiveReader:
         if row is None:
             raise NotArchived("The topic is not archived yet")
-        return ArchivedRecords.of(row, self._registry, self._catalog, self._formats)
+        return ArchiveReader.of(row, self._registry, self._catalog, self._formats)
 
     def _lag(self, topic: str, seen: SeenPartition, archived_to: int | None) -> tuple[int, float | None]:
         """How many offsets wait, and the age of the oldest."""

@@ -13,7 +13,7 @@ from archiver.errors import DataLoss, UpkeepError
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
-from archiver.ingest.topic.table import open_topic, target_of
+from archiver.ingest.topic.opening import open_topic, target_of
 from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal

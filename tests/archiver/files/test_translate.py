@@ -12,8 +12,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 from archiver.errors import ParseHalted
 from archiver.files.grouping import BatchGroup
-from archiver.files.header_columns import translate_headers
-from archiver.files.translate import Translator, translate_timestamps
+from archiver.files.translate import Translator, translate_headers, translate_timestamps
 from archiver.wire.columns import HEADER_TYPE, RECORDS
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.errors import RowsTooLargeError

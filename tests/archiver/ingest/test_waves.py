@@ -11,10 +11,10 @@ import pytest
 from archiver.config.model import ArchiveSection
 from archiver.engine.runner import Engine, Outcome, Result, Task
 from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
-from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TopicTarget
-from archiver.ingest.topic.look import Ahead
+from archiver.ingest.topic.inspection import Prefetched
 from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.waves import Waves
 from archiver.observer import ignore
@@ -39,8 +39,8 @@ class FakeRun:
         ]
         self._breaks = breaks
 
-    def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
-        assert ahead.place is PLACE
+    def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
+        assert prefetched.archived is PLACE
         self._do("plan")
         planned, self._left = tuple(self._left), []
         return planned
@@ -89,7 +89,7 @@ def waves(
 
     return Waves(
         runs,  # type: ignore[arg-type]
-        look=lambda asked: dict.fromkeys(asked, Ahead(place=PLACE)),
+        prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
         targets=target_of,
         engine=engine,
         settings=settings,
@@ -156,10 +156,10 @@ def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarge
     class Long(FakeRun):
         waves = 3
 
-        def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
+        def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
             self.waves -= 1
             left = self._left
-            planned = super().plan(ahead)
+            planned = super().plan(prefetched)
             self._left = left if self.waves > 0 else []
             return planned
 
@@ -173,9 +173,9 @@ def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: A
     stop = threading.Event()
 
     class Stopped(FakeRun):
-        def plan(self, ahead: Ahead) -> tuple[Backlog, ...]:
+        def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
             stop.set()
-            return super().plan(ahead)
+            return super().plan(prefetched)
 
     def refuse() -> Engine:
         raise AssertionError

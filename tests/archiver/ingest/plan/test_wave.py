@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from archiver.ingest.plan.cutting import Backlog
+from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
 
 MIB = 1 << 20

@@ -8,23 +8,51 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import SchemaRegistryError
 from archiver.files.grouping import BatchGroup
-from archiver.files.rotation import EndReason, Rotation, Run, partition_folder
+from archiver.files.rotation import BatchRun, EndReason, PartitionBy, Rotation, partition_folder
 from archiver.files.translate import Translator
 from archiver.files.upload import Uploader
-from archiver.ingest.task.values import TranslateTask
+from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
-from archiver.storage.segment import SegmentOrigin, SegmentWriter
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.wire.columns import LeaderEpochs
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from schema_mapping.row import RowMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTarget:
+    """How a topic's records become rows, and where their files go. A value that pickles.
+
+    `data_location` is the folder above the partition folders. `topic_id` is text, empty where the cluster gives none.
+    `partitioned_by` is kept with each file.
+    """
+
+    topic: str
+    topic_id: str
+    cluster_id: str
+    row: RowMapping
+    layout: SegmentLayout
+    on_parse_error: Literal["pass_through", "halt"]
+    data_location: str
+    partition_name: str
+    partition_by: PartitionBy
+    target_file_size: int
+    objects: ObjectStore
+    format: SegmentFormat
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
+    partitioned_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,27 +70,36 @@ class _OpenFile:
 class RangeWriter:
     """Takes groups in order; `end` finishes the last file. `ended_by` counts why files ended."""
 
-    def __init__(self, task: TranslateTask, spool: TaskSpool, uploader: Uploader) -> None:
-        target = task.target
+    def __init__(
+        self,
+        target: FileTarget,
+        spool: TaskSpool,
+        uploader: Uploader,
+        *,
+        partition: int,
+        start_offset: int,
+        leader_epoch: int,
+        spool_bytes: int,
+    ) -> None:
         self._target = target
-        self._partition = task.planned.partition
+        self._partition = partition
         self._spool = spool
         self._uploader = uploader
         self._translator = Translator(
             target.row,
             topic=target.topic,
-            partition=self._partition,
+            partition=partition,
             on_parse_error=target.on_parse_error,
             key_envelope=target.key_envelope,
             value_envelope=target.value_envelope,
         )
         self._rotation = Rotation(
-            partition_by=target.partition_by, target_bytes=min(target.target_file_size, task.spool_bytes // 2)
+            partition_by=target.partition_by, target_bytes=min(target.target_file_size, spool_bytes // 2)
         )
         self._open: _OpenFile | None = None
         self._digest = RecordDigest()
-        self._start = task.planned.start_offset
-        self._leader_epoch = task.planned.leader_epoch
+        self._start = start_offset
+        self._leader_epoch = leader_epoch
         self._epochs: list[tuple[int, int]] = []
         self._holds_rows = False
         self.written_until = self._start
@@ -118,7 +155,7 @@ class RangeWriter:
             self._open.writer.abort()
             self._open = None
 
-    def _write_run(self, part: BatchGroup, run: Run) -> None:
+    def _write_run(self, part: BatchGroup, run: BatchRun) -> None:
         try:
             self._append(part, run)
         except SchemaRegistryError as error:
@@ -129,7 +166,7 @@ class RangeWriter:
             raise
         self.written_until = int(part.last_offset[-1]) + 1
 
-    def _append(self, part: BatchGroup, run: Run) -> None:
+    def _append(self, part: BatchGroup, run: BatchRun) -> None:
         started = time.perf_counter()
         pieces = self._translator.translate(part, run.times)
         digest = RecordDigest.of_fetched(part.records, partition=self._partition)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.plan.cutting import Backlog, cut, whole
+from archiver.ingest.plan.backlog import Backlog, cut, whole
 from archiver.ingest.plan.ranges import PlannedRange
 
 

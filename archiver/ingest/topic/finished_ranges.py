@@ -13,27 +13,27 @@ from typing import Protocol
 from catalog.model import PartitionOffset, TranslatedRange
 
 
-class GoesOn(Protocol):
+class SameLog(Protocol):
     """Whether a leader has one epoch right before a place, and a later one as well; see `continuity.goes_on`."""
 
     def __call__(self, place: PartitionOffset, later: int, /) -> bool:
         """Whether both are of one log."""
 
 
-class Chain:
+class FinishedRanges:
     """A partition's ranges in one run of the job. `next` is the offset that comes next.
 
     Tasks read one after the other, and an unclean election in between gives the later one another log than the earlier
-    one had. So where the epoch changes from range to range, `goes_on` is asked; an epoch that falls may not go on. What
+    one had. So where the epoch changes from range to range, `same_log` is asked; an epoch that falls may not go on. What
     doesn't go on is forgotten with all that lies ahead, to be read anew, and `torn` is set until the next restart.
     """
 
-    __slots__ = ("_ahead", "_epoch", "_goes_on", "_head", "next", "torn")
+    __slots__ = ("_ahead", "_epoch", "_head", "_same_log", "next", "torn")
 
-    def __init__(self, start: int, goes_on: GoesOn) -> None:
+    def __init__(self, start: int, same_log: SameLog) -> None:
         self.next = start
         self.torn = False
-        self._goes_on = goes_on
+        self._same_log = same_log
         self._epoch = -1
         self._head: int | None = start
         self._ahead: list[TranslatedRange] = []
@@ -90,4 +90,4 @@ class Chain:
         if one.start_offset == self._head or self._epoch in (-1, one.leader_epoch):
             return True
         place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)
-        return one.leader_epoch > self._epoch and self._goes_on(place, one.leader_epoch)
+        return one.leader_epoch > self._epoch and self._same_log(place, one.leader_epoch)

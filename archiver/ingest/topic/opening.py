@@ -5,10 +5,11 @@ Everything that can be wrong with a topic shows here, before any record is fetch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 from archiver.commit.committing import StagedTopic
 from archiver.config.model import TopicConfig
@@ -16,7 +17,6 @@ from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.task.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.topic.away import load_or_recall
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
 from archiver.schemas import EnvelopeReader, mapping_options
@@ -24,18 +24,25 @@ from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
+from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.partitions import partitioned_by
 from catalog.iceberg.tables import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
+from catalog.registry.leases import Leases
 from schema_mapping.field_ids import Assignment
 from schema_mapping.row import RowMapping
 
+LEASE_WAIT_SECONDS: Final = 4.0
+"""How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
+
+_PAUSE_SECONDS: Final = 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicTable:
+class OpenedTopic:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
     `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
@@ -72,7 +79,7 @@ def open_topic(
     catalog: TableCatalog,
     journal: Journal,
     loaded: Future[ArchiveTable | None] | None = None,
-) -> TopicTable:
+) -> OpenedTopic:
     """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
     `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead.
@@ -103,7 +110,7 @@ def open_topic(
         assignment = _assign(topic, schemas, table, registry)
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry, newest=max(each.version for each in assignment.state.versions))
-    return TopicTable(
+    return OpenedTopic(
         topic=topic,
         table=table,
         row=assignment.row,
@@ -113,6 +120,32 @@ def open_topic(
         value_envelope=schemas.value_envelope,
         schema_registry=schemas.schema_registry,
     )
+
+
+def load_or_recall(
+    topic: TopicRow,
+    registry: Registry,
+    catalog: TableCatalog,
+    *,
+    load: Callable[[], ArchiveTable | None] | None = None,
+) -> ArchiveTable | None:
+    """The table as it is, and remembered; else, where the catalog doesn't answer, as it was.
+
+    `load` gives it, or raises, as it was loaded a moment ago. Raises CatalogUnreachable where it never was loaded, or
+    its storage wants credentials that only the catalog has.
+    """
+    try:
+        table = catalog.load(topic) if load is None else load()
+    except CatalogUnreachable as error:
+        known = registry.last_known.recall_table(topic)
+        if known is None:
+            raise CatalogUnreachable(
+                f"{error.message} Only tables that were loaded before can be archived without it", **error.context
+            ) from error
+        return catalog.recall(topic, known)
+    if table is not None:
+        registry.last_known.remember_table(topic, catalog.known(table))
+    return table
 
 
 def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry) -> Assignment:
@@ -127,7 +160,7 @@ def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, 
 
 
 def target_of(
-    opened: TopicTable, config: TopicConfig, *, kafka: Mapping[str, str], format_: SegmentFormat
+    opened: OpenedTopic, config: TopicConfig, *, kafka: Mapping[str, str], format_: SegmentFormat
 ) -> TopicTarget:
     """What the topic's tasks share."""
     table, row, topic = opened.table, opened.row, opened.topic
@@ -168,3 +201,20 @@ def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
                 key=f"topics.{config.name}.{key}",
                 table=config.table,
             )
+
+
+class TopicLeases:
+    """Takes leases for a run; time that was spent on waiting is spent for all later topics, too."""
+
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
+        self._left = LEASE_WAIT_SECONDS
+
+    def take(self, topics: Sequence[TopicRow]) -> frozenset[str]:
+        """Take the leases of these topics; gives the names of those that another archiver keeps."""
+        busy = self._leases.take(topics)
+        while busy and self._left > 0:
+            time.sleep(_PAUSE_SECONDS)
+            self._left -= _PAUSE_SECONDS
+            busy = self._leases.take(busy)
+        return frozenset(topic.topic for topic in busy)

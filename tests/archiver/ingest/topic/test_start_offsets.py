@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from archiver.ingest.topic.starts import NewPartitions, StartFrom, Starts
-from archiver.kafka import EpochEnd, PartitionDescription
+from archiver.ingest.topic.start_offsets import NewPartitions, StartFrom, StartOffsets
+from archiver.kafka.broker import EpochEnd
+from archiver.kafka.leaders import PartitionDescription
 from catalog.model import TopicRow
 
 TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
@@ -55,9 +56,9 @@ class Leaders:
         return {each: self.timed[each] for each in partitions}
 
 
-def starts(registry: Remembered, start_from: StartFrom, leaders: Leaders | None = None, **changes: Any) -> Starts:
+def starts(registry: Remembered, start_from: StartFrom, leaders: Leaders | None = None, **changes: Any) -> StartOffsets:
     known: dict[str, Any] = {"topic": TOPIC, "name": "orders", "start_from": start_from} | changes
-    return Starts(brokers=leaders or Leaders(), remembered=registry, **known)  # type: ignore[arg-type]
+    return StartOffsets(brokers=leaders or Leaders(), remembered=registry, **known)  # type: ignore[arg-type]
 
 
 def new(bounds: dict[int, tuple[int, int]], **leaderless: int) -> NewPartitions:

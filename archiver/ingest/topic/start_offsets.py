@@ -43,7 +43,7 @@ class NewPartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starts:
+class StartOffsets:
     """Decides for one topic; `topic` is None before the registry knows it. With `keeps` false it changes nothing."""
 
     topic: TopicRow | None

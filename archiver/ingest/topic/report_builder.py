@@ -21,7 +21,7 @@ TRIES = 3
 """A partition is given up after retryable errors in this many waves in a row."""
 
 
-class TopicAccount:
+class TopicReportBuilder:
     """Keeps the account and tells the observer. With `accept_gaps`, a partition with a loss is tried again."""
 
     def __init__(self, topic: str, table: str, observer: JobObserver, *, accept_gaps: bool) -> None:
@@ -34,7 +34,7 @@ class TopicAccount:
         self._judged: set[int] = set()
         self._error: ContextError | None = None
         self._away: CatalogUnreachable | None = None
-        self._told: ContextError | None = None
+        self._warning: ContextError | None = None
         self._left_out: Mapping[int, ContextError] = {}
         self.metrics = TaskMetrics()
         self.commits = 0
@@ -54,9 +54,9 @@ class TopicAccount:
         self._error = self._error or error
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
-    def tell(self, error: ContextError) -> None:
+    def warn(self, error: ContextError) -> None:
         """Note what is wrong with the topic's archive though the run goes on."""
-        self._told = self._told or error
+        self._warning = self._warning or error
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def catalog_away(self, error: CatalogUnreachable) -> None:
@@ -85,7 +85,7 @@ class TopicAccount:
         """Begin a wave: each partition's errors count once more."""
         self._judged.clear()
 
-    def moved(self, partition: int) -> None:
+    def progressed(self, partition: int) -> None:
         """Note that a partition made progress: earlier errors don't count any more."""
         self._tries[partition] = 0
 
@@ -100,7 +100,7 @@ class TopicAccount:
         if not again or self._tries[partition] >= TRIES:
             self.give_up(partition, error)
 
-    def landed(self, ranges: Sequence[TranslatedRange]) -> None:
+    def committed(self, ranges: Sequence[TranslatedRange]) -> None:
         """Note what is in the table now."""
         for partition in sorted({one.partition for one in ranges}):
             own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
@@ -115,7 +115,7 @@ class TopicAccount:
             partitions=tuple(map(self._reported, sorted(self._partitions.keys() | self._left_out.keys()))),
             commits=self.commits,
             metrics=self.metrics,
-            error=self._error or self._told or self._away,
+            error=self._error or self._warning or self._away,
         )
 
     def _reported(self, partition: int) -> PartitionReport:

@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 
 from archiver.errors import BrokerUnavailable, UnknownTopic
-from archiver.ingest.topic.look import Ahead, LogBounds, Reached
-from archiver.ingest.topic.looks import Catalogs, look_ahead
+from archiver.ingest.topic.catalog_pool import CatalogPool
+from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched
+from archiver.ingest.topic.log_bounds import LogBounds
+from archiver.ingest.topic.prefetch import prefetch
 from archiver.kafka.broker import BrokerClient, PartitionDescription, TopicDescription
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.iceberg.archive_table import ArchiveTable
@@ -35,14 +37,14 @@ class FakeCatalog:
 
 
 @pytest.fixture
-def catalogs() -> Iterator[Catalogs]:
+def catalogs() -> Iterator[CatalogPool]:
     FakeCatalog.made = FakeCatalog.closed = 0
-    with Catalogs(lambda: cast("TableCatalog", FakeCatalog()), most=3) as made:
+    with CatalogPool(lambda: cast("TableCatalog", FakeCatalog()), most=3) as made:
         yield made
     assert FakeCatalog.closed == FakeCatalog.made <= 3
 
 
-def test_topics_come_in_their_order_and_no_connection_serves_two_at_once(catalogs: Catalogs) -> None:
+def test_topics_come_in_their_order_and_no_connection_serves_two_at_once(catalogs: CatalogPool) -> None:
     def ask(topic: int, catalog: TableCatalog) -> int:
         connection = cast("FakeCatalog", catalog)
         assert connection.busy.acquire(blocking=False)
@@ -55,7 +57,7 @@ def test_topics_come_in_their_order_and_no_connection_serves_two_at_once(catalog
     assert 1 < FakeCatalog.made <= 3
 
 
-def test_an_error_is_its_topics_alone(catalogs: Catalogs) -> None:
+def test_an_error_is_its_topics_alone(catalogs: CatalogPool) -> None:
     def ask(topic: int, catalog: TableCatalog) -> int:
         if topic == 2:
             raise TableMissing("gone")
@@ -66,7 +68,7 @@ def test_an_error_is_its_topics_alone(catalogs: Catalogs) -> None:
     assert {topic: answer.result() for topic, answer in answers.items()} == {0: 0, 1: 1, 3: 3, 4: 4}
 
 
-def test_few_are_asked_ahead_and_none_after_a_stop(catalogs: Catalogs) -> None:
+def test_few_are_asked_ahead_and_none_after_a_stop(catalogs: CatalogPool) -> None:
     stop, asked = threading.Event(), list[int]()
 
     def ask(topic: int, catalog: TableCatalog) -> None:
@@ -87,11 +89,11 @@ class FakeRun:
     fails: Exception | None = None
     given_up: tuple[int, ...] = ()
 
-    def reached(self, catalog: TableCatalog) -> Reached:
+    def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
         if self.fails is not None:
             raise self.fails
         known = {0: PartitionOffset(next_offset=5)}
-        return Reached(table=cast("ArchiveTable", None), table_offsets=known, known=known, missing=())
+        return ArchivedOffsets(table=cast("ArchiveTable", None), table_offsets=known, known=known, missing=())
 
 
 class FakeBrokers:
@@ -122,31 +124,31 @@ class FakeBrokers:
         return {}
 
 
-def looked(catalogs: Catalogs, runs: list[FakeRun], brokers: FakeBrokers) -> dict[str, Ahead]:
+def looked(catalogs: CatalogPool, runs: list[FakeRun], brokers: FakeBrokers) -> dict[str, Prefetched]:
     client = cast("BrokerClient", brokers)
-    found = look_ahead(runs, catalogs=catalogs, brokers=client, stop=threading.Event())
+    found = prefetch(runs, catalogs=catalogs, brokers=client, stop=threading.Event())
     assert list(found) == runs
     return {run.name: ahead for run, ahead in found.items()}
 
 
-def test_logs_are_asked_after_all_tables_and_only_of_partitions_that_are_looked_at(catalogs: Catalogs) -> None:
+def test_logs_are_asked_after_all_tables_and_only_of_partitions_that_are_looked_at(catalogs: CatalogPool) -> None:
     brokers = FakeBrokers()
     away = CatalogUnreachable("away")
     runs = [FakeRun("a"), FakeRun("b", given_up=(1,)), FakeRun("c", fails=away)]
     found = looked(catalogs, runs, brokers)
-    assert found["c"] == Ahead(place=away)
+    assert found["c"] == Prefetched(archived=away)
     assert found["a"].bounds == LogBounds(starts={0: 0, 1: 0}, ends={0: 9, 1: 9}, epoch_ends={})
     assert found["b"].bounds == LogBounds(starts={0: 0}, ends={0: 9}, epoch_ends={})
     assert brokers.asked[:2] == [("a", "b"), ("earliest", {"a": (0, 1), "b": (0,)})]
 
 
-def test_a_topic_that_brokers_do_not_know_is_left_to_its_own_plan(catalogs: Catalogs) -> None:
+def test_a_topic_that_brokers_do_not_know_is_left_to_its_own_plan(catalogs: CatalogPool) -> None:
     found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(unknown="a"))
     assert found["a"].bounds is None
     assert found["b"].bounds is not None
 
 
-def test_brokers_that_are_away_are_every_topics_own_error(catalogs: Catalogs) -> None:
+def test_brokers_that_are_away_are_every_topics_own_error(catalogs: CatalogPool) -> None:
     found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(away=True))
     assert [each.bounds for each in found.values()] == [None, None]
-    assert all(isinstance(each.place, Reached) for each in found.values())
+    assert all(isinstance(each.archived, ArchivedOffsets) for each in found.values())

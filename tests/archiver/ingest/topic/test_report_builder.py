@@ -6,7 +6,7 @@ import pytest
 
 from archiver.errors import BrokerUnavailable, CorruptBatch, DataLoss, NoProgress, TaskInterrupted
 from archiver.ingest.events import Failed, JobEvent
-from archiver.ingest.topic.account import TRIES, TopicAccount
+from archiver.ingest.topic.report_builder import TRIES, TopicReportBuilder
 from archiver.observer import ignore
 from catalog.errors import PartitionAhead
 from tests.support.catalog.memory import span
@@ -27,11 +27,11 @@ def observer() -> Failures:
 
 
 @pytest.fixture
-def account(observer: Failures) -> TopicAccount:
-    return TopicAccount("orders", "kafka.orders", observer, accept_gaps=False)
+def account(observer: Failures) -> TopicReportBuilder:
+    return TopicReportBuilder("orders", "kafka.orders", observer, accept_gaps=False)
 
 
-def test_what_time_heals_is_tried_in_a_few_waves(account: TopicAccount, observer: Failures) -> None:
+def test_what_time_heals_is_tried_in_a_few_waves(account: TopicReportBuilder, observer: Failures) -> None:
     for wave in range(TRIES):
         assert account.given_up == ()
         account.begin_wave()
@@ -41,15 +41,15 @@ def test_what_time_heals_is_tried_in_a_few_waves(account: TopicAccount, observer
     assert observer.told == [(0, "BrokerUnavailable")]
 
 
-def test_progress_forgives(account: TopicAccount) -> None:
+def test_progress_forgives(account: TopicReportBuilder) -> None:
     for _ in range(10):
         account.begin_wave()
         account.judge(0, NoProgress("nothing"))
-        account.moved(0)
+        account.progressed(0)
     assert account.given_up == ()
 
 
-def test_what_does_not_heal_is_given_up_at_once_and_told_once(account: TopicAccount, observer: Failures) -> None:
+def test_what_does_not_heal_is_given_up_at_once_and_told_once(account: TopicReportBuilder, observer: Failures) -> None:
     account.begin_wave()
     account.judge(3, CorruptBatch("bad"))
     account.judge(3, CorruptBatch("bad, too"))
@@ -59,7 +59,7 @@ def test_what_does_not_heal_is_given_up_at_once_and_told_once(account: TopicAcco
     assert (partition, str(error)) == (3, "bad")
 
 
-def test_a_stop_is_no_error(account: TopicAccount) -> None:
+def test_a_stop_is_no_error(account: TopicReportBuilder) -> None:
     for _ in range(10):
         account.begin_wave()
         account.judge(0, TaskInterrupted("stopped"))
@@ -68,28 +68,28 @@ def test_a_stop_is_no_error(account: TopicAccount) -> None:
 
 @pytest.mark.parametrize(("accept_gaps", "given_up"), [(False, (0,)), (True, ())])
 def test_a_loss_that_will_be_accepted_is_tried_again(accept_gaps: bool, given_up: tuple[int, ...]) -> None:
-    account = TopicAccount("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
+    account = TopicReportBuilder("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
     account.begin_wave()
     account.judge(0, DataLoss("gone"))
     assert account.given_up == given_up
 
 
-def test_landed_ranges_add_up_by_partition(account: TopicAccount) -> None:
-    account.landed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
+def test_landed_ranges_add_up_by_partition(account: TopicReportBuilder) -> None:
+    account.committed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
     found = [(each.partition, each.from_offset, each.to_offset, each.records) for each in account.report().partitions]
     assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
 
 
 def test_a_partition_that_a_commit_left_out_is_named_until_one_takes_it(
-    account: TopicAccount, observer: Failures
+    account: TopicReportBuilder, observer: Failures
 ) -> None:
     ahead = PartitionAhead("ahead", partition=3)
-    account.landed([span(0, 0, 5)])
+    account.committed([span(0, 0, 5)])
     for _ in range(2):
         account.left_out({3: ahead})
     assert observer.told == [(3, "PartitionAhead")]
     assert account.report().failures == ((3, ahead),)
     assert account.given_up == (), "its records are fetched all the same, and wait with those"
     account.left_out({})
-    account.landed([span(3, 5, 9)])
+    account.committed([span(3, 5, 9)])
     assert account.report().failures == ()

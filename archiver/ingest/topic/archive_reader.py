@@ -29,7 +29,7 @@ from schema_mapping.row import RowMapping
 _NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 
-class ArchivedRecords:
+class ArchiveReader:
     """The records of one topic. `staged` are ranges that wait for a commit; files that the table has count once."""
 
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:

@@ -1,0 +1,68 @@
+"""What a wave's plan needs to know of many topics, asked together: tables a few at once, brokers once for all topics.
+
+A topic that brokers can't be asked about so asks by itself when it is planned: what is wrong with it stays its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from archiver.errors import SourceError
+from archiver.ingest.topic.catalog_pool import CatalogPool
+from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched
+from archiver.ingest.topic.log_bounds import LogBounds
+from archiver.kafka.broker import BrokerClient
+from catalog.iceberg.tables import TableCatalog
+from schema_mapping.errors import ContextError
+
+Topic = TypeVar("Topic")
+Found = TypeVar("Found")
+
+
+class Plannable(Protocol):
+    """What is asked for here of a topic's run; see `TopicRun`."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+
+    @property
+    def given_up(self) -> tuple[int, ...]:
+        """The partitions that aren't looked at any more."""
+
+    def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
+        """How far the topic is archived."""
+
+
+Run = TypeVar("Run", bound=Plannable)
+
+
+def prefetch(
+    runs: Sequence[Run], *, catalogs: CatalogPool, brokers: BrokerClient, stop: threading.Event
+) -> dict[Run, Prefetched]:
+    """What is known of the runs' topics for their plans: first where the archive stands, then of the logs.
+
+    In this order: a log that is asked first may seem to end before what others archive of it meanwhile.
+    """
+    archived: dict[Run, ArchivedOffsets | ContextError] = {}
+    for run, answer in catalogs.each(runs, lambda run, catalog: run.archived_offsets(catalog), stop):
+        try:
+            archived[run] = answer.result()
+        except ContextError as error:
+            archived[run] = error
+    bounds = _bounds({run: found for run, found in archived.items() if isinstance(found, ArchivedOffsets)}, brokers)
+    return {run: Prefetched(archived=found, bounds=bounds.get(run.name)) for run, found in archived.items()}
+
+
+def _bounds(archived: Mapping[Run, ArchivedOffsets], brokers: BrokerClient) -> dict[str, LogBounds]:
+    wanted: dict[str, list[int]] = {}
+    with suppress(SourceError):  # the first topic that asks by itself says so
+        brokers.refresh([run.name for run in archived])
+    for run in archived:
+        with suppress(SourceError):
+            described = brokers.described(run.name).partitions
+            wanted[run.name] = sorted(described.keys() - set(run.given_up))
+    return LogBounds.ask_at_once(wanted, {run.name: found.known for run, found in archived.items()}, brokers)
