@@ -1,7 +1,8 @@
-"""From decoded pieces, as fetches happen to cut them, to groups of whole batches that the log's bytes alone decide.
+"""Regroups decoded batches into groups of whole batches that don't depend on how the log was fetched.
 
-The clock looks ahead, so pieces wait here until their times are decided. Groups end by decoded size and rows: large
-enough for the kernel, small enough for rotation; a file therefore ends at the same batch however the log was fetched.
+The ingest clock looks at later batches, so batches wait here until their times are decided. A group ends by decoded
+size or by rows: large enough for the kernel, small enough for rotation. So a file ends at the same batch, however the
+fetches divided the log.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from archiver.wire.columns import BatchIndex, DecodedBatches, Int64Array
 GROUP_BYTES: Final = 8 << 20
 GROUP_ROWS: Final = 64 << 10
 _ROW_BYTES: Final = 80
-"""What a record costs beside its key and value: the columns that all records have."""
+"""Bytes of the columns that every record has, besides its key and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchGroup:
-    """Whole batches in offset order: `records` in the columns of the wire, and an element a batch of the others.
+    """Whole batches in offset order: `records` has the columns of the wire, the other arrays one element per batch.
 
-    `times` (ms) are the clock's; `rows` add up to the records; `last_offset` is each batch's own.
+    `times` (ms) come from the ingest clock. `rows` is the number of records of each batch, `last_offset` its last
+    offset.
     """
 
     records: pa.RecordBatch
@@ -36,7 +38,7 @@ class BatchGroup:
     last_offset: Int64Array
 
     def part(self, first: int, end: int) -> BatchGroup:
-        """The batches from `first` up to and without `end`."""
+        """The batches from index `first` up to `end`, which is not included."""
         row = int(self.rows[:first].sum())
         rows = self.rows[first:end]
         return BatchGroup(
@@ -48,7 +50,7 @@ class BatchGroup:
 
 
 class Grouper:
-    """Takes a range's decoded pieces in order and gives groups; `finish` gives what is left."""
+    """Turns the decoded pieces of one range, pushed in order, into groups."""
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class Grouper:
         self._times = np.empty(0, np.int64)
 
     def push(self, decoded: DecodedBatches) -> Iterator[BatchGroup]:
-        """Take the next piece and give the groups that it completes."""
+        """Take the next piece, and yield the groups that are complete now."""
         if not len(decoded.batches):
             return
         sizes = decoded_sizes(decoded.records, decoded.batches)
@@ -79,7 +81,7 @@ class Grouper:
         yield from self._groups(complete=False)
 
     def finish(self) -> Iterator[BatchGroup]:
-        """Give all that is left; the range ends here."""
+        """Yield the remaining groups: the range ends here."""
         self._times = np.concatenate([self._times, self._clock.finish()])
         yield from self._groups(complete=True)
 
@@ -93,7 +95,7 @@ class Grouper:
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
-        """How many of the decided batches make the next group; none while it may still grow."""
+        """The number of decided batches in the next group; 0 while that group may still grow."""
         decided = len(self._times)
         rows, sizes, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))
@@ -113,7 +115,7 @@ class Grouper:
 
 
 def decoded_sizes(records: pa.RecordBatch, batches: BatchIndex) -> Int64Array:
-    """Bytes of each batch's keys and values, and of the columns that every record has."""
+    """The decoded bytes of each batch: its keys and values, and the columns that every record has."""
     bounds = np.append(batches.first_row, records.num_rows)
     sizes = batches.rows * _ROW_BYTES
     for name in ("key", "value"):

@@ -1,8 +1,9 @@
-"""The rule that gives each batch its `ingest_timestamp`, the source of the time partition (docs/adr/0004).
+"""Gives each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0004).
 
-A batch's own time is its append time, else the median of its records' times, never later than the plan. The clock
-smooths these by a median over 101 batches, centred, so that one wild clock moves nothing and a backfill doesn't lag.
-The same batches and the same plan time give the same values, however they are pushed. All times are ms since 1970.
+A batch's own time is its append time, else the median of its records' times, but never later than the plan's time. The
+clock smooths these times: each batch gets the median over the 101 batches around it. So one wrong producer clock
+changes nothing, and a backfill doesn't lag. The same batches and the same plan time give the same values, however they
+are pushed. All times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ import numpy as np
 from archiver.wire.columns import NO_TIME, BatchIndex, Int64Array
 
 HALF_WINDOW: Final = 50
-"""Batches looked at on each side of the one whose time is asked for."""
+"""How many batches before and after a batch count for its time."""
 
 MAX_AHEAD_BYTES: Final = 32 << 20
-"""Decoded bytes after a batch within which the clock looks ahead: what it makes its caller hold."""
+"""The clock looks ahead at most this many decoded bytes; its caller has to hold them in memory."""
 
 EARLIEST_MS: Final = 0
-"""No batch is placed before 1970: earlier times come from clocks that were never set."""
+"""No batch gets a time before 1970: such times come from clocks that were never set."""
 
 _STRIDE: Final = 4096
 
 
 def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
-    """Each batch's own time: append time, else the producers' median, else the plan's; within 1970 and the plan."""
+    """Each batch's own time: its append time, else its records' median, else the plan's; between 1970 and the plan."""
     times = np.where(batches.append_timestamp != NO_TIME, batches.append_timestamp, batches.median_timestamp)
     return np.clip(np.where(times == NO_TIME, plan_time_ms, times), EARLIEST_MS, plan_time_ms)
 
 
 class IngestClock:
-    """Smooths the times of the batches of one range. Push batches in order; decided times come out in order.
+    """Smooths the times of one range's batches. Batches are pushed in order, and their times come out in order.
 
-    A batch is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them; as many
-    as it looks ahead, it looks behind. `finish` decides the rest with what is there.
+    A batch's time is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them. The
+    window has as many batches before it as after it. `finish` decides the remaining times with the batches there are.
     """
 
     __slots__ = ("_decided", "_half_window", "_max_ahead_bytes", "_sizes", "_times")
@@ -49,11 +50,11 @@ class IngestClock:
 
     @property
     def undecided(self) -> int:
-        """Batches pushed whose time has not come out."""
+        """How many pushed batches have no time yet."""
         return len(self._times) - self._decided
 
     def push(self, times: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Take the next batches, their own times and decoded sizes; return the times decided by them."""
+        """Take the own times and decoded sizes of the next batches; return the times that are decided now."""
         self._times = np.concatenate([self._times, times])
         self._sizes = np.concatenate([self._sizes, sizes])
         known = len(self._times)
@@ -63,7 +64,7 @@ class IngestClock:
         return self._decide(min(decided, known), ends)
 
     def finish(self) -> Int64Array:
-        """Return the times of all batches left: their windows end where the range does."""
+        """Return the times of the remaining batches: their windows end at the end of the range."""
         return self._decide(len(self._times), np.cumsum(self._sizes))
 
     def _decide(self, until: int, ends: Int64Array) -> Int64Array:

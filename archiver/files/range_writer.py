@@ -1,7 +1,7 @@
-"""Writes a range's groups to one data file after the other, and says which offsets each covers.
+"""Writes the groups of one range to data files, and records which offsets each file covers.
 
-The ranges it hands over follow each other without gaps: each file's range ends where the next one's starts, behind its
-last batch, and the last one where the task stopped. What a failed file held is in no range.
+The ranges of the files follow each other without gaps. Each file's range ends after its last batch, where the next
+file's range starts; the last one ends where the task stopped. The offsets of a file that failed are in no range.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FileTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenFile:
-    """The file being written. `path` is where it will be; the range it covers starts at `start_offset`."""
+    """The file that is being written. `path` is its place in the object store; its range starts at `start_offset`."""
 
     id: str
     writer: SegmentWriter
@@ -68,7 +68,11 @@ class _OpenFile:
 
 
 class RangeWriter:
-    """Takes groups in order; `end` finishes the last file. `ended_by` counts why files ended."""
+    """Writes groups in order; `end` finishes the last file. `ended_by` counts the reasons why files ended.
+
+    `leader_epoch` is the last one known before `start_offset`. The open file and the one that is uploaded share
+    `spool_bytes`.
+    """
 
     def __init__(
         self,
@@ -108,11 +112,11 @@ class RangeWriter:
         self.write_seconds = 0.0
 
     def begin_at(self, offset: int) -> None:
-        """Move the range's start, before anything was written: the offsets before belong to another range's batch."""
+        """Move the range's start, before anything is written: offsets before it belong to another range's batch."""
         self._start = self.written_until = offset
 
     def note_epochs(self, epochs: LeaderEpochs) -> None:
-        """Note the leader epochs of batches that were read, before their groups are written.
+        """Take the leader epochs of batches that were read, before their groups are written.
 
         A range's epoch is the last of all batches that it covers: of markers and aborted batches too.
         """
@@ -121,10 +125,10 @@ class RangeWriter:
         self._epochs += [(offset, epoch) for offset, epoch in begins if epoch > highest]
 
     def write(self, group: BatchGroup) -> None:
-        """Append a group to the file it belongs to. Raises ParseHalted and the leaves of StorageError.
+        """Append a group to the files it belongs to. Raises ParseHalted and the leaves of StorageError.
 
-        Where an envelope's schema id can't be looked up, the batches before the record are appended, then the leaf of
-        SchemaRegistryError is raised that names it.
+        If the schema of an envelope's id can't be looked up, the batches before that record are appended, and then a
+        leaf of SchemaRegistryError is raised that names the record.
         """
         for run in self._rotation.runs(group.times):
             if run.new_partition:
@@ -139,18 +143,18 @@ class RangeWriter:
         return frozenset(self._translator.schema_ids)
 
     def cover(self, until: int) -> None:
-        """Note that the offsets up to `until` hold no further records."""
+        """Extend the range up to `until`: the offsets before it hold no further records."""
         self.written_until = max(self.written_until, until)
 
     def end(self) -> None:
-        """End the range behind what was written and covered, and hand over what is left of it."""
+        """End the last file, and the range after everything that was written or covered."""
         if self._open is not None:
             self._end_file(self.written_until, EndReason.RANGE_END)
         elif self.written_until > self._start and not self._holds_rows:
             self._hand_over(new_id(), self.written_until, None, None)
 
     def abort(self) -> None:
-        """Drop the file that is open, if one is; its offsets are then not covered."""
+        """Drop the open file, if there is one; its offsets are then in no range."""
         if self._open is not None:
             self._open.writer.abort()
             self._open = None
@@ -179,7 +183,7 @@ class RangeWriter:
             for rows in pieces:
                 self._open.writer.write(rows)
         except BaseException:
-            self.abort()  # some of the rows may be in it
+            self.abort()  # some of the rows may already be in it
             raise
         self._digest += digest
         self.translate_seconds += translated - started
@@ -223,7 +227,7 @@ class RangeWriter:
             origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
         )
         if reason is not EndReason.RANGE_END:
-            give_memory_back()  # nothing is gathered now: what files left behind would grow with their number
+            give_memory_back()  # without this, memory would grow with the number of files
         self.write_seconds += time.perf_counter() - started
         self.ended_by[reason] += 1
         self._hand_over(file.id, end_offset, info, file.local)

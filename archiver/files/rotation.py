@@ -1,7 +1,8 @@
-"""When a file ends, as a pure decision: at its target size, or where the time partition changes.
+"""Decides where a file ends: at its target size, or where the time partition changes. It does no I/O.
 
-Within a file `ingest_timestamp` never falls: it is the running maximum of the clock's times, begun anew with each
-file, so that what dragged one file into a late partition doesn't drag the next. The schema is constant over a range.
+Within a file `ingest_timestamp` never falls: it is the running maximum of the clock's times. The maximum starts anew
+with each file, so a late time that moved one file to a later partition doesn't move the next file too. The schema is
+constant over a range.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Consecutive batches of a group, `first` up to and without `end`, that go to one file.
+    """Consecutive batches of a group that go to one file: indexes `first` up to `end`, which is not included.
 
-    `times` are their `ingest_timestamp`s in ms; `new_partition` says that the file open so far ends before this run.
+    `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run.
     """
 
     first: int
@@ -41,7 +42,7 @@ class BatchRun:
 
 
 class Rotation:
-    """Follows a range's batches and says which file each goes to."""
+    """Assigns the batches of one range to files, in order."""
 
     __slots__ = ("_latest", "_open", "_target_bytes", "_unit")
 
@@ -52,7 +53,7 @@ class Rotation:
         self._latest = 0
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
-        """Runs of the batches with these times, as the clock gave them; `end_if_full` may be called after each."""
+        """Yield the runs of batches with these times of the clock. `end_if_full` may be called after each run."""
         first = 0
         while first < len(times):
             floor = times[first] if self._open is None else self._latest
@@ -72,7 +73,7 @@ class Rotation:
             first += length
 
     def end_if_full(self, size_bytes: int) -> bool:
-        """Whether the open file, of this size, ends here; the next run then begins another, whatever its partition."""
+        """Whether the open file has its target size and ends here; the next run then starts a new file."""
         if size_bytes < self._target_bytes:
             return False
         self._open = None
@@ -80,13 +81,13 @@ class Rotation:
 
 
 def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:
-    """The time partition of each time (ms): hours, days or months since 1970, as Iceberg's transforms count them."""
+    """The time partition of each time (ms): hours, days or months since 1970, counted as Iceberg's transforms do."""
     unit = {"hour": "h", "day": "D", "month": "M"}[partition_by]
     return times.astype("datetime64[ms]").astype(f"datetime64[{unit}]").astype(np.int64)
 
 
 def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
-    """The folder of a partition as Iceberg's writers name it: `ingest_day=2026-01-02`; hours as `2026-01-02-15`."""
+    """The folder of a partition, named as Iceberg's writers do: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
     unit = {"hour": "h", "day": "D", "month": "M"}[partition_by]
     text = str(np.array(partition_value, f"datetime64[{unit}]"))
     return f"{partition_name}={text.replace('T', '-')}"

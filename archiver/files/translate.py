@@ -1,7 +1,8 @@
-"""From the wire's columns to the table's: a group of whole batches in, rows of the topic's mapping out.
+"""Translates groups of batches from the columns of the wire to the rows of the topic's table.
 
-No record is looked at alone and no payload raises: what can't be decoded is in `__err__` and `__raw__`, unless the
-topic asks to halt. Times become microseconds exactly; outside the years 1 to 9999 they stay ms in `raw_timestamp`.
+It works on whole columns, never on single records. A payload that can't be decoded raises nothing: it goes to `__err__`
+and `__raw__`, unless the topic asks to halt. Times become exact microseconds; times outside the years 1 to 9999 stay ms
+in `raw_timestamp`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _AS_ON_THE_WIRE: Final = (
 
 
 class Translator:
-    """Translates the groups of one partition with one mapping. `schema_ids` are those that its envelopes have named."""
+    """Translates the groups of one partition with one mapping.
+
+    `schema_ids` are the ids of a schema registry that the records' envelopes have named so far.
+    """
 
     def __init__(
         self,
@@ -64,11 +68,11 @@ class Translator:
         self.schema_ids: set[int] = set()
 
     def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
-        """The group's rows in order; `ingest_times` (ms) has one element a batch.
+        """The group's rows in order. `ingest_times` (ms) has one element per batch.
 
-        One batch of rows, or more where their columns would pass 2 GiB together. Raises ParseHalted, naming the first
-        record that can't be decoded, where the topic asks for it, and the leaves of SchemaRegistryError, with the
-        `offset`, where an envelope's id can't be looked up.
+        The rows come as one record batch, or as several if their columns would exceed 2 GiB together. Raises
+        ParseHalted for the first record that can't be decoded, if the topic asks to halt. Raises the leaves of
+        SchemaRegistryError, with the `offset`, where the schema of an envelope's id can't be looked up.
         """
         return self._split(group.records, np.repeat(ingest_times, group.rows))
 
@@ -137,9 +141,9 @@ class Translator:
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Columns `event_timestamp`, `append_timestamp` and `raw_timestamp` of records in the columns of the wire.
+    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`, from the columns of the wire.
 
-    `raw_timestamp` holds the time that a consumer sees, where the column it belongs in can't.
+    `raw_timestamp` holds the time that a consumer sees if it doesn't fit the column it belongs in.
     """
     produced = records.column("timestamp").to_numpy()
     appended = records.column("append_timestamp")
@@ -167,7 +171,10 @@ def _constant(value: int, rows: int) -> pa.Array:
 
 
 def translate_headers(headers: pa.ListArray) -> pa.ListArray:
-    """The column `headers` of records whose header keys are bytes: order and duplicates kept."""
+    """The column `headers`: keys become text, order and duplicates are kept.
+
+    A key that isn't UTF-8 keeps its bytes in a field of its own.
+    """
     entries = headers.flatten()
     keys, raw_keys = _texts(entries.field("key"))
     fields = list(HEADER_TYPE)
@@ -177,7 +184,7 @@ def translate_headers(headers: pa.ListArray) -> pa.ListArray:
 
 
 def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """Keys as text, and the bytes of those that aren't UTF-8 (null elsewhere)."""
+    """The keys as text, and the bytes of the keys that aren't UTF-8 (null for the others)."""
     try:
         return keys.cast(pa.string()), pa.nulls(len(keys), pa.binary())
     except pa.ArrowInvalid:
@@ -185,7 +192,7 @@ def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
 
 
 def _mended(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The same where some keys aren't UTF-8: each distinct key is looked at once."""
+    """The same if some keys aren't UTF-8. Each distinct key is decoded once."""
     coded = keys.dictionary_encode()
     distinct = coded.dictionary.to_pylist()
     texts = [key.decode("utf-8", "replace") for key in distinct]

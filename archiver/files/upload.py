@@ -1,7 +1,8 @@
-"""Uploads of finished files, one at a time, while the task goes on with the next file.
+"""Uploads finished files, one at a time, while the task writes the next file.
 
-So a task's spool holds at most two files. What is uploaded is known in order: after a failure, the ranges before it are
-still good. A file that storage denied is kept and named, unless another try may do: then Kafka still has its records.
+So a task's spool holds at most two files. Files are uploaded in the order of their ranges: after a failure, the ranges
+before it are still good. A file whose upload storage denied is kept on disk and named in the error, unless the error is
+retryable: Kafka still has its records then.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from catalog.model import TranslatedRange
 
 
 class Uploader:
-    """Takes finished ranges in order; `uploaded` are those whose file is in the object store. A context manager."""
+    """Uploads the files of finished ranges in order. A context manager.
+
+    `uploaded` lists the ranges whose file is in the object store, and the ranges that have no file.
+    """
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
         self._objects = objects
@@ -36,14 +40,18 @@ class Uploader:
         self._thread.shutdown()
 
     def put(self, finished: TranslatedRange, local: SpoolFile | None) -> None:
-        """Upload the range's file (None: it has none) after those before; raises what became of the one before."""
+        """Start to upload the range's file (None: it has none) once the upload before is done.
+
+        Raises the error of the upload before, as `wait` does.
+        """
         self.wait()
         self._running = self._thread.submit(self._upload, finished, local)
 
     def wait(self) -> None:
-        """Wait until everything put so far is uploaded.
+        """Wait until everything that was put is uploaded.
 
-        Raises the leaves of StorageError, naming the file; once it did, it always will: nothing may follow a gap.
+        Raises the leaves of StorageError, naming the file. After a failure every later call raises it again: no range
+        may follow a gap.
         """
         if self._running is not None:
             self._running.result()
@@ -55,7 +63,9 @@ class Uploader:
             try:
                 self._objects.upload(local, finished.file.path, expected=finished.file.size_bytes)
             except StorageDenied as error:
-                if error.retryable:  # the file goes with the task: naming it would send people to look for it
+                if (
+                    error.retryable
+                ):  # the file is removed with the task's spool: its name would send people to look for it
                     context = {key: value for key, value in error.context.items() if key != "spooled"}
                     raise type(error)(error.message, **context) from error
                 name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.path.suffix}"
@@ -66,7 +76,7 @@ class Uploader:
         self.uploaded.append(finished)
 
     def _kept(self, local: SpoolFile, name: str) -> str:
-        """Where the file is now, or why it is nowhere."""
+        """Keep the file; return where it is now, or why it could not be kept."""
         try:
             return str(self._spool.keep(local, name))
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""The events of an archive job, as one closed union: what the job tells its observer while it works."""
+"""The events that an archive job tells its observer while it works, as one closed union."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Step: TypeAlias = Literal["stage", "commit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsOpened:
-    """The run begins: these topics are checked and will be archived. `tables` gives each topic's table."""
+    """The run begins: these topics are checked and will be archived. `tables` has each topic's table."""
 
     tables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
-    """The schema registry doesn't answer; the topic goes on with the schemas last known."""
+    """The schema registry doesn't answer. The topic is archived with the schemas that were last known."""
 
     topic: str
     error: ContextError
@@ -34,7 +34,7 @@ class SchemaRegistryDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsSeen:
-    """How the topic's partitions stand, just before a wave is planned."""
+    """The state of the topic's partitions, just before a wave is planned."""
 
     topic: str
     partitions: tuple[SeenPartition, ...]
@@ -42,7 +42,7 @@ class PartitionsSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WavePlanned:
-    """A wave begins, with one task for each range of each topic. Waves count from 1."""
+    """A wave begins, with one task per range. Waves count from 1."""
 
     wave: int
     ranges: Mapping[str, tuple[PlannedRange, ...]]
@@ -50,7 +50,7 @@ class WavePlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFinished:
-    """A task came back. Its error is in the result; if the partition is given up for it, `Failed` follows."""
+    """A task ended. Its error is in the result; if the partition is given up because of it, `Failed` follows."""
 
     topic: str
     planned: PlannedRange
@@ -59,7 +59,7 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished:
-    """The driver took a step for the topic. A commit that had nothing to bring is not told."""
+    """The driver took a step for the topic. A commit that had nothing to commit gives no event."""
 
     topic: str
     step: Step
@@ -76,9 +76,9 @@ class RangesCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """Something is wrong with a partition, or with the topic as a whole (`partition` is None).
+    """An error of a partition, or of the topic as a whole (`partition` is None).
 
-    A partition is given up for this run. A topic may go on: the run's report has the last word.
+    A partition is given up for this run. A topic may continue: the run's report says what became of it.
     """
 
     topic: str
@@ -88,7 +88,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
-    """A run is over. A job that runs again and again tells this once a run."""
+    """A run is over. A job that repeats tells this once per run."""
 
     report: JobReport
 

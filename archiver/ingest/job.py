@@ -1,7 +1,7 @@
-"""The job: archives topics from Kafka to their tables, once or again and again (docs/concepts.md).
+"""The archive job: archives topics from Kafka to their tables, once or repeatedly (docs/concepts.md).
 
-A run checks everything, commits what a predecessor left staged, then works in waves: plan, run tasks, stage, commit,
-confirm. Topics don't depend on each other's failures, nor do partitions; nothing done twice is there twice.
+A run checks everything, commits what an earlier run left staged, then works in waves: plan, run tasks, stage, commit,
+confirm. A topic or partition that fails doesn't stop the others. Work that is done twice is committed once.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class ArchiveJob:
-    """Archives `topics` (default: all that the configuration speaks for) by `config`.
+    """Archives `topics` (default: all that the configuration selects) as `config` says.
 
-    `observer` is told every event (`archiver.ingest.events`), and can't stop the job. `engine` runs the tasks; by
-    default Spark, as the configuration says, started when there is a first task. With `accept_gaps`, offsets that a log
-    lost before they were archived are recorded as lost, and the partition goes on. `read_schemas` reads a topic's
-    schemas; by default those that its settings name.
+    `observer` gets every event (`archiver.ingest.events`); its errors don't stop the job. `engine` runs the tasks: by
+    default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
+    they were archived are recorded as lost, and the partition continues. `read_schemas` reads a topic's schemas, by
+    default those that its settings name.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class ArchiveJob:
         self._memories: dict[str, TopicMemory] = {}
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
-        """Archive every topic to where its log ends now.
+        """Archive every topic up to where its log ends now.
 
-        Raises what is wrong with the configuration or keeps the whole job from starting; what happens to a topic or
-        partition is in the report. Once `stop` is set, running tasks end and what is done is committed.
+        Raises what is wrong with the configuration, and what keeps the whole job from starting. Errors of a topic or a
+        partition are in the report. Once `stop` is set, running tasks end and finished ranges are committed.
         """
         with self._connect() as connected:
             return self._run(connected, stop or threading.Event(), look_every=None)
 
     def run_every(self, seconds: float, stop: threading.Event) -> JobReport:
-        """Archive again and again, each run `seconds` after the one before began, until `stop` is set.
+        """Archive repeatedly until `stop` is set; each run begins `seconds` after the one before began.
 
-        A partition with little new waits for `min_file_size` or `max_lag`; the first run archives everything.
-        The observer gets each run's report; the last one is returned. Errors that may pass end only their run.
+        A partition with few new records waits for `min_file_size` or `max_lag`; the first run archives everything. The
+        observer gets each run's report; the last one is returned. A retryable error ends only its run.
         """
         with self._connect() as connected:
             report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
@@ -104,7 +104,7 @@ class ArchiveJob:
 
     @contextmanager
     def _connect(self) -> Iterator[_Connected]:
-        """Check what can be checked here, then the servers; everything is closed at the end."""
+        """Check what needs no servers, then connect to the servers. Everything is closed at the end."""
         if self._engine is None:
             check_spark(self._config.spark)
         with ExitStack() as closing:
@@ -155,7 +155,10 @@ class ArchiveJob:
     def _open_topics(
         self, connected: _Connected, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
-        """The topics that can be archived, and reports of those that can't. What all need is asked for at once."""
+        """The runs of topics that can be archived, and the reports of those that can't be.
+
+        Leases, brokers and catalog are asked for all topics together.
+        """
         topics = self._configured(connected.brokers)
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
@@ -182,7 +185,7 @@ class ArchiveJob:
         connected: _Connected,
         loaded: Future[ArchiveTable | None],
     ) -> OpenedTopic:
-        """The topic made ready, by what is remembered of the schema registry while that can't be asked."""
+        """Open the topic; while its schema registry doesn't answer, with the schemas that were last known."""
         section, registry = self._config.schema_registry, connected.registry
         schemas = self._read_schemas(topic, section, known=known, registry=registry)
         opened = open_topic(
@@ -222,7 +225,7 @@ class ArchiveJob:
 
 
 class _Connected:
-    """What a job is connected to. The engine starts when it is first asked for."""
+    """The servers that a job is connected to. The engine starts when it is first asked for."""
 
     def __init__(
         self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
@@ -238,7 +241,7 @@ class _Connected:
         self.cluster_id = brokers.cluster_id()
 
     def known_topics(self) -> dict[str, TopicRow]:
-        """The cluster's topics that the registry knows, by name."""
+        """The registry's topics of this cluster, by name."""
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
     @cached_property
@@ -251,7 +254,7 @@ class _Connected:
 def _load(
     topic: TopicConfig, catalog: TableCatalog, *, known: Mapping[str, TopicRow], busy: Container[str]
 ) -> ArchiveTable | None:
-    """The table of a topic that was registered; that of any other isn't looked for yet."""
+    """Load the table of a registered topic. None for topics that aren't registered or that others archive now."""
     row = known.get(topic.name)
     return None if row is None or topic.name in busy else catalog.load(row)
 

@@ -1,4 +1,4 @@
-"""What a job did, as values: for each topic and partition the offsets, records, files and errors, with totals."""
+"""Reports of what a job did: offsets, records, files and errors of each topic and partition, with totals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """One partition: offsets from `from_offset` up to and without `to_offset` are in the table by this job.
+    """One partition: this job committed the offsets from `from_offset` up to `to_offset`, which is not included.
 
-    Both are None where nothing was committed. `digest` is that of the records (docs/digest.md), None where a file has
-    none. `lost_offsets` of them the log no longer had, as was accepted. `error` is what stopped it, if something did.
+    Both are None if nothing was committed. `digest` is the digest of the records (docs/digest.md), None if a file has
+    none. `lost_offsets` is how many of these offsets the log no longer had, as was accepted. `error` is what stopped
+    the partition, if anything did.
     """
 
     partition: int
@@ -32,7 +33,7 @@ class PartitionReport:
     error: ContextError | None = None
 
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
-        """The report with ranges of this partition, in offset order, added as committed."""
+        """The report with these committed ranges of the partition added; they are in offset order."""
         report = self
         for one in ranges:
             report = replace(
@@ -51,7 +52,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """One topic: its partitions by number, and what stopped it as a whole. `metrics` are its tasks', summed."""
+    """One topic: its partitions by number, and the error of the topic as a whole. `metrics` are the sums of its tasks."""
 
     topic: str
     table: str
@@ -77,24 +78,24 @@ class TopicReport:
 
     @property
     def digest(self) -> str | None:
-        """The digest of the records committed; None where a file has none."""
+        """The digest of the committed records; None if a file has none."""
         return add_digests(each.digest for each in self.partitions)
 
     @property
     def raw_share(self) -> float:
-        """The share of records whose value is kept whole in `__raw__`, between 0 and 1."""
+        """The share of records whose whole value is in `__raw__`, between 0 and 1."""
         return sum(each.raw_values for each in self.partitions) / self.records if self.records else 0.0
 
     @property
     def failures(self) -> tuple[tuple[int | None, ContextError], ...]:
-        """Every error with its partition; None for the topic as a whole."""
+        """Every error with its partition; the partition is None for the topic as a whole."""
         whole = ((None, self.error),) if self.error else ()
         return whole + tuple((each.partition, each.error) for each in self.partitions if each.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """A run of the job. `stopped` says that somebody asked it to end; `error` is what ended it as a whole."""
+    """One run of the job. `stopped` means that it was asked to end; `error` is what ended the run as a whole."""
 
     topics: tuple[TopicReport, ...]
     waves: int
@@ -103,7 +104,7 @@ class JobReport:
     error: ContextError | None = None
 
     def following(self, before: Self) -> Self:
-        """The report with the topics that a stopped run didn't come to as the run before left them."""
+        """The report of a stopped run, with the topics that it didn't reach taken from the report `before`."""
         if not self.stopped:
             return self
         reached = {topic.topic for topic in self.topics}
@@ -113,7 +114,7 @@ class JobReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every partition of every topic was archived as far as it was to be."""
+        """Whether no topic and no partition has an error."""
         return self.error is None and not any(topic.failures for topic in self.topics)
 
     @property

@@ -1,4 +1,4 @@
-"""Signals as a wish to stop: the first lets a job end in order, a second one ends the process as usual."""
+"""Stops a job in order: signals set an event, and the event interrupts the engine's tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM or SIGINT sets; the handlers of before are back afterwards. Main thread only."""
+    """Give an event that SIGTERM or SIGINT sets; a second signal ends the process as usual.
+
+    The earlier handlers are restored at the end. Only the main thread may call this.
+    """
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
@@ -37,6 +40,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def interrupt_on(stop: threading.Event, engine: Engine) -> Iterator[None]:
+    """Interrupt the engine if `stop` is set within the block."""
     over = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Waves over all topics of a run: all are planned, all tasks run at once, each topic is committed as it is done."""
+"""Runs waves over all topics of a run: plans all topics, runs all tasks together, commits each topic once its tasks end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LEAST_BUDGET_SECONDS = 1.0
 
 
 class Waves:
-    """Runs waves until every topic is archived as far as it was to be, or `stop` is set.
+    """Runs waves until every topic is archived up to where its log ended, or until `stop` is set.
 
-    `prefetch` finds out what the topics' plans need to know, for all of them together.
+    `prefetch` asks for what the plans of all topics need, for all of them together.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Waves:
         self._planner = WavePlanner[TopicRun]()
 
     def run(self) -> int:
-        """Return how many waves it took. The engine is asked for only if there is work."""
+        """Run the waves, and return how many there were. The engine is asked for only if there is work."""
         wave = 0
         while not self._stop.is_set():
             backlogs = self._backlogs()
@@ -94,7 +94,7 @@ class Waves:
     ) -> None:
         left = Counter(run for run, _ in owners)
         outcomes = engine.run_tasks(tasks, translate_range)
-        with interrupt_on(self._stop, engine):  # from here on: the engine forgets what came before the call
+        with interrupt_on(self._stop, engine):  # only now: `run_tasks` clears earlier interrupts
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):
@@ -107,7 +107,7 @@ class Waves:
     def _tasks(
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
     ) -> list[TranslateTask]:
-        """Tasks that together take about one commit interval, each with its shares of time and spool."""
+        """Tasks that together take about one commit interval, each with its share of time and spool."""
         targets = {run: self._targets(run) for run, _ in owners}
         plan_time_ms = time.time_ns() // 1_000_000
         return [
@@ -132,7 +132,7 @@ def _by_topic(owners: Sequence[tuple[TopicRun, PlannedRange]]) -> dict[str, tupl
 
 @contextmanager
 def failing(run: TopicRun) -> Iterator[None]:
-    """Let an error of the block end this topic's run only."""
+    """Let an error of the block end only this topic's run."""
     try:
         yield
     except ContextError as error:

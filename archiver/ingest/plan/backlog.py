@@ -1,7 +1,7 @@
-"""A partition's backlog cut into ranges for parallel tasks, as a pure decision.
+"""A partition's backlog: the offsets left to archive, an estimate of their bytes, and how they are cut into ranges.
 
-Bytes are known only once they are fetched, so cuts are made by offsets, with an estimate of what an offset takes. Where
-a cut falls inside a batch, the task before it owns the whole batch (docs/concepts.md, step 1).
+Bytes are known only once they are fetched. So a backlog is cut by offsets, with an estimate of the bytes per offset. If
+a cut falls inside a batch, the task before the cut owns the whole batch (docs/concepts.md, step 1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from archiver.ingest.plan.ranges import PlannedRange
 
 LEAST_BYTES_PER_OFFSET: Final = 1.0
 DEFAULT_BYTES: Final = 1024.0
-"""The estimate for an offset while nothing is known of a topic."""
+"""The estimate while nothing is known of a topic."""
 
 LEAST_OFFSETS: Final = 100
 """A range of fewer offsets says little about the others."""
@@ -22,10 +22,10 @@ LEAST_OFFSETS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What a partition has to archive: half-open spans of offsets, in order, that no task has covered yet.
+    """The offsets of a partition that no task has covered yet, as half-open spans in order.
 
-    Usually one span; several where tasks behind one that failed or ran out of time have done their part. `last_epoch`
-    is the one in which the leader has what lies right before `follows`, -1 where that isn't known.
+    Usually there is one span. There are several if a task failed or ran out of time, and tasks after it are done.
+    `last_epoch` is the leader epoch of what the leader has right before the offset `follows`, -1 if that isn't known.
     """
 
     partition: int
@@ -37,17 +37,17 @@ class Backlog:
 
     @property
     def offsets(self) -> int:
-        """How many offsets that are."""
+        """The number of offsets."""
         return sum(end - start for start, end in self.spans)
 
     @property
     def size(self) -> float:
-        """How many bytes of the log that is, by the estimate."""
+        """The estimated bytes of these offsets in the log."""
         return self.offsets * self.bytes_per_offset
 
 
 class BytesPerOffset:
-    """What is known of a topic's partitions. Later knowledge replaces earlier."""
+    """Estimates the bytes per offset of a topic's partitions. A later measurement replaces an earlier one."""
 
     __slots__ = ("_known",)
 
@@ -55,30 +55,30 @@ class BytesPerOffset:
         self._known: dict[int, float] = {}
 
     def learn(self, partition: int, *, offsets: int, size: int) -> None:
-        """Note that so many offsets took so many bytes."""
+        """Take a measurement: this many offsets took this many bytes."""
         if offsets >= LEAST_OFFSETS:
             self._known[partition] = size / offsets
 
     def lacks(self, partition: int) -> bool:
-        """Whether nothing is known of the partition itself."""
+        """Whether the partition has no measurement of its own."""
         return partition not in self._known
 
     def of(self, partition: int) -> float:
-        """Bytes per offset: the partition's, else what the topic's partitions have on average, else a guess."""
+        """Bytes per offset: the partition's own, else the average of the topic's partitions, else `DEFAULT_BYTES`."""
         if partition in self._known:
             return self._known[partition]
         return sum(self._known.values()) / len(self._known) if self._known else DEFAULT_BYTES
 
 
 def whole(backlog: Backlog) -> tuple[PlannedRange, ...]:
-    """The backlog uncut: a range for each span."""
+    """The uncut backlog: one range per span."""
     return tuple(_range(backlog, start, end) for start, end in backlog.spans)
 
 
 def cut(backlog: Backlog, *, pieces: int, piece_bytes: int) -> tuple[PlannedRange, ...]:
-    """At most so many ranges, from the backlog's start on, of about so many bytes each.
+    """Cut the backlog from its start into at most `pieces` ranges of about `piece_bytes` each.
 
-    What lies behind the last of them is left for the next wave; where they reach the end, they are of one length.
+    The offsets after the last range are left for the next wave. If the ranges reach the end, they have the same length.
     """
     step = math.ceil(piece_bytes / max(backlog.bytes_per_offset, LEAST_BYTES_PER_OFFSET))
     needed = math.ceil(backlog.offsets / step)

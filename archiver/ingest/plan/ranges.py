@@ -1,7 +1,7 @@
-"""What to archive next, as a pure decision over what table, registry and brokers say of a topic's partitions.
+"""Decides which offsets of each partition to archive next, from what table, registry and brokers say of them.
 
-A partition goes on where the table, or if further the staged files, end. A log that contradicts that (truncated,
-diverged, deleted before it was archived) is a DataLoss of that partition alone.
+Archiving continues where the table ends, or where the staged files end if that is further. If the log contradicts that
+(it was truncated, it diverged, or it was deleted before it was archived), that partition alone has a DataLoss.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from schema_mapping.errors import ContextError
 class SeenPartition:
     """What is known of a partition when a wave is planned.
 
-    `known` is how far it is archived or staged, None where it never was. `log_start` and `last_stable` are the
-    broker's. `start` is where a partition begins that never was archived, as was decided once. `missing` names files
-    with what comes next that were staged and are gone from the object store.
-    `epoch_end` is from where on the log isn't the one that was archived, if that is before `known.next_offset`; in
-    what they differ, `differs` says. `last_epoch` is the epoch in which the leader has what lies right before that.
+    `known` is how far the partition is archived or staged, None if it never was. `log_start` and `last_stable` come
+    from the broker. `start` is the start offset that was decided for a partition that never was archived. `missing`
+    names staged files that hold the next offsets and are gone from the object store. From `epoch_end` on, the log isn't
+    the archived one: it is set only if that offset is before `known.next_offset`, and `differs` describes the
+    differences. `last_epoch` is the leader epoch of what the leader has right before `known.next_offset`.
     """
 
     partition: int
@@ -39,14 +39,14 @@ class SeenPartition:
 
     @property
     def next_offset(self) -> int:
-        """The offset to archive next; the log may begin after it."""
+        """The offset to archive next. The log may begin after it."""
         if self.known is not None:
             return self.known.next_offset
         return self.log_start if self.start is None else self.start
 
     @property
     def gap(self) -> tuple[int, int] | None:
-        """The offsets, half open, that were to be archived next, and that the log no longer has."""
+        """The half-open range of offsets that come next but are no longer in the log; None if there is none."""
         return (self.next_offset, self.log_start) if self.next_offset < self.log_start else None
 
     @property
@@ -57,11 +57,12 @@ class SeenPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
-    """Offsets of one partition for one task; `leader_epoch` is the last one seen before them (-1: none).
+    """A range of offsets of one partition, for one task.
 
-    `last_epoch` is the one in which the leader has what lies right before them, -1 where that isn't known.
-    `owns_head` says that no range ends where this one starts: its task keeps the records from `start_offset` on of a
-    batch that straddles it, as a log start inside a batch does.
+    `leader_epoch` is the last leader epoch that was archived before it (-1: none). `last_epoch` is the leader epoch of
+    what the leader has right before it, -1 if that isn't known. With `owns_head`, no other range ends at
+    `start_offset`: if `start_offset` lies inside a batch, as a log start may, the task keeps the batch's records from
+    there on.
     """
 
     partition: int
@@ -74,9 +75,9 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A wave of one topic: the ranges to archive, and the partitions that can't go on, each with its reason.
+    """One topic's part of a wave: the ranges to archive, and the partitions that can't continue, each with its error.
 
-    `lost` are accepted gaps: offsets, half open, that a log no longer has and the archive never will.
+    `lost` are accepted gaps: half-open ranges of offsets that the log no longer has, so the archive never will.
     """
 
     ranges: tuple[PlannedRange, ...]
@@ -85,9 +86,9 @@ class TopicPlan:
 
 
 def plan_topic(topic: str, partitions: Iterable[SeenPartition], *, accept_gaps: bool = False) -> TopicPlan:
-    """The wave of a topic: one range for each partition that has anything new.
+    """Plan one range for each partition that has new offsets.
 
-    With `accept_gaps` a log that begins after what was to come next is gone on with where it begins.
+    With `accept_gaps`, a partition whose log begins after the next offset continues at the start of the log.
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
@@ -106,9 +107,9 @@ def plan_topic(topic: str, partitions: Iterable[SeenPartition], *, accept_gaps: 
 
 
 def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> PlannedRange | None:
-    """The range a partition has to archive, None where there is nothing new. Raises DataLoss.
+    """The range that a partition has to archive, None if nothing is new. Raises DataLoss.
 
-    With `accept_gap` it begins where the log does, though offsets before that were lost.
+    With `accept_gap`, the range begins at the start of the log even if offsets before that were lost.
     """
     check_continuity(topic, seen, accept_gap=accept_gap)
     start = max(seen.next_offset, seen.log_start)
@@ -125,9 +126,9 @@ def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False)
 
 
 def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> None:
-    """Raise DataLoss unless the log still holds what is to come next, and still is the log that was archived.
+    """Raise DataLoss unless the log is still the one that was archived, and still has the next offset.
 
-    With `accept_gap` it may begin after that.
+    With `accept_gap`, the log may begin after the next offset.
     """
     offset, known = seen.next_offset, seen.known
     if seen.gap is not None and not accept_gap:
@@ -148,7 +149,7 @@ def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = Fals
 
 
 def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:
-    """How far each partition has come, in the table or staged for it."""
+    """How far each partition is archived: by the table or by the staged files, whichever is further."""
     return {
         partition: max(
             (place[partition] for place in (table, staged) if partition in place), key=lambda end: end.next_offset
@@ -164,7 +165,10 @@ def lost_ranges(
     known: Mapping[int, PartitionOffset],
     schema_version: int,
 ) -> tuple[TranslatedRange, ...]:
-    """One range for each partition's lost offsets (half open); `known` is where the partitions stood before."""
+    """Accepted gaps as ranges without a file: they move the next offset forward, and record that offsets were lost.
+
+    `lost` has a half-open range of offsets per partition; `known` is how far the partitions were archived before.
+    """
     return tuple(
         TranslatedRange(
             id=new_id(),

@@ -1,6 +1,7 @@
-"""Since when a partition's records wait to be archived, so that small trickles don't become small files for ever.
+"""Decides whether a partition's few new records wait for a later run, so that a slow topic doesn't get tiny files.
 
-The job's own clock decides, never the producers': what lies behind a log end that was seen at a time came after it.
+Only the job's own clock counts, never the producers' timestamps: records after a log end came after the job saw that
+log end.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLimits:
-    """How long a topic's partitions may wait for company, in seconds and bytes of the log.
+    """How long a partition's records may wait for more records, in seconds (`max_lag`) and bytes of the log.
 
-    `look_every` is when the job looks again: what would be too late then is not left waiting.
+    `look_every` are the seconds until the job's next run: records that would be late by then don't wait.
     """
 
     max_lag: float
@@ -29,7 +30,7 @@ class _Look:
 
 
 class Waiting:
-    """What the job saw of one topic's partitions. `clock` counts seconds."""
+    """Remembers since when records of a topic's partitions wait. `clock` counts seconds."""
 
     __slots__ = ("_all_archived_at", "_clock", "_last")
 
@@ -38,8 +39,8 @@ class Waiting:
         self._last: dict[int, _Look] = {}
         self._all_archived_at: dict[int, float] = {}
 
-    def look(self, partition: int, *, archived: int, end: int) -> None:
-        """Note that a partition is archived up to `archived` and that its log ends at `end` now."""
+    def saw(self, partition: int, *, archived: int, end: int) -> None:
+        """Take how a partition stands now: it is archived up to `archived`, and its log ends at `end`."""
         now = _Look(self._clock(), end)
         for look in (self._last.get(partition), now):
             if look is not None and archived >= look.end:
@@ -47,7 +48,7 @@ class Waiting:
         self._last[partition] = now
 
     def is_ripe(self, partition: int, *, size: float, limits: WaitLimits) -> bool:
-        """Whether what waits, about `size` bytes, is to be archived now; yes where nobody knows since when."""
+        """Whether to archive the waiting records (about `size` bytes) now; yes if it isn't known since when they wait."""
         since = self._all_archived_at.get(partition)
         if since is None or size >= limits.min_bytes:
             return True

@@ -1,7 +1,8 @@
-"""Which ranges make a wave: fair between topics and partitions, and enough of them to keep every slot at work.
+"""Chooses the ranges of a wave: fair to all topics and partitions, and enough of them to keep every slot busy.
 
-Partitions are whole while there are enough of them; where a few have most of what is left, theirs are cut. Where there
-are more partitions than one wave can serve, those that waited longest come first (docs/concepts.md, step 1).
+A partition's backlog is one range while there are enough partitions; if a few partitions have most of the backlog,
+theirs is cut. If there are more partitions than one wave can serve, those that waited longest come first
+(docs/concepts.md, step 1).
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from archiver.ingest.plan.ranges import PlannedRange
 Topic = TypeVar("Topic")
 
 PIECES_A_SLOT: Final = 4
-"""So many pieces of a cut backlog for each slot: tasks differ in length, and the wave ends with the last."""
+"""A backlog is cut into this many pieces per slot: tasks differ in length, and the wave ends with the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """What bounds a wave: tasks that run at once and tasks in all; bytes and pieces of a partition that is cut."""
+    """The limits of a wave.
+
+    `slots` tasks run at the same time, `most_tasks` in all. A partition that is cut has at most `tasks_per_partition`
+    ranges of about `task_bytes` each.
+    """
 
     slots: int
     most_tasks: int
@@ -32,7 +37,7 @@ class WaveLimits:
 
 
 class WavePlanner(Generic[Topic]):
-    """Plans one wave after the other, and remembers whose turn it is."""
+    """Plans one wave after the other, and remembers when each partition was last served."""
 
     def __init__(self) -> None:
         self._wave = 0
@@ -41,7 +46,7 @@ class WavePlanner(Generic[Topic]):
     def plan(
         self, backlogs: Mapping[Topic, Sequence[Backlog]], limits: WaveLimits
     ) -> tuple[tuple[Topic, PlannedRange], ...]:
-        """The next wave's ranges, in the order in which their tasks should start: the heads of partitions first."""
+        """The next wave's ranges, in the order in which their tasks should start: each partition's first range first."""
         self._wave += 1
         chosen = self._in_turn(backlogs)[: limits.most_tasks]
         for topic, backlog in chosen:
@@ -55,7 +60,7 @@ class WavePlanner(Generic[Topic]):
         return tuple(one for rank in zip_longest(*pieced) for one in rank if one is not None)
 
     def _in_turn(self, backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[tuple[Topic, Backlog]]:
-        """All backlogs: who waited longest first, then one of each topic after the other."""
+        """All backlogs: those that waited longest first, and among these one of each topic in turn."""
         by_wave: dict[int, list[tuple[int, Topic, Backlog]]] = defaultdict(list)
         for topic, those in backlogs.items():
             ranks: Counter[int] = Counter()
@@ -73,9 +78,10 @@ class WavePlanner(Generic[Topic]):
 def time_shares(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[float, ...]:
-    """The share of a wave's time that each range's task may take, at most 1; together as many as there are slots.
+    """The share of the wave's time that each range's task may take. A share is at most 1; they add up to `slots`.
 
-    Half is shared alike, half by estimated bytes: small tasks don't need what is theirs, large ones get further.
+    Half of the time is divided equally, half by estimated bytes: small tasks don't need all of theirs, and large tasks
+    get further.
     """
     densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
     sizes = [max(1.0, (one.end_offset - one.start_offset) * densities[topic, one.partition]) for topic, one in planned]
@@ -84,7 +90,7 @@ def time_shares(
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:
-    """Into how many pieces a heavy backlog is cut; 1 where there are enough of them to fill the slots."""
+    """Into how many pieces a large backlog is cut; 1 if there are enough large backlogs to fill the slots."""
     if not heavy or heavy >= limits.slots:
         return 1
     return max(1, min(limits.tasks_per_partition, PIECES_A_SLOT * limits.slots // heavy))

@@ -1,1 +1,5 @@
-"""The task in a Spark Python worker: one range of a partition from Kafka to files in the object store."""
+"""The task that archives one range in a Spark worker, and the values that go to it and come back.
+
+Only what runs in a worker belongs here, and values that pickle; it knows nothing of tables, registry or waves.
+Nothing is imported here: workers start by the modules they need.
+"""

@@ -1,4 +1,4 @@
-"""The source of tasks that run against a real cluster: a value that connects only where the fetching is done."""
+"""Reads the ranges of tasks from a Kafka cluster. The value pickles, and connects only in the worker that fetches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from archiver.wire.columns import DecodedBatches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSource:
-    """A RangeSource: the topic as the brokers of `options` (librdkafka's names) have it."""
+    """A RangeSource: a topic of the cluster that `options` (librdkafka's names) lead to."""
 
     options: Mapping[str, str] = field(repr=False)
     topic: str
     topic_id: UUID | None
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
-        """Decoded pieces of the range, the next one fetched while one is worked on."""
+        """Decoded pieces of the range; the next one is fetched while the caller works on this one."""
         with PartitionFetcher(self.options, self.topic, self.topic_id, planned.partition) as fetcher:
             yield from fetcher.batches(
                 planned.start_offset, planned.end_offset, cut_head=planned.owns_head, last_epoch=planned.last_epoch

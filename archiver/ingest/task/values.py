@@ -1,4 +1,4 @@
-"""What goes to a task and what comes back: values that pickle, a driver's plan in and translated ranges out."""
+"""The values that go to a task and come back from it: a planned range in, translated ranges out. They pickle."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from schema_mapping.errors import ContextError
 
 
 class RangeSource(Protocol):
-    """Where the records of a topic's ranges come from. Values of this type pickle."""
+    """Where the records of a topic's ranges come from. Its values pickle."""
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
-        """Decoded pieces of the range in order, without gaps between them, up to its end.
+        """Decoded pieces of the range in order, without gaps, up to its end.
 
-        Raises the leaves of SourceError, and CorruptBatch, where the range can't be read on.
+        Raises the leaves of SourceError, and CorruptBatch, where the rest of the range can't be read.
         """
 
 
@@ -33,10 +33,10 @@ class TopicTarget(FileTarget):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateTask:
-    """One range to translate, under the `plan_time_ms` of its wave.
+    """One range to archive. `plan_time_ms` is when its wave was planned.
 
-    The task stops at a batch border once `budget_seconds` have passed. `spool` is a folder on the worker's machine; the
-    task's files there stay within `spool_bytes`, or one row group above.
+    The task stops after a whole batch once `budget_seconds` have passed. `spool` is a folder on the worker's machine.
+    The task's files there take at most `spool_bytes` and one row group.
     """
 
     target: TopicTarget
@@ -49,9 +49,9 @@ class TranslateTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMetrics:
-    """What a task did. Times are seconds of its own clock; `upload_seconds` pass beside the others.
+    """What a task did. Times are seconds of the worker's clock; uploads run in parallel to the other steps.
 
-    `source_bytes` are the surviving batches as they were on the wire.
+    `source_bytes` are the bytes on the wire of the batches that were kept.
     """
 
     records: int = 0
@@ -67,7 +67,7 @@ class TaskMetrics:
 
     @property
     def steps(self) -> dict[str, float]:
-        """How long each step was at work, in seconds, in their order."""
+        """The seconds that each step took, in the order of the steps."""
         return {
             "fetch": self.fetch_seconds,
             "decode": self.translate_seconds,
@@ -82,10 +82,10 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What a task covered: ranges that follow each other from the planned start; fewer where `error` ended it early.
+    """The ranges that a task covered, in order and without gaps, from the planned start on.
 
-    `started_ns` and `finished_ns` are by the worker's clock, since 1970; 0 where it never came to say.
-    `learned` are schemas, by id, that the schema registry had to be asked for.
+    They end early if there is an `error`. `started_ns` and `finished_ns` are since 1970 by the worker's clock, 0 if the
+    worker never reported them. `learned` are the schemas, by id, that were asked of the schema registry.
     """
 
     ranges: tuple[TranslatedRange, ...]

@@ -1,7 +1,7 @@
-"""The task that runs in a Spark Python worker: one range of a partition from Kafka to files in the object store.
+"""The task that runs in a Spark Python worker: it archives one range of a partition to files in the object store.
 
-What could be covered is returned even where an error ended the task early: files before it are whole and continue the
-partition. Nothing is committed here, and running a task twice does no harm: the fence takes one of the two.
+If an error ends the task early, it still returns the ranges before the error: their files are complete and continue the
+partition. Nothing is committed here. Running a task twice does no harm: staging accepts only one of the two results.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
 
 MODULES: Final = (__name__, "archiver.ingest.task.source", "archiver.storage.formats")
-"""What a worker imports for a task, for engines that can have it imported before."""
+"""The modules that a worker needs for a task, for engines that can import them ahead."""
 
 
 LEAST_SECONDS: Final = 30.0
-"""A task reads for so long whatever a catalog's clock says of its credentials: it can have them renewed."""
+"""A task may always read for this long, whatever is left of its credentials: it can have them renewed."""
 _READING_SHARE: Final = 0.6
 
 
 def translate_range(task: TranslateTask) -> TaskResult:
-    """Fetch, decode, translate, rotate and upload; return the ranges that are in the object store, in order."""
+    """Fetch, decode and translate the range, write and upload its files; return the uploaded ranges in order."""
     started_ns = time.time_ns()
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
         writer = RangeWriter(
@@ -99,7 +99,7 @@ def _translate(task: TranslateTask, reader: _Reader, writer: RangeWriter) -> Non
 
 
 def _budget(task: TranslateTask) -> float:
-    """How long the task may read: it ends at a batch border while the credentials still hold for its upload."""
+    """How many seconds the task may read, so that its storage credentials are still valid for the upload."""
     left = task.target.objects.seconds_left
     if left is None:
         return task.budget_seconds
@@ -107,7 +107,10 @@ def _budget(task: TranslateTask) -> float:
 
 
 class _Reader:
-    """Reads the range piece by piece until its end, its time or an error, which it keeps for after the pieces."""
+    """Reads the range piece by piece, until its end, the end of the task's time, or an error.
+
+    The error is kept in `error`: the pieces before it are written first.
+    """
 
     def __init__(self, task: TranslateTask) -> None:
         self._task = task

@@ -24,8 +24,8 @@ class FinishedRanges:
     """A partition's ranges in one run of the job. `next` is the offset that comes next.
 
     Tasks read one after the other, and an unclean election in between gives the later one another log than the earlier
-    one had. So where the epoch changes from range to range, `same_log` is asked; an epoch that falls may not go on. What
-    doesn't go on is forgotten with all that lies ahead, to be read anew, and `torn` is set until the next restart.
+    one had. So where the epoch changes from range to range, `same_log` is asked; an epoch that falls may not go on.
+    What doesn't go on is forgotten with all that lies ahead, to be read anew, and `torn` is set until the next restart.
     """
 
     __slots__ = ("_ahead", "_epoch", "_head", "_same_log", "next", "torn")

@@ -109,8 +109,8 @@ def inspect_partitions(
 ) -> SeenTopic:
     """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and RegistryError.
 
-    `archived` is how far the topic is archived. `bounds` is what leaders were asked after that; None where they weren't.
-    `proven` is what `Continuity` remembers from one look to the next.
+    `archived` is how far the topic is archived. `bounds` is what leaders were asked after that; None where they
+    weren't. `proven` is what `Continuity` remembers from one look to the next.
     """
     topic, known = opened.topic, archived.known
     described = _described(topic.topic, brokers, known, is_fresh=bounds is not None)

@@ -178,7 +178,7 @@ class TopicRun:
             self._report.give_up(partition, error)
         for each in seen.partitions:
             self._until.setdefault(each.partition, each.last_stable)
-            self._waiting.look(each.partition, archived=each.next_offset, end=each.last_stable)
+            self._waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
         self._keep_starts({each.partition: each.next_offset for each in seen.partitions if each.known is None})
         self._fence = seen.table_offsets | {
             each.partition: PartitionOffset(next_offset=each.start_offset)

@@ -26,13 +26,13 @@ def ripe(waiting: Waiting, size: float = 10, limits: WaitLimits = LIMITS) -> boo
 def test_what_nobody_saw_before_is_archived_at_once() -> None:
     waiting = Waiting(Clock())
     assert ripe(waiting)
-    waiting.look(0, archived=0, end=5)
+    waiting.saw(0, archived=0, end=5)
     assert ripe(waiting)
 
 
 def test_enough_is_archived_at_once_and_little_waits() -> None:
     waiting = Waiting(Clock())
-    waiting.look(0, archived=5, end=5)
+    waiting.saw(0, archived=5, end=5)
     assert ripe(waiting, size=1_000)
     assert not ripe(waiting, size=999)
 
@@ -41,14 +41,14 @@ def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
     clock = Clock()
     waiting = Waiting(clock)
     archived, lags, runs = 0, list[float](), 0
-    waiting.look(0, archived=0, end=0)
+    waiting.saw(0, archived=0, end=0)
     for minute in range(1, 121):  # a record half a minute before each look
         clock.now = 60.0 * minute
-        waiting.look(0, archived=archived, end=minute)
+        waiting.saw(0, archived=archived, end=minute)
         if ripe(waiting, size=10 * (minute - archived)):
             lags.append(clock.now - (60.0 * (archived + 1) - 30.0))
             archived, runs = minute, runs + 1
-            waiting.look(0, archived=archived, end=minute)
+            waiting.saw(0, archived=archived, end=minute)
     assert max(lags) <= 300.0
     assert runs <= 30, "one file every five minutes at most"
 
@@ -56,11 +56,11 @@ def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
 def test_what_came_while_the_run_worked_waits_since_the_look_before() -> None:
     clock = Clock()
     waiting = Waiting(clock)
-    waiting.look(0, archived=0, end=10)
+    waiting.saw(0, archived=0, end=10)
     clock.now = 50.0
-    waiting.look(0, archived=10, end=12)
+    waiting.saw(0, archived=10, end=12)
     clock.now = 240.0
-    waiting.look(0, archived=10, end=15)
+    waiting.saw(0, archived=10, end=15)
     assert not ripe(waiting)
     clock.now = 241.0
     assert ripe(waiting)
@@ -70,6 +70,6 @@ def test_what_came_while_the_run_worked_waits_since_the_look_before() -> None:
 def test_a_lag_within_the_interval_never_waits(max_lag: float) -> None:
     clock = Clock()
     waiting = Waiting(clock)
-    waiting.look(0, archived=5, end=5)
+    waiting.saw(0, archived=5, end=5)
     clock.now = 0.001
     assert ripe(waiting, limits=replace(LIMITS, max_lag=max_lag))
