@@ -14,7 +14,7 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 class SameLog(Protocol):
-    """Whether a leader has one epoch right before a place, and a later one as well; see `continuity.goes_on`."""
+    """Asks if one log has a leader epoch right before a place, and a later epoch too; see `continuity.same_log`."""
 
     def __call__(self, place: PartitionOffset, later: int, /) -> bool:
         """Whether both are of one log."""
