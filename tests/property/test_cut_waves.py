@@ -89,21 +89,21 @@ class Archiver:
         self._world = world
         self._limits = limits
         self._planner = WavePlanner[str]()
-        self._chain = FinishedRanges(0, lambda place, later: True)
+        self._finished = FinishedRanges(0, lambda place, later: True)
         self._running: list[PlannedRange] = []
 
     def step(self, which: int, batches: int, file_every: int) -> None:
         if not self._running:
-            self._world.stage(self._chain.restart(self._world.end))
-            if spans := self._chain.spans(self._world.log_end):
+            self._world.stage(self._finished.restart(self._world.end))
+            if spans := self._finished.spans(self._world.log_end):
                 backlog = Backlog(partition=0, spans=spans, leader_epoch=-1, bytes_per_offset=1.0)
                 self._running = [one for _, one in self._planner.plan({"t": [backlog]}, self._limits)]
             return
         planned = self._running.pop(which % len(self._running))
-        self._world.stage(self._chain.push(self._world.task(planned, batches, file_every)))
+        self._world.stage(self._finished.push(self._world.task(planned, batches, file_every)))
 
     def finish(self) -> None:
-        self._world.stage(self._chain.leftover())
+        self._world.stage(self._finished.leftover())
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.integers(0, 6), st.integers(1, 4)), max_size=60)

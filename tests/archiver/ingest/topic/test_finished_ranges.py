@@ -29,49 +29,49 @@ def in_epoch(start: int, end: int, epoch: int) -> TranslatedRange:
 
 
 def test_what_is_ahead_waits_for_the_gap() -> None:
-    chain = FinishedRanges(0, always)
-    assert chain.push([span(0, 20, 30)]) == ()
-    assert chain.spans(50) == ((0, 20), (30, 50))
-    assert bounds(chain.push([span(0, 0, 10)])) == [(0, 10)]
-    assert bounds(chain.push([span(0, 10, 20)])) == [(10, 20), (20, 30)]
-    assert chain.next == 30
-    assert chain.spans(50) == ((30, 50),)
-    assert chain.spans(30) == ()
+    finished = FinishedRanges(0, always)
+    assert finished.push([span(0, 20, 30)]) == ()
+    assert finished.spans(50) == ((0, 20), (30, 50))
+    assert bounds(finished.push([span(0, 0, 10)])) == [(0, 10)]
+    assert bounds(finished.push([span(0, 10, 20)])) == [(10, 20), (20, 30)]
+    assert finished.next == 30
+    assert finished.spans(50) == ((30, 50),)
+    assert finished.spans(30) == ()
 
 
 def test_what_comes_too_late_is_handed_on_to_be_refused() -> None:
-    chain = FinishedRanges(0, always)
-    chain.push([span(0, 10, 20), span(0, 40, 50)])
-    assert bounds(chain.restart(15)) == [(10, 20)]
-    assert chain.next == 15
-    assert bounds(chain.restart(40)) == [(40, 50)]
-    assert chain.next == 50
+    finished = FinishedRanges(0, always)
+    finished.push([span(0, 10, 20), span(0, 40, 50)])
+    assert bounds(finished.restart(15)) == [(10, 20)]
+    assert finished.next == 15
+    assert bounds(finished.restart(40)) == [(40, 50)]
+    assert finished.next == 50
 
 
 def test_what_never_found_its_place_is_left_over() -> None:
-    chain = FinishedRanges(0, always)
-    chain.push([span(0, 10, 20)])
-    assert bounds(chain.leftover()) == [(10, 20)]
-    assert chain.leftover() == ()
-    assert chain.spans(20) == ((0, 20),)
+    finished = FinishedRanges(0, always)
+    finished.push([span(0, 10, 20)])
+    assert bounds(finished.leftover()) == [(10, 20)]
+    assert finished.leftover() == ()
+    assert finished.spans(20) == ((0, 20),)
 
 
 def test_an_epoch_may_rise_where_the_leader_has_both() -> None:
-    chain = FinishedRanges(0, always)
-    out = chain.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)]) + chain.push([in_epoch(0, 10, 5)])
+    finished = FinishedRanges(0, always)
+    out = finished.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)]) + finished.push([in_epoch(0, 10, 5)])
     assert [each.leader_epoch for each in out] == [5, 5, 7]
-    assert not chain.torn
+    assert not finished.torn
 
 
 def test_what_was_read_before_an_election_does_not_follow_what_was_read_after_it() -> None:
-    chain = FinishedRanges(0, always)
-    chain.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)])
-    assert bounds(chain.push([in_epoch(0, 10, 6)])) == [(0, 10)]
-    assert chain.torn
-    assert chain.spans(30) == ((10, 30),)
-    assert chain.leftover() == ()
-    assert chain.restart(10, epoch=6) == ()
-    assert bounds(chain.push([in_epoch(10, 30, 6)])) == [(10, 30)]
+    finished = FinishedRanges(0, always)
+    finished.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)])
+    assert bounds(finished.push([in_epoch(0, 10, 6)])) == [(0, 10)]
+    assert finished.torn
+    assert finished.spans(30) == ((10, 30),)
+    assert finished.leftover() == ()
+    assert finished.restart(10, epoch=6) == ()
+    assert bounds(finished.push([in_epoch(10, 30, 6)])) == [(10, 30)]
 
 
 def test_what_was_read_after_a_log_was_cut_back_does_not_follow_what_was_read_before() -> None:
@@ -83,10 +83,10 @@ def test_what_was_read_after_a_log_was_cut_back_does_not_follow_what_was_read_be
     log.cut(0)
     log.append(records=20)
     second = in_epoch(10, 20, log.epoch)
-    chain = FinishedRanges(0, partial(same_log, log, "orders", 0))
+    finished = FinishedRanges(0, partial(same_log, log, "orders", 0))
     assert before < log.epoch
-    assert bounds(chain.push([second]) + chain.push([first])) == [(0, 10)]
-    assert chain.torn
+    assert bounds(finished.push([second]) + finished.push([first])) == [(0, 10)]
+    assert finished.torn
 
 
 def test_a_log_that_elected_in_order_goes_on() -> None:
@@ -95,22 +95,22 @@ def test_a_log_that_elected_in_order_goes_on() -> None:
     first = in_epoch(0, 10, log.epoch)
     log.elect()
     log.append(records=10)
-    chain = FinishedRanges(0, partial(same_log, log, "orders", 0))
-    assert bounds(chain.push([first]) + chain.push([in_epoch(10, 20, log.epoch)])) == [(0, 10), (10, 20)]
-    assert not chain.torn
+    finished = FinishedRanges(0, partial(same_log, log, "orders", 0))
+    assert bounds(finished.push([first]) + finished.push([in_epoch(10, 20, log.epoch)])) == [(0, 10), (10, 20)]
+    assert not finished.torn
 
 
 def test_what_waited_is_held_against_the_epoch_that_others_archived_in() -> None:
-    chain = FinishedRanges(0, always)
-    chain.push([in_epoch(10, 20, 5)])
-    assert chain.restart(10, epoch=6) == ()
-    assert chain.spans(20) == ((10, 20),)
+    finished = FinishedRanges(0, always)
+    finished.push([in_epoch(10, 20, 5)])
+    assert finished.restart(10, epoch=6) == ()
+    assert finished.spans(20) == ((10, 20),)
 
 
 def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
-    chain = FinishedRanges(0, lambda place, later: False)
-    chain.restart(10, epoch=5)
-    assert bounds(chain.push([in_epoch(10, 20, 7)])) == [(10, 20)]
+    finished = FinishedRanges(0, lambda place, later: False)
+    finished.restart(10, epoch=5)
+    assert bounds(finished.push([in_epoch(10, 20, 7)])) == [(10, 20)]
 
 
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers())
@@ -118,7 +118,7 @@ def test_any_order_of_tasks_gives_one_order_of_ranges(lengths: list[int], seed: 
     edges = [sum(lengths[:place]) for place in range(len(lengths) + 1)]
     ranges = [span(0, start, end) for start, end in pairwise(edges)]
     shuffled = Random(seed).sample(ranges, len(ranges))
-    chain = FinishedRanges(0, always)
-    out = [one for each in shuffled for one in chain.push([each])]
+    finished = FinishedRanges(0, always)
+    out = [one for each in shuffled for one in finished.push([each])]
     assert out == ranges
-    assert chain.next == edges[-1]
+    assert finished.next == edges[-1]

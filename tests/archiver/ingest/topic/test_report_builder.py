@@ -27,69 +27,69 @@ def observer() -> Failures:
 
 
 @pytest.fixture
-def account(observer: Failures) -> TopicReportBuilder:
+def builder(observer: Failures) -> TopicReportBuilder:
     return TopicReportBuilder("orders", "kafka.orders", observer, accept_gaps=False)
 
 
-def test_what_time_heals_is_tried_in_a_few_waves(account: TopicReportBuilder, observer: Failures) -> None:
+def test_what_time_heals_is_tried_in_a_few_waves(builder: TopicReportBuilder, observer: Failures) -> None:
     for wave in range(TRIES):
-        assert account.given_up == ()
-        account.begin_wave()
+        assert builder.given_up == ()
+        builder.begin_wave()
         for _ in range(8):
-            account.judge(0, BrokerUnavailable(f"wave {wave}"))
-    assert account.given_up == (0,)
+            builder.judge(0, BrokerUnavailable(f"wave {wave}"))
+    assert builder.given_up == (0,)
     assert observer.told == [(0, "BrokerUnavailable")]
 
 
-def test_progress_forgives(account: TopicReportBuilder) -> None:
+def test_progress_forgives(builder: TopicReportBuilder) -> None:
     for _ in range(10):
-        account.begin_wave()
-        account.judge(0, NoProgress("nothing"))
-        account.progressed(0)
-    assert account.given_up == ()
+        builder.begin_wave()
+        builder.judge(0, NoProgress("nothing"))
+        builder.progressed(0)
+    assert builder.given_up == ()
 
 
-def test_what_does_not_heal_is_given_up_at_once_and_told_once(account: TopicReportBuilder, observer: Failures) -> None:
-    account.begin_wave()
-    account.judge(3, CorruptBatch("bad"))
-    account.judge(3, CorruptBatch("bad, too"))
-    account.judge(3, BrokerUnavailable("away"))
+def test_what_does_not_heal_is_given_up_at_once_and_told_once(builder: TopicReportBuilder, observer: Failures) -> None:
+    builder.begin_wave()
+    builder.judge(3, CorruptBatch("bad"))
+    builder.judge(3, CorruptBatch("bad, too"))
+    builder.judge(3, BrokerUnavailable("away"))
     assert observer.told == [(3, "CorruptBatch")]
-    ((partition, error),) = account.report().failures
+    ((partition, error),) = builder.report().failures
     assert (partition, str(error)) == (3, "bad")
 
 
-def test_a_stop_is_no_error(account: TopicReportBuilder) -> None:
+def test_a_stop_is_no_error(builder: TopicReportBuilder) -> None:
     for _ in range(10):
-        account.begin_wave()
-        account.judge(0, TaskInterrupted("stopped"))
-    assert account.report().failures == ()
+        builder.begin_wave()
+        builder.judge(0, TaskInterrupted("stopped"))
+    assert builder.report().failures == ()
 
 
 @pytest.mark.parametrize(("accept_gaps", "given_up"), [(False, (0,)), (True, ())])
 def test_a_loss_that_will_be_accepted_is_tried_again(accept_gaps: bool, given_up: tuple[int, ...]) -> None:
-    account = TopicReportBuilder("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
-    account.begin_wave()
-    account.judge(0, DataLoss("gone"))
-    assert account.given_up == given_up
+    builder = TopicReportBuilder("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
+    builder.begin_wave()
+    builder.judge(0, DataLoss("gone"))
+    assert builder.given_up == given_up
 
 
-def test_landed_ranges_add_up_by_partition(account: TopicReportBuilder) -> None:
-    account.committed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
-    found = [(each.partition, each.from_offset, each.to_offset, each.records) for each in account.report().partitions]
+def test_landed_ranges_add_up_by_partition(builder: TopicReportBuilder) -> None:
+    builder.committed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
+    found = [(each.partition, each.from_offset, each.to_offset, each.records) for each in builder.report().partitions]
     assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
 
 
 def test_a_partition_that_a_commit_left_out_is_named_until_one_takes_it(
-    account: TopicReportBuilder, observer: Failures
+    builder: TopicReportBuilder, observer: Failures
 ) -> None:
     ahead = PartitionAhead("ahead", partition=3)
-    account.committed([span(0, 0, 5)])
+    builder.committed([span(0, 0, 5)])
     for _ in range(2):
-        account.left_out({3: ahead})
+        builder.left_out({3: ahead})
     assert observer.told == [(3, "PartitionAhead")]
-    assert account.report().failures == ((3, ahead),)
-    assert account.given_up == (), "its records are fetched all the same, and wait with those"
-    account.left_out({})
-    account.committed([span(3, 5, 9)])
-    assert account.report().failures == ()
+    assert builder.report().failures == ((3, ahead),)
+    assert builder.given_up == (), "its records are fetched all the same, and wait with those"
+    builder.left_out({})
+    builder.committed([span(3, 5, 9)])
+    assert builder.report().failures == ()
