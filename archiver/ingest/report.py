@@ -52,7 +52,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """One topic: its partitions by number, and the error of the topic as a whole. `metrics` are the sums of its tasks."""
+    """One topic: its partitions by number, the error of the whole topic. `metrics` are the sums of its tasks."""
 
     topic: str
     table: str

@@ -1,4 +1,4 @@
-"""Runs waves over all topics of a run: plans all topics, runs all tasks together, commits each topic once its tasks end."""
+"""Run waves over all topics of a run: plan all, run all tasks together, commit each topic once its tasks end."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Waiting:
         self._last[partition] = now
 
     def is_ripe(self, partition: int, *, size: float, limits: WaitLimits) -> bool:
-        """Whether to archive the waiting records (about `size` bytes) now; yes if it isn't known since when they wait."""
+        """Whether to archive the waiting records (about `size` bytes) now; yes if their waiting time isn't known."""
         since = self._all_archived_at.get(partition)
         if since is None or size >= limits.min_bytes:
             return True

@@ -46,7 +46,7 @@ class WavePlanner(Generic[Topic]):
     def plan(
         self, backlogs: Mapping[Topic, Sequence[Backlog]], limits: WaveLimits
     ) -> tuple[tuple[Topic, PlannedRange], ...]:
-        """The next wave's ranges, in the order in which their tasks should start: each partition's first range first."""
+        """The next wave's ranges, in the order in which their tasks start: each partition's first range first."""
         self._wave += 1
         chosen = self._in_turn(backlogs)[: limits.most_tasks]
         for topic, backlog in chosen:
