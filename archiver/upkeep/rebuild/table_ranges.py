@@ -29,13 +29,17 @@ def table_ranges(
         if not places.overlapping(known):
             places.put(known)
     described = {path: (footer, table_info(files[path], footer)) for path, footer in footers.items()}
-    for translated in ranges_of(described).all:
+    ranges = ranges_of(described)
+    partial = {one.id for one in ranges.partial}
+    for translated in ranges.all:
         one = HeldRange.of(translated)
         there = places.overlapping(one)
-        if not any(path in files for known in there for path in known.paths):
-            places.put(one, instead_of=there)
-        elif len(there) == 1 and there[0].offsets == one.offsets:
+        is_gone = not any(path in files for known in there for path in known.paths)
+        is_same = len(there) == 1 and there[0].offsets == one.offsets
+        if is_same and (translated.id in partial or not is_gone):
             places.put(_completed(there[0], one, files), instead_of=there)
+        elif is_gone:
+            places.put(one, instead_of=there)
     return places.ranges()
 
 

@@ -83,6 +83,16 @@ def test_a_file_of_a_range_takes_the_place_of_one_that_is_gone(found: Any) -> No
     assert found([both], [both.paths[0], made], {made: footer(0, 10)}) == [(0, 10, (both.paths[0], made))]
 
 
+def test_a_file_of_a_range_whose_others_are_gone_leaves_their_rows_expected(tmp_path: Path) -> None:
+    table = MemoryCatalog(tmp_path).load()
+    whole = span(0, 0, 10)
+    both = HeldRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
+    made = path()
+    footers = {made: footer(0, 10, files=2, range_id=both.id)}
+    (one,) = table_ranges(table, [both], {made: table_file(made)}, footers)
+    assert (one.offsets, one.paths, one.expected) == ((0, 10), (made,), both.expected)
+
+
 def test_files_are_one_range_only_with_all_of_them() -> None:
     names = sorted(path() for _ in range(5))
     range_id, other = new_id(), new_id()
