@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
+from uuid import UUID
 
 from archiver.errors import ReplayError
 from archiver.storage.journal import TableJournal
@@ -73,19 +74,24 @@ class KnownMappings:
 
 
 class RegistryMappings:
-    """The mappings in the registry. It is opened, for reading only, when a mapping is asked for."""
+    """The mappings in the registry. It is opened, for reading only, when a mapping is asked for.
 
-    def __init__(self, *, dsn: str, cluster_id: str, topic: str) -> None:
+    `table_uuid` gives the table that the rows are in. A registry that has another table for the topic doesn't count:
+    its versions have the same numbers, but other mappings.
+    """
+
+    def __init__(self, *, dsn: str, cluster_id: str, topic: str, table_uuid: Callable[[], UUID]) -> None:
         self._dsn = dsn
         self._cluster_id = cluster_id
         self._topic = topic
+        self._table_uuid = table_uuid
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version; CatalogError if the registry doesn't answer or doesn't know it."""
         from catalog.registry import RegistryReader
 
         with RegistryReader(self._dsn, connections=1) as registry:
-            topic = registry.topics.find(cluster_id=self._cluster_id, topic=self._topic)
+            topic = registry.topics.find(cluster_id=self._cluster_id, topic=self._topic, table_uuid=self._table_uuid())
             return None if topic is None else registry.ledger.row_mapping(topic, version)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from threading import Lock
+from uuid import UUID
 
 import pyarrow as pa
 from pyiceberg.table import Table
@@ -159,11 +160,14 @@ def open_archive(config: Config, topic: str, tables: TableSource | None = None) 
     """
     source = tables or CatalogTables(config)
 
+    def table_uuid() -> UUID:
+        return source.load(topic).metadata.table_uuid
+
     def journal() -> TableJournal:
-        return Journal.of(config).named(config.topic(topic).table, source.load(topic).metadata.table_uuid)
+        return Journal.of(config).named(config.topic(topic).table, table_uuid())
 
     def registry(cluster_id: str) -> MappingSource:
-        known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic)
+        known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
         return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
 
     coercion = Coercion.of(config.topic(topic))

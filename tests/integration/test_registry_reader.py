@@ -157,4 +157,20 @@ def test_a_replay_needs_no_more_than_select(stack: Stack, tmp_path: Path) -> Non
 
 def test_a_topic_that_the_registry_does_not_know_has_no_mapping(dsn: str) -> None:
     Registry(dsn).close()
-    assert RegistryMappings(dsn=select_only(dsn), cluster_id="c", topic="gone").row_mapping(1) is None
+    assert mappings(select_only(dsn), "gone", UUID(int=1)).row_mapping(1) is None
+
+
+def test_the_mappings_of_another_table_of_the_topic_do_not_count(dsn: str) -> None:
+    """As in the replica of a registry that was replaced when the topic's archive was begun anew."""
+    with Registry(dsn) as registry:
+        topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
+        registry.ledger.assign(topic, key=None, value=None, table=None)
+    reader = select_only(dsn)
+    assert mappings(reader, "orders", UUID(int=1)).row_mapping(1) is not None
+    execute(dsn, sql.SQL("UPDATE topics SET table_uuid = {}").format(UUID(int=1)))
+    assert mappings(reader, "orders", UUID(int=1)).row_mapping(1) is not None
+    assert mappings(reader, "orders", UUID(int=2)).row_mapping(1) is None
+
+
+def mappings(dsn: str, topic: str, table: UUID) -> RegistryMappings:
+    return RegistryMappings(dsn=dsn, cluster_id="c", topic=topic, table_uuid=lambda: table)
