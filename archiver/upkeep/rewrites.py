@@ -5,7 +5,7 @@ Nothing is lost by a kill at any step: before the commit the new files are orpha
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -13,10 +13,13 @@ from typing import Final
 from ulid import ULID
 
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.commit.missing_rows import TableRows
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import RowRange
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.columns import SchemaChange
@@ -121,14 +124,25 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that left records out on purpose may be in the table though no snapshot of that time is left.
+    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
 
-    Its old files are gone then, as it wanted; without new files nothing else tells.
+    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
+    must not have more records of the offsets than were to stay.
     """
-    if not any(each.erased or each.retired for group in rewrite.groups for each in group.all_spans):
-        return False
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
-    return all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots)
+    if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
+        return False
+    staying: Counter[RowRange] = Counter()
+    purged: set[RowRange] = set()
+    for each in (span for group in rewrite.groups for span in group.all_spans):
+        place = RowRange(partition=each.partition, start_offset=each.start_offset, end_offset=each.end_offset)
+        staying[place] += each.rows
+        if each.erased or each.retired:
+            purged.add(place)
+    if not purged:
+        return False
+    there = TableRows(table, FORMATS)
+    return all(len(there.offsets(place)) <= staying[place] for place in purged)
 
 
 def _look_at_new(rewrite: Rewrite, objects: ObjectStore) -> None:

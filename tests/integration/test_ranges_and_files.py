@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from ulid import ULID
 
 from archiver.commit.missing_rows import search
 from archiver.config import load_config
@@ -23,12 +24,12 @@ from catalog.errors import RewriteRefused
 from catalog.iceberg.rewrite import Rewritten
 from catalog.model import FileState, TranslatedRange, new_id
 from catalog.ranges.holes import GoneRows
-from catalog.ranges.rewrite_groups import RewriteGroup
+from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from tests.support.archive.archiving import without_registry
 from tests.support.archive.ingesting import run, run_well
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
-from tests.support.catalog.foreign_writes import delete_rows
+from tests.support.catalog.foreign_writes import compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -165,6 +166,29 @@ def test_retired_records_are_gone_and_not_missed(
     Rebuild(load_config(fresh), [topic]).run()
     assert rows_of(fresh) == before
     check(stack, fresh, topic, records=left)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_records_are_retired_only_once_the_table_does_not_have_them(
+    stack: Stack, archived: tuple[Path, str], is_there: bool
+) -> None:
+    """No snapshot tells what became of the rewrite, and others replaced its old files: with its records, or without."""
+    config, topic = archived
+    with Workshop.of(config) as shop:
+        old = shop.files()[0]
+        group = RewriteGroup(paths=(old.path,), emptied=(retired(old, 0, 10),), why="older than a year")
+        long_ago = str(ULID.from_timestamp(1.0))
+        rewrite = Rewrite(commit_id=long_ago, reason="retention", schema_version=1, groups=(group,))
+        shop.registry.rewrites.begin(shop.topic, rewrite)
+        if is_there:
+            compact(stack, config, topic)
+        else:
+            delete_rows(stack, config, topic, 0, range(10))
+        (done,) = reconcile(load_config(config), [topic])
+        assert done.error is None
+        assert shop.registry.rewrites.unfinished(shop.topic) == ()
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=0 if is_there else 10)
+    check(stack, config, topic, records=from_kafka(stack, topic, 1)[0 if is_there else 10 :])
 
 
 def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, TranslatedRange]:
