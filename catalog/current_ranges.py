@@ -1,6 +1,6 @@
-"""The ranges that a table has now, by all commits, rewrites and acceptances that its journal tells of.
+"""Compute the ranges that a table has now, from the commits, rewrites and acceptances in its journal.
 
-The registry comes to the same by doing one after the other; here they may come in any order, and more than once.
+The registry applies the same changes one after the other. Here they may come in any order, and more than once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def current_ranges(
 ) -> tuple[HeldRange, ...]:
     """The ranges, in the order of the commits that brought them or their files.
 
-    Commits come with the names they have in the journal, which sort by their time. What a later one brings takes the
-    place of earlier ranges with the same offsets: so a refill archives once more what was lost.
+    Each commit comes with its name in the journal. Names sort by time. A later range replaces earlier ranges that
+    overlap it: a refill archives lost offsets again.
     """
     by_name = dict(sorted(commits, key=lambda each: each[0]))
     state = _State(accepted)
@@ -44,7 +44,7 @@ def current_ranges(
 
 
 def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
-    """Groups after those that made their old files: clocks may have named them in another order."""
+    """The groups, each after the group that wrote its old files. Names may be out of order: clocks differ."""
     makers = {path: number for number, (_, _, group) in enumerate(groups) for path in group.new_paths}
     graph = {
         number: {makers[path] for path in group.paths if makers.get(path, number) != number}
@@ -52,7 +52,7 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
     }
     try:
         return [groups[number] for number in TopologicalSorter(graph).static_order()]
-    except CycleError:  # no file of ours is written twice, so others named them
+    except CycleError:  # the archiver never writes a file twice, so others changed the journal
         return groups
 
 
@@ -93,7 +93,7 @@ class _State:
 
 
 def _latest(ranges: Sequence[HeldRange]) -> set[str]:
-    """The ids of ranges, given in order, that no later one has offsets of."""
+    """The ids of the ranges, given in order, that no later range overlaps."""
     kept: set[str] = set()
     covered: dict[int, list[tuple[int, int]]] = {}
     for one in reversed(ranges):

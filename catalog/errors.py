@@ -19,7 +19,7 @@ CatalogError
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
-    ├── RolledBack           the table was set back behind what was committed
+    ├── RolledBack           the table was set back to a state before our last commit
     ├── RowsRemoved          others took archived rows out of the table
     ├── TableMissing         the table a commit belongs to is gone
     └── SchemaConflict       the table's columns were changed so that ours no longer fit
@@ -55,7 +55,7 @@ class RegistryOutdated(RegistryError):
 
 
 class RegistryNotMigrated(RegistryError):
-    """The database lacks migrations that this archiver knows, and who only reads doesn't apply them."""
+    """The database lacks migrations that this archiver knows, and a reader doesn't apply them."""
 
 
 class RegistryBehind(RegistryError):
@@ -63,11 +63,11 @@ class RegistryBehind(RegistryError):
 
 
 class RewriteRefused(RegistryError):
-    """A rewrite's new files don't hold the offsets, the number or the digest of the old files' records."""
+    """A rewrite's new files don't have the offsets, the number or the digest of the old files' records."""
 
 
 class TopicRecreated(RegistryError):
-    """The topic's id differs: it was deleted and created again, and its offsets mean other records now."""
+    """The topic has another id: it was deleted and created again, and its offsets mean other records now."""
 
 
 class TableTaken(RegistryError):
@@ -79,7 +79,7 @@ class TableError(CatalogError):
 
 
 class CatalogUnreachable(TableError):
-    """The catalog gave no answer, its error says nothing of the request, or all attempts lost to others' commits."""
+    """The catalog gave no answer or an unclear one, or others committed before each of our attempts."""
 
     retryable: ClassVar[bool] = True
 
@@ -99,7 +99,7 @@ class MetadataUnwritable(TableError):
 
 
 class PartitionAhead(TableError):
-    """What is staged of a partition begins after what the table has of it; names both offsets. It stays staged."""
+    """What is staged of a partition begins after what the table has of it. Names both offsets. It stays staged."""
 
     retryable: ClassVar[bool] = True
 
@@ -109,7 +109,7 @@ class NotOurTable(TableError):
 
 
 class PartitioningChanged(NotOurTable):
-    """Others changed the table's partitioning, so that values of our files would mean something else."""
+    """Others changed the table's partitioning, so the partition values of our files have another meaning."""
 
 
 class NewerFormat(TableError):
@@ -121,11 +121,11 @@ class TableMissing(TableError):
 
 
 class RolledBack(TableError):
-    """Others set the table back behind what was committed; names the offsets that it lost."""
+    """Others set the table back to a state before our last commit. Names the offsets that it lost."""
 
 
 class RowsRemoved(TableError):
-    """Others took archived rows out of the table; names their offsets. Archiving goes on."""
+    """Others removed archived rows from the table. Names their offsets. Archiving goes on."""
 
 
 class SchemaConflict(TableError):

@@ -1,7 +1,7 @@
-"""What the journal remembers of a table: each schema version and each commit, as JSON (docs/operations.md).
+"""The entries of a table's journal, as JSON: schema versions, commits and first offsets (docs/operations.md).
 
-The journal lies outside every table, so that it outlives the registry, foreign rewrites and orphan removal. With it and
-the table the registry can be made anew.
+The journal lies outside the table. So it survives the loss of the registry, rewrites by others and the removal of
+orphans. The registry can be rebuilt from the journal and the table.
 """
 
 from __future__ import annotations
@@ -23,15 +23,21 @@ from schema_mapping.columns.types import read_type
 FORMAT: Final = 1
 
 MERGED_FORMAT: Final = 2
-"""Archivers that know single commits only refuse it as a newer format, rather than miss what is in it."""
+"""The format of several commits in one object.
+
+An archiver that knows only objects of one commit refuses it as a newer format, so it never misses commits.
+"""
 
 REGROUPED_FORMAT: Final = 3
-"""Of a commit with a range in several files, or a rewrite of several files to several: older archivers refuse it."""
+"""The format of a commit with a range in several files, or with a rewrite of several files.
+
+Older archivers refuse it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledSchema:
-    """A schema version, and the whole ledger of field ids as it was when this was written."""
+    """A schema version, and the whole ledger of field ids at the time of writing."""
 
     version: SchemaVersion
     record: VersionRecord
@@ -53,7 +59,7 @@ class JournaledSchema:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
         _check(value)
         number, fingerprint = value["version"], value["fingerprint"]
         return cls(
@@ -71,14 +77,14 @@ class JournaledSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledCommit:
-    """A commit: the ranges it brought, or the files it rewrote. `commit_id` is None where its snapshot had expired."""
+    """A commit: its ranges, or its rewrite. `commit_id` is None where its snapshot had expired."""
 
     commit_id: str | None
     ranges: tuple[TranslatedRange, ...] = ()
     rewrite: Rewrite | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; what manifests say of columns is left to them."""
+        """Plain JSON values, without the column statistics: manifests have those."""
         is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)
         return {
             "format": FORMAT if is_plain else REGROUPED_FORMAT,
@@ -89,7 +95,7 @@ class JournaledCommit:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
         _check(value, FORMAT, REGROUPED_FORMAT)
         return cls(
             commit_id=value["commit_id"],
@@ -100,7 +106,7 @@ class JournaledCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledStarts:
-    """Where archiving of partitions was to begin, by partition, before anything of them was staged."""
+    """The first offsets of partitions, decided before anything of them was staged."""
 
     starts: Mapping[int, int]
 
@@ -110,14 +116,14 @@ class JournaledStarts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave; RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
         _check(value)
         return cls(starts={int(partition): int(start) for partition, start in value["starts"].items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """All that a journal knows of a table: schema versions ascending, and the ranges that are in it now."""
+    """All that a journal knows of a table: ascending schema versions, and the ranges in the table now."""
 
     schemas: tuple[JournaledSchema, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
@@ -125,7 +131,7 @@ class JournalContents:
 
     @property
     def ledger(self) -> LedgerState:
-        """The ledger as of the newest schema version."""
+        """The ledger at the newest schema version."""
         if not self.schemas:
             return LedgerState()
         newest = self.schemas[-1]
@@ -137,7 +143,7 @@ class JournalContents:
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
-    """What to keep of the schema versions above a number."""
+    """The journal entries of the schema versions above a number."""
     known = {each.version: each for each in records}
     return tuple(
         JournaledSchema(version=each, record=known[each.version], entries=state.entries, last_id=state.last_id)
@@ -192,13 +198,13 @@ def _check(value: Mapping[str, Any], *known: int) -> None:
 
 
 def merged(entries: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """One object with old commits, each as it stood, under the name that it had alone (docs/adr/0028)."""
+    """One object with several commits, unchanged, each under its own former name (docs/adr/0028)."""
     value = {"format": MERGED_FORMAT, "commits": dict(sorted(entries.items()))}
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def commits_in(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, JournaledCommit]]:
-    """The commits by name in an object with this name, be it one commit's or that of many.
+    """The commits in a journal object, with their names. The object may hold one commit or many.
 
     RegistryOutdated where a newer archiver wrote it.
     """

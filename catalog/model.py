@@ -1,7 +1,7 @@
-"""The values that cross between ingest, the registry and the tables (docs/operations.md).
+"""The values that ingest, the registry and the tables exchange (docs/operations.md).
 
-All are frozen and picklable; `to_json` gives plain JSON values where one is stored, `from_json` takes them back.
-A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
+All of them are frozen and picklable. `to_json` gives plain JSON values of a value that is stored, `from_json` reads
+them. A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
 """
 
 from __future__ import annotations
@@ -22,46 +22,50 @@ if TYPE_CHECKING:
     from schema_mapping.columns.evolution import Change
 
 FORMAT_VERSION = 1
-"""`archiver.format-version` of the tables and files that this code writes; a newer one is refused."""
+"""`archiver.format-version` of the tables and files that this code writes. A newer one is refused."""
 
 _ULID = 26
 
 
 def new_id() -> str:
-    """A fresh ULID: 26 characters that sort by the time they were made. Names files, ranges and commits."""
+    """Make a new ULID: 26 characters that sort by time of creation. Files, ranges and commits are named by it."""
     return str(ULID())
 
 
 def file_name(path: str) -> str:
-    """The last part of a path: ours hold a ULID, so it says which file it is wherever the table was moved to."""
+    """The last part of a path.
+
+    The names of our files contain a ULID, so a name identifies its file even after the table was moved.
+    """
     return path.rpartition("/")[2]
 
 
 def ulid_in(path: str) -> str | None:
-    """The ULID at the end of the name of a file of ours, None where it has none."""
+    """The ULID at the end of the name of one of our files. None where the name has none."""
     stem = file_name(path).rpartition(".")[0]
     name = stem[-_ULID:].upper()
     return name if len(name) == _ULID and name.isalnum() else None
 
 
 class FileState(StrEnum):
-    """Where a range stands between the spool and the table (docs/concepts.md)."""
+    """The state of a range on its way to the table (docs/concepts.md)."""
 
     UPLOADED = "uploaded"
-    """Accepted by the fence; its file lies in the object store and waits for a commit."""
+    """The fence accepted it. Its files are in the object store and wait for a commit."""
     COMMITTED = "committed"
-    """In the table."""
+    """It is in the table."""
     REJECTED = "rejected"
-    """Never to be committed: another range covers these offsets, or the file is not as described."""
+    """It will never be committed: another range covers its offsets, or a file is not as described."""
     REPLACED = "replaced"
-    """Was in the table until a rewrite put other files with its records in its place, or took them out on purpose."""
+    """It was in the table until a rewrite put its records into other files, or removed them on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """A topic the registry knows, and the one table that holds it.
+    """A topic that the registry knows, and its table.
 
-    `id` is the registry's own number; `topic_id` is Kafka's, None where the brokers give none; `table` is dotted.
+    `id` is the registry's own number. `topic_id` is Kafka's id, None where the brokers give none. `table` is a dotted
+    name.
     """
 
     id: int
@@ -76,33 +80,33 @@ class TopicRow:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         topic_id = value["topic_id"]
         return cls(**{**value, "topic_id": UUID(topic_id) if topic_id else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOffset:
-    """How far a partition has come: the next offset to archive, and the leader epoch last seen (-1: none)."""
+    """How far a partition is archived: the next offset to archive, and the last leader epoch seen (-1: none)."""
 
     next_offset: int
     leader_epoch: int = -1
 
 
 FIRST_FORMAT: Final = "parquet"
-"""The format of files that were described before descriptions named one."""
+"""The format of a file whose description names none: older archivers wrote only this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileInfo:
-    """A finished data file as Iceberg's manifests want it; the maps go from field id to value.
+    """A finished data file as Iceberg's manifests describe it. The maps go from field id to value.
 
-    `format` is Iceberg's name of its format. Text without it, as older archivers wrote it, means `FIRST_FORMAT`.
-    `partition_value` counts hours, days or months since 1970, as the partition transform says. `raw_values` is
-    the number of values kept whole in `__raw__` because their columns don't give the bytes back. Bounds are in
-    Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has one. `digest` is that
-    of the records (docs/digest.md), None for files that were written before there were digests. `partitioned_by` says
-    what `partition_value` is of: transform and field id, `day(13)`; None for files of before it was kept.
+    `format` is Iceberg's name of the file's format. JSON without it, as older archivers wrote it, means `FIRST_FORMAT`.
+    `partition_value` counts hours, days or months since 1970, according to the partition transform. `partitioned_by`
+    names the transform and the field id that `partition_value` belongs to, such as `day(13)`; it is None for old files.
+    `raw_values` is the number of values that are kept whole in `__raw__` because their columns can't reproduce the
+    bytes. Bounds are in Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has
+    one. `digest` is the digest of the records (docs/digest.md), None for files that are older than digests.
     """
 
     path: str
@@ -124,7 +128,7 @@ class DataFileInfo:
     format: str = FIRST_FORMAT
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; field ids become strings, bounds base64. The first format needs no word."""
+        """Plain JSON values. Field ids become strings, bounds base64, and the first format is not named."""
         return {
             "path": self.path,
             "size_bytes": self.size_bytes,
@@ -143,7 +147,7 @@ class DataFileInfo:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
         bounds = {name: {int(key): b64decode(text) for key, text in value[name].items()} for name in _BOUNDS}
         return cls(**{**value, **counts, **bounds, "split_offsets": tuple(value["split_offsets"])})
@@ -153,17 +157,17 @@ _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_count
 _BOUNDS = ("lower_bounds", "upper_bounds")
 
 NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, "split_offsets": []}
-"""What to lay over a file's JSON to leave out what its manifest entry says of its columns."""
+"""Merged over a file's JSON, this removes what the manifest entry says of the columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedRange:
-    """Offsets of one partition that have been translated: the one value that crosses from translation to commit.
+    """A translated range of one partition: the value that goes from translation to commit.
 
-    `id` is a ULID. `files` together hold the range's records, each file some of them, and no record of another range;
-    they go into the table in one commit, or none does. There are none where nothing in the range survived (control
-    batches, aborted transactions, compacted away): such a range still moves the offsets. `leader_epoch` is the last one
-    seen in the range, -1 for none. `lost` says that the log no longer had these offsets when their turn came, and that
+    `id` is a ULID. The `files` together hold all records of the range and no record of another range. One commit adds
+    all of them to the table, or none. There are no files where no record in the range survived (control batches,
+    aborted transactions, compaction); such a range still advances the offsets. `leader_epoch` is the last one seen in
+    the range, -1 for none. `lost` says that the log no longer had these offsets when they were to be archived, and that
     an operator accepted it.
     """
 
@@ -185,7 +189,7 @@ class TranslatedRange:
 
     @property
     def span(self) -> str:
-        """The offsets as people write them: `[start, end)`."""
+        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
@@ -198,12 +202,12 @@ class TranslatedRange:
 
     @property
     def rows(self) -> int:
-        """How many records the range's files hold."""
+        """How many records the files of the range hold."""
         return sum(file.rows for file in self.files)
 
     @property
     def digest(self) -> str | None:
-        """The digest of the range's records: the sum of its files'; None where one of them has none."""
+        """The digest of the range's records: the sum of its files' digests. None where a file has none."""
         return add_digests(file.digest for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -215,7 +219,7 @@ class TranslatedRange:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         found = value["files"] if "files" in value else filter(None, (value["file"],))
         files = tuple(DataFileInfo.from_json(each) for each in found)
         return cls(**{name: value[name] for name in _PLAIN if name in value}, files=files)
@@ -236,7 +240,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What the fence said: the ranges taken, and those refused because another covers or must precede their offsets."""
+    """The answer of the fence: accepted ranges, and rejected ones, whose offsets don't continue their partition."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: tuple[TranslatedRange, ...]
@@ -244,7 +248,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """The ranges of a topic in one state: how many, and the rows and bytes of their files."""
+    """How many ranges of a topic are in one state, and the rows and bytes of their files."""
 
     ranges: int
     rows: int
@@ -253,7 +257,7 @@ class StateCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRecord:
-    """A schema version: when it was made (UTC), by which fingerprint it is known, and what it changed."""
+    """A schema version: when it was created (UTC), its fingerprint, and what it changed."""
 
     version: int
     created: datetime

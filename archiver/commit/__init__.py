@@ -1,1 +1,5 @@
-"""Committing staged files to the table, and checking that the table still has what was committed."""
+"""Commit staged files to the table, and check that the table still has what was committed.
+
+`commit_pending` commits, `Presence` checks the objects of staged files, `standing` checks the table. Planning and
+translating belong in `archiver.ingest`, repairs in `archiver.upkeep`.
+"""

@@ -1,6 +1,6 @@
-"""From staged ranges to the table: checked objects, one commit, confirmation; for a wave's ranges and for a dead job's.
+"""Commit staged ranges: check their objects, commit once, confirm. For the ranges of a wave and of a dead job.
 
-Every step may be done again. What is pending is the registry's word, what is in the table is the table's.
+Every step is safe to repeat. The registry says what is pending, the table says what is in it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
 
 ATTEMPTS = 5
-"""How often ranges are settled anew where the table moved on under a commit."""
+"""How often ranges are settled again because the table moved on before their commit."""
 
 OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTopic:
-    """A topic with the table its staged ranges go to; `change` is what the table's columns have to become."""
+    """A topic and the table for its staged ranges. `change` is the schema change that the table needs."""
 
     topic: TopicRow
     table: ArchiveTable
@@ -40,19 +40,19 @@ class StagedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """What a call did: whether it committed, and the partitions whose staged ranges stay staged, with the reason."""
+    """Whether a call committed, and the partitions whose ranges stay staged, each with the reason."""
 
     is_new: bool
     ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)
 
 
 def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
-    """Bring every staged range of the topic into the table, or find out that it never will be.
+    """Bring every staged range of the topic into the table, or find out that it never will be in it.
 
-    A partition whose ranges begin after what the table has of it is left out: the offsets in between may be in a newer
-    table than the catalog showed. The other partitions are committed. `landed` hears of ranges as they are known to be
-    in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet; the ranges stay staged, and
-    calling again finds out.
+    A partition whose ranges begin after its offset in the table is left out: the offsets in between may be in a newer
+    table than the one that the catalog showed. The other partitions are committed. `landed` is called with ranges as
+    soon as they are known to be in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet;
+    the ranges stay staged, and calling again finds out.
     """
     topic = opened.topic
     objects = ObjectStore.of_table(opened.table.iceberg)
@@ -102,7 +102,7 @@ def _ahead(topic: TopicRow, moved: MovedPartition) -> PartitionAhead:
 def _settle(
     opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded
 ) -> tuple[TranslatedRange, ...]:
-    """Record the fate of what is pending; gives the ranges that still wait."""
+    """Record the fate of pending ranges, and return those that still wait."""
     topic = opened.topic
     pending = registry.files.pending(topic)
     if not pending:

@@ -1,7 +1,7 @@
-"""Which rows a table should have, by the registry's word, and doesn't: told by range of offsets (ADR 0026).
+"""Find the rows that a table should have by the registry, and lacks: its holes, by range of offsets (ADR 0026).
 
-Files that others rewrote count for the offsets they hold, so a compaction by anybody leaves nothing missing. Files are
-looked into only where their numbers don't say it, and what was found is remembered for as long as it holds.
+Files that others rewrote count for the offsets they hold, so after a compaction by anybody nothing is missing. Files
+are read only where counts don't decide it. The result is kept in the registry for as long as it holds.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from catalog.registry import Registry
 from schema_mapping import names
 
 RENEWED: Final = 20
-"""So many snapshots later, what was found is noted anew, before the snapshot it was found of expires."""
+"""After this many snapshots the result is noted again, before the snapshot that it belongs to expires."""
 WINDOW_ROWS: Final = 8_000_000
-"""So many expected rows are counted at once: eight bytes each."""
+"""How many expected rows are counted at once. Each takes eight bytes."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
 
@@ -53,17 +53,18 @@ def find_holes(
     is_back: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The rows that the table doesn't have, by partition and offset; `table` as loaded not long ago, `load` anew.
+    """The rows that the table lacks, by partition and offset.
 
-    `is_back` says that it was set back: what was found of an earlier snapshot then says nothing of what came after.
-    Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
+    `table` was loaded a short time ago; `load` loads it again. `is_back` says that the table was set back: then the
+    result of an earlier check says nothing about what came after it. Raises the leaves of StorageError, RegistryError
+    and TableError, and ReplayError.
     """
     known = None if is_back else registry.rows.checked(topic)
     if known is not None and (later := _later(known, table)) is not None:
         if len(later) >= RENEWED:
             registry.rows.note_checked(topic, Checked(snapshot_id=table.snapshot_id, holes=known.holes))
         return known.holes
-    expected = registry.rows.expected_ranges(topic)  # before the table: what is committed in between is then in it
+    expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
     holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
     registry.rows.note_checked(topic, Checked(snapshot_id=fresh.snapshot_id, holes=holes))
@@ -77,7 +78,7 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The rows of `expected` that the table doesn't have; `counts_tell`: nobody put others in."""
+    """The rows of `expected` that the table lacks. `counts_tell` says that nobody else added rows."""
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
@@ -93,7 +94,7 @@ def search(
 
 
 def named(holes: Iterable[Hole]) -> str:
-    """Holes as people read them: `partition 0 [10, 20) 10 rows; …`."""
+    """Holes as text: `partition 0 [10, 20) 10 rows; …`."""
     found = []
     for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
         those = list(group)
@@ -116,9 +117,9 @@ class TableRows:
         )
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """Ranges that may have lost rows, and those that share a file with one of them.
+        """The ranges that may have lost rows, and those that share a file with one of them.
 
-        All others have all their files in the table, with all rows, and nobody deleted any.
+        Every other range has all of its files in the table, with all rows, and nobody deleted any.
         """
         wanted: Counter[str] = Counter()
         for one in expected:
@@ -135,17 +136,17 @@ class TableRows:
         return file is not None and not file.has_deletes and file.rows >= rows
 
     def has_file(self, path: str) -> bool:
-        """Whether the file is in the table, whatever was deleted of it."""
+        """Whether the table has the file, whatever was deleted from it."""
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
-        """Rows in files that are no whole range's own; None where rows of them were deleted."""
+        """The number of rows in files that don't belong to complete ranges. None where some of them were deleted."""
         whole = _names(expected) - _names(suspects)
         beside = [file for name, file in self._files.items() if name not in whole]
         return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
 
     def offsets(self, wanted: RowRange) -> Offsets:
-        """The offsets of a partition's rows in a range, ascending, each once."""
+        """The offsets of the table's rows in a range of a partition, ascending, each once."""
         found = [
             kafka.field(names.OFFSET).to_numpy()
             for file in self._files.values()
@@ -155,7 +156,7 @@ class TableRows:
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
     def digest(self, wanted: RowRange) -> str:
-        """The digest of the records in a range of a partition (docs/digest.md). Reads whole rows."""
+        """The digest of the table's records in a range of a partition (docs/digest.md). Reads whole rows."""
         found = RecordDigest()
         for file in self._files.values():
             if _may_hold(file, wanted):
@@ -172,7 +173,7 @@ class TableRows:
 
 
 def _later(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
-    """The snapshots since a look, where what it found is true of the table by what they did; else None."""
+    """The snapshots since the last check if its result still holds after them, else None."""
     if known.snapshot_id is None:
         return () if table.snapshot_id is None else None
     later = since(table.iceberg.metadata, known.snapshot_id)
@@ -184,7 +185,7 @@ def _later(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
 
 
 def _is_beside(ranges: str | None, holes: Iterable[Hole]) -> bool:
-    """Whether a snapshot brought ranges, and none of them where there are holes."""
+    """Whether a snapshot brought ranges, and none of them overlaps a hole."""
     spans = {} if ranges is None else decode_ranges(ranges)
     return bool(spans) and not any(
         each.partition in spans
@@ -195,7 +196,7 @@ def _is_beside(ranges: str | None, holes: Iterable[Hole]) -> bool:
 
 
 def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> bool:
-    """Whether files and rows are as many as expected, in a table that by all that is retained only we wrote to."""
+    """Whether the table has as many files and rows as expected, and its history shows only commits of ours."""
     metadata = table.iceberg.metadata
     snapshot = metadata.current_snapshot()
     if snapshot is None:
@@ -211,7 +212,7 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
 
 
 def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
-    """Whether files were at most regrouped since the table was whole, by what the snapshots say: numbers are enough."""
+    """Whether counting rows is enough: since the table was complete, snapshots claim only to regroup files."""
     metadata = table.iceberg.metadata
     if known is not None and known.snapshot_id is not None and not known.holes:
         later = since(metadata, known.snapshot_id)
@@ -221,7 +222,7 @@ def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
 
 
 def _windows(ranges: Iterable[ExpectedRange]) -> Iterator[list[ExpectedRange]]:
-    """Ranges of one partition in parts of bounded rows."""
+    """Ranges of one partition in groups of at most `WINDOW_ROWS` rows."""
     window: list[ExpectedRange] = []
     for each in ranges:
         if window and _rows(window) + each.rows > WINDOW_ROWS:
@@ -251,7 +252,7 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
 
 
 def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
-    """The least span of the range that has all offsets which aren't there."""
+    """The smallest span of the range that contains all of its missing offsets."""
     edges = np.concatenate(([one.start_offset - 1], there, [one.end_offset]))
     gaps = np.flatnonzero(np.diff(edges) > 1)
     if not len(gaps):

@@ -1,7 +1,8 @@
-"""Whether staged files are in the object store: believed to be gone only where the store has the table's own files.
+"""Check that the objects of staged files exist.
 
-A wrong endpoint, an empty mount and a bucket that is away answer "not found" as an honest store does. What is rejected
-for a missing object is taken up again once the object is back, unless its offsets came from elsewhere meanwhile.
+A wrong endpoint, an empty mount and a bucket that is away answer "not found" as a working store does. So a missing
+object is believed only if the store has the table's own files. A range that was rejected for a missing object is
+accepted again when the object is back, unless its offsets were archived from elsewhere meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 _LOOKS_AT_ONCE: Final = 16
 _WITNESSES: Final = 3
-"""So many of the table's data files are looked at, where its metadata lies in another store."""
+"""How many of the table's data files are looked up where its metadata is in another store."""
 _NAMED: Final = 5
 
 LoadTable = Callable[[], ArchiveTable]
@@ -33,7 +34,7 @@ LoadTable = Callable[[], ArchiveTable]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The staged files of a topic, looked for in `objects`; `load` gives the table as it is now."""
+    """The staged files of a topic. They are looked up in `objects`; `load` gives the current table."""
 
     topic: TopicRow
     objects: ObjectStore
@@ -41,9 +42,10 @@ class Presence:
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """The ranges that can be committed; one whose object is gone is rejected, with what follows in its partition.
+        """The ranges that can be committed.
 
-        Raises StorageUnavailable where the store doesn't have the table's own files either, and rejects nothing then.
+        A range whose object is missing is rejected, and so are the later ranges of its partition. StorageUnavailable
+        where the store lacks the table's own files too; nothing is rejected then.
         """
         faults = self._faults(waiting)
         if not faults:
@@ -59,7 +61,7 @@ class Presence:
         return tuple(good)
 
     def take_up(self) -> None:
-        """Have missing ranges wait for a commit again whose objects are back and whose offsets are still wanted."""
+        """Accept missing ranges again if their objects are back and no other range has their offsets."""
         if not self.missing.load(self.topic):
             return
         table = self.load()
@@ -78,7 +80,7 @@ class Presence:
             )
 
     def _faults(self, ranges: Sequence[TranslatedRange]) -> dict[str, StorageError]:
-        """What is wrong with an object of each range, by the ranges' ids: a range needs all its files."""
+        """The fault of each range that can't be committed, by range id. A range needs all of its files."""
         wanted = [(one.id, file) for one in ranges for file in one.files]
         if not wanted:
             return {}
@@ -101,7 +103,7 @@ class Presence:
         )
 
     def _believe(self, faults: dict[str, StorageError]) -> None:
-        """Raise StorageUnavailable unless each file's store shows that it is the table's."""
+        """Raise StorageUnavailable unless the store of each missing file has files of the table."""
         table = self.load()
         unproven: dict[str, list[str]] = {}
         for fault in faults.values():
@@ -140,20 +142,20 @@ class Presence:
 
 
 def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
-    """The paths of a partition's missing files, the first few of them."""
+    """The first few paths of a partition's missing files."""
     paths = (file.path for one in missing if one.partition == partition for file in one.files)
     return tuple(islice(paths, _NAMED))
 
 
 def _store(path: str, table: ArchiveTable) -> str:
-    """What fails as one: a bucket, or on local disks the folder of the table or of its data."""
+    """What can be away as a whole: a bucket or, on local disks, the folder of the table or of its data."""
     bucket = urlsplit(path).netloc
     folders = (table.location, table.data_location)
     return bucket or next((each for each in folders if path.startswith(f"{each}/")), path)
 
 
 def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
-    """Files that this store has if it is the table's: metadata, else data files that are in the table."""
+    """Files that this store must have if it is the table's: metadata files, else data files in the table."""
     snapshot = table.iceberg.current_snapshot()
     metadata = (table.iceberg.metadata_location, snapshot.manifest_list if snapshot else "")
     found = [path for path in metadata if path and _store(path, table) == store]

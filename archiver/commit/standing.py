@@ -1,4 +1,7 @@
-"""Whether a topic's table has what was archived: told apart are a table set back and rows that others removed."""
+"""Check that a topic's table still has what was archived.
+
+It tells a table that was set back from one that others removed rows from.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a look at a table found: the rows that it lacks, and the error that says why; both empty where it is whole.
+    """The result of a check: the rows that the table lacks, and the error that says why.
 
-    `table` is None where there is none yet.
+    Both are empty for a complete table. `table` is None where there is none yet.
     """
 
     table: ArchiveTable | None = None
@@ -35,7 +38,7 @@ def standing(
     known: ArchiveTable | None = None,
     formats: SegmentFormats = FORMATS,
 ) -> Standing:
-    """Look at the table; `known` is it as loaded not long ago, with its history.
+    """Check the table. `known` is the table as it was loaded a short time ago, with its history.
 
     Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
     """
@@ -44,7 +47,7 @@ def standing(
         return Standing()
     ends = registry.files.committed_ends(topic)
     if _is_less(table, ends):
-        table = load() or table  # it may have moved on since it was loaded
+        table = load() or table  # it may have changed since it was loaded
     is_back = _is_less(table, ends)
     told = ""
     try:
@@ -59,7 +62,7 @@ def standing(
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
-    """Whether a table's offsets are less than what was committed to it: its whole metadata was set back."""
+    """Whether the table's offsets are lower than those of the committed ranges: its whole metadata was set back."""
     offsets = table.offsets
     return any(
         partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()

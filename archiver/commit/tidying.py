@@ -1,6 +1,7 @@
-"""Now and then after a commit: the registry's rows trimmed and the journal's commits put together (docs/adr/0028).
+"""Tidy after some commits: trim rows of the registry and merge commits in the journal (docs/adr/0028).
 
-Nothing depends on it. By chance, so that it needs no memory: jobs that end after each run do it as often as others.
+Nothing depends on it. It is done at random, because that needs no memory: jobs that end after each run tidy as often as
+others.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 ONE_IN: Final = 64
-"""Of so many commits of a topic one is followed by it."""
+"""One in this many commits of a topic is followed by tidying."""
 
 _LOG = logging.getLogger(__name__)
 
 
 def tidy_by_chance(opened: StagedTopic, registry: Registry) -> None:
-    """Tidy after some commits. Failures are logged, not raised."""
+    """Tidy after some commits, chosen at random. Failures are logged, not raised."""
     if secrets.randbelow(ONE_IN) == 0:
         tidy(opened, registry)
 
 
 def tidy(opened: StagedTopic, registry: Registry) -> None:
-    """Trim the topic's old rows, and put old commits of its journal together. Failures are logged, not raised."""
+    """Trim the topic's old registry rows, and merge old commits of its journal. Failures are logged, not raised."""
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.merge_commits):
         try:
             step()

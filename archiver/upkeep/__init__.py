@@ -1,1 +1,5 @@
-"""Repairs of what is archived: rewriting files and bringing the registry back. Offsets and bytes never change."""
+"""Repairs of an archive and its registry, one package or module for each command.
+
+`orphans`, `rebuild`, `reconcile`, `refill` and `reprocess` don't know each other; what they share is in the other
+modules. Upkeep never changes the offsets or bytes of archived records.
+"""

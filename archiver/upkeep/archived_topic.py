@@ -1,4 +1,4 @@
-"""An archived topic as upkeep finds it: its row in the registry and its table, without asking Kafka."""
+"""An archived topic for upkeep: its row in the registry and its table. Kafka is not asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedTopic:
-    """A topic with its table as loaded."""
+    """A topic with its loaded table."""
 
     config: TopicConfig
     topic: TopicRow
@@ -30,7 +30,7 @@ class ArchivedTopic:
 
 
 def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:
-    """The topic's archive. Raises NotArchived where there is none yet, and the leaves of TableError."""
+    """Find the topic's archive. NotArchived where there is none yet; the leaves of TableError."""
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)
     if table is None:
@@ -39,7 +39,10 @@ def find_archived(config: Config, name: str, *, registry: Registry, catalog: Tab
 
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
-    """The rows of these topics, or of all that the registry knows and the configuration speaks for; NotArchived."""
+    """The rows of these topics. NotArchived where the registry lacks one.
+
+    Without `topics`: all topics that the registry knows and the configuration has.
+    """
     known = {(row.topic, row.table): row for row in registry.topics.every()}
     if not topics:
         return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
@@ -53,5 +56,5 @@ def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> t
 
 
 def not_archived(topic: str, table: str) -> NotArchived:
-    """The error of a topic that nothing was archived of."""
+    """The error for a topic without an archive."""
     return NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=topic, table=table)

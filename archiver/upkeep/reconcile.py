@@ -1,7 +1,7 @@
-"""`archiver reconcile`: commits what was staged while the catalog was away, in order, and settles what was in doubt.
+"""`archiver reconcile`: commit what was staged while the catalog could not be reached, and settle what was in doubt.
 
-Asks neither Kafka nor a schema: columns of schema versions that the table lacks come from the ledger. What
-`archiver archive` does at its start, for when no job runs.
+It asks neither Kafka nor a schema registry: columns that the table lacks come from the ledger. `archiver archive` does
+the same at its start. This command is for when no job runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledTopic:
-    """What became of a topic's staged ranges: how many are in the table now, how many still wait, and why."""
+    """What became of a topic's staged ranges: how many landed, how many still wait, and why."""
 
     topic: str
     table: str
@@ -41,9 +41,9 @@ class ReconciledTopic:
 
 
 def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTopic, ...]:
-    """Reconcile these topics, or all that the registry knows and the configuration speaks for.
+    """Reconcile these topics, or all that the registry knows and the configuration has.
 
-    Raises what keeps all of them from it; what a topic met is in its report, and the others go on.
+    Raises failures that stop all topics. The failure of one topic is in its result, and the others go on.
     """
     with ExitStack() as closing:
         registry = closing.enter_context(Registry(config.registry.dsn))
@@ -53,7 +53,7 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
 
 
 def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
-    """The columns of the ledger as it is, and those that rows of `versions` are written to."""
+    """The ledger's current columns, and those that rows of `versions` are written to."""
     newest = state.versions[-1]
     rows = (row_mapping_from_text(each.mapping) for each in state.versions if each.version in versions)
     written = frozenset[int]().union(*(row.column_ids for row in rows))

@@ -1,6 +1,7 @@
-"""A rewrite from its files to the table: remembered, committed, recorded; and the fate of those that a kill cut short.
+"""Commit a rewrite and record it, and settle rewrites that a kill interrupted.
 
-Nothing is lost by a kill at any step: before the commit the new files are orphans, after it the next run records it.
+A rewrite is remembered in the registry, committed to the table, then recorded. A kill at any step loses nothing: before
+the commit the new files are orphans, after it the next run records the rewrite.
 """
 
 from __future__ import annotations
@@ -45,11 +46,10 @@ def put_in_place(
     manifests: ManifestReader,
     journal: TableJournal,
 ) -> Rewritten | Displaced:
-    """Commit a rewrite and record it. `known` are the files as they were read, their delete files included.
+    """Commit a rewrite and record it. `known` are the old files as they were read, with their delete files.
 
-    Raises RewriteRefused where the new files don't account for all records of the old ones; CatalogUnreachable
-    (retryable) where the catalog doesn't say what became of it; ObjectMissing where a new file went before the rewrite
-    was remembered.
+    RewriteRefused where the new files don't account for all records of the old ones. CatalogUnreachable (retryable)
+    where the outcome of the commit is not known. ObjectMissing where a new file was gone before the commit.
     """
     topic = table.topic
     _check_counts(rewrite, known)
@@ -83,7 +83,7 @@ def put_in_place(
 def settle_rewrites(
     topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
 ) -> None:
-    """Record what became of rewrites that were begun; one that may still land stays as it is."""
+    """Record the outcome of rewrites that were begun. One that may still land stays as it is."""
     unfinished = registry.rewrites.unfinished(topic)
     table = catalog.load(topic) if unfinished else None
     if table is None:
@@ -104,7 +104,7 @@ def settle_rewrites(
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
-    """RewriteRefused where the table's own counts say that records would be missing."""
+    """RewriteRefused where the row counts in the table's manifests show that records would be lost."""
     for group in rewrite.groups:
         old = sum(known[path].rows for path in group.paths)
         new = sum(one.file.rows for one in group.files)
@@ -124,10 +124,9 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
+    """Whether a rewrite that left records out may have landed though no snapshot of that time is retained.
 
-    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
-    must not have more records of the offsets than were to stay.
+    Its old files are gone then, as it wanted. If it has no new files, nothing else can tell.
     """
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
     if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
@@ -161,11 +160,11 @@ def _changed(
 
 
 def _is_same(found: TableFile | None, read: TableFile) -> bool:
-    """Whether a file is still there and nobody deleted further rows of it."""
+    """Whether the file is still in the table, with no more rows deleted than when it was read."""
     return found is not None and _deletes(found) == _deletes(read)
 
 
 def _deletes(file: TableFile) -> set[tuple[str, object]]:
-    # a deletion vector is one of many in its file: its place says which
+    # A file may have many deletion vectors: the offset says which one it is.
     deletes = (*file.position_deletes, *file.equality_deletes)
     return {(each.file_path, getattr(each, "content_offset", None)) for each in deletes}

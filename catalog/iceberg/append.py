@@ -1,7 +1,7 @@
-"""One attempt to append ranges to a table: manifests written, the REST request ready to send.
+"""One attempt to append ranges to a table: its manifests are written and the REST request is ready to send.
 
-An attempt asserts the snapshot it was made from. pyiceberg's own `commit_transaction` is not used: it deletes the
-manifests on a 409, which would break the table where an earlier delivery of the same request had landed.
+An attempt asserts the snapshot that it was made on. pyiceberg's own `commit_transaction` is not used: it deletes the
+manifests on a 409, which would break the table if an earlier delivery of the same request had landed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A request ready to send, the snapshot it would make on top of `parent`, and the files written for it."""
+    """A request that is ready to send, the snapshot it would make on `parent`, and the files written for it."""
 
     table: ArchiveTable
     parent: int | None
@@ -56,17 +56,18 @@ class Attempt:
     written: tuple[str, ...]
 
     def discard(self) -> None:
-        """Delete the manifests. Only for an attempt that can't land any more; a failure to delete is logged."""
+        """Delete the manifests. Only for an attempt that can't land any more. A failed deletion is logged."""
         delete(self.table.io, self.written)
 
 
 def prepare(
     table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
 ) -> Attempt:
-    """Write the manifests of a snapshot with the ranges' files, and gather all that changes with it.
+    """Write the manifests of a snapshot with the files of the ranges, and collect all changes that go with it.
 
-    Without any file the snapshot is empty: offsets never move without one, since only a snapshot is guarded. From 100
-    small manifests on (`commit.manifest.min-count-to-merge`) they are merged; entries keep their snapshot and sequence.
+    Ranges without files make an empty snapshot: offsets never advance without a snapshot, because only a snapshot is
+    guarded by an assertion. From 100 small manifests on (`commit.manifest.min-count-to-merge`) they are merged; their
+    entries keep their snapshot and sequence number.
     """
     transaction = LightTransaction(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
@@ -81,13 +82,13 @@ def prepare(
 
 
 def head_text(table: ArchiveTable, producer: Any) -> str:
-    """The property `archiver.head` that goes with the snapshot of `producer`."""
+    """The table property `archiver.head` for the snapshot of `producer`."""
     sequence = table.iceberg.metadata.next_sequence_number()
     return Head(snapshot_id=producer.snapshot_id, sequence=sequence).to_text()
 
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
-    """The request of a transaction whose one snapshot `producer` makes, its manifests written."""
+    """Write the manifests of `producer`, which makes the only snapshot of the transaction; return the request."""
     producer.commit_uuid = new_attempt_id(table.uuid)
     try:
         producer.commit()
@@ -107,18 +108,18 @@ def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, pro
 
 
 def delete(io: FileIO, paths: Sequence[str]) -> None:
-    """Delete files that nothing refers to; one that stays is for orphan removal to find."""
+    """Delete files that nothing refers to. Removal of orphans finds those that can't be deleted."""
     for path in paths:
         try:
             io.delete(path)
         except FileNotFoundError:
-            continue  # the catalog was faster
+            continue  # the catalog has deleted it already
         except OSError:
             _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
-    """Stage what there is to change in the schema; gives the properties that go with it."""
+    """Add the wanted schema change to the transaction; return the table properties that go with it."""
     change = wanted and wanted.for_table(table.schema, table.ledger_version)
     if change is None:
         return {}
@@ -138,7 +139,7 @@ def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange |
 
 
 def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:
-    # A catalog gives an equal schema its old id, and the snapshot has to name the id that will be.
+    # A catalog gives a schema that it knows its old id, and the snapshot must name the id that the schema will have.
     known = table.iceberg.metadata.schemas
     for old in known:
         if old == schema:
@@ -154,9 +155,9 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
 def data_file(
     table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
 ) -> DataFile:
-    """A file as its manifest entry, in the partition it was written for, or in that of the entry it takes the place of.
+    """The manifest entry of a file, in its own partition, or in the partition of the entry that it replaces.
 
-    PartitioningChanged where the table has no such partition any more, NewerFormat where Iceberg's data files can't
+    PartitioningChanged where the table no longer has such a partition. NewerFormat where Iceberg's data files can't
     have the file's format.
     """
     metadata = table.iceberg.metadata
@@ -187,7 +188,7 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
         found = FileFormat(file.format)
     except ValueError:
         found = FileFormat.PUFFIN
-    if found is FileFormat.PUFFIN:  # of statistics and deletes only
+    if found is FileFormat.PUFFIN:  # Puffin files have only statistics and deletes
         raise NewerFormat(
             "a file has a format that this archiver can't put into a table: commit it with the version that wrote it",
             table=table.topic.table,
@@ -198,7 +199,7 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
-    """What the summary says of the records: nothing where a file has no digest."""
+    """The digest of the records for the snapshot's summary. Empty where a file has no digest."""
     digest = add_digests(one.digest for one in ranges)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 

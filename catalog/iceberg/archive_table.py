@@ -1,4 +1,4 @@
-"""A topic's table as it stood when it was loaded: what ingest and replay ask of it (docs/concepts.md)."""
+"""A topic's table as it was when it was loaded: the answers that ingest and replay need (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.row import PartitionSource
 
 DATA_PATH: Final = "write.data.path"
-"""The table property by which an operator may put data files elsewhere."""
+"""The table property by which an operator may put data files into another folder."""
 
 METADATA_PATH: Final = "write.metadata.path"
-"""The table property by which an operator may put manifests elsewhere."""
+"""The table property by which an operator may put manifests into another folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTable:
-    """A topic's table, its ownership checked; `iceberg` is pyiceberg's, never to be refreshed in place."""
+    """A topic's table. Its owner was checked. `iceberg` is pyiceberg's table; never refresh it in place."""
 
     topic: TopicRow
     iceberg: Table
 
     def with_storage_of(self, later: Self) -> Self:
-        """The table as it was loaded, with the storage credentials that it was given when loaded later."""
+        """The same state of the table, with the storage credentials of a `later` load."""
         old, new = self.iceberg, later.iceberg
         iceberg = Table(old.name(), old.metadata, old.metadata_location, new.io, new.catalog, new.config)
         return replace(self, iceberg=iceberg)
@@ -45,27 +45,27 @@ class ArchiveTable:
 
     @property
     def location(self) -> str:
-        """Where the table lies; data files go below `<location>/data/`."""
+        """The folder of the table."""
         return self.iceberg.metadata.location.rstrip("/")
 
     @property
     def data_location(self) -> str:
-        """Where its data files go: `<location>/data`, unless an operator said otherwise."""
+        """The folder of its data files: `<location>/data`, unless an operator set another one."""
         return self.properties.get(DATA_PATH, f"{self.location}/data").rstrip("/")
 
     @property
     def metadata_location(self) -> str:
-        """Where its manifests go: `<location>/metadata`, unless an operator said otherwise."""
+        """The folder of its manifests: `<location>/metadata`, unless an operator set another one."""
         return self.properties.get(METADATA_PATH, f"{self.location}/metadata").rstrip("/")
 
     @property
     def properties(self) -> dict[str, str]:
-        """Table properties, the metrics modes among them."""
+        """The table properties, including the metrics modes."""
         return self.iceberg.metadata.properties
 
     @property
     def offsets(self) -> dict[int, PartitionOffset]:
-        """Property `archiver.offsets`: how far each partition is archived; one that never was is not there."""
+        """Property `archiver.offsets`: how far each archived partition is archived."""
         return decode_offsets(self.properties.get(keys.OFFSETS, "{}"))
 
     @property
@@ -75,12 +75,12 @@ class ArchiveTable:
 
     @property
     def last_column_id(self) -> int:
-        """The highest field id ever given in this table, by anybody."""
+        """The highest field id that anybody ever assigned in this table."""
         return self.iceberg.metadata.last_column_id
 
     @property
     def ledger_version(self) -> int:
-        """Property `archiver.ledger-version`: the ledger's version that the table's columns belong to."""
+        """Property `archiver.ledger-version`: the version of the ledger that the table's columns are from."""
         return int(self.properties.get(keys.LEDGER_VERSION, "0"))
 
     @property
@@ -90,12 +90,12 @@ class ArchiveTable:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The current snapshot."""
+        """The current snapshot. None where there is none."""
         return self.iceberg.metadata.current_snapshot_id
 
     @property
     def partition_field(self) -> PartitionField:
-        """The one partition field; PartitioningChanged where it isn't as we made it."""
+        """The only partition field. PartitioningChanged where it is not the one that the archiver created."""
         return current_field(self.iceberg.metadata, self.topic.table)
 
     @property
@@ -107,20 +107,20 @@ class ArchiveTable:
 
     @property
     def partition_source(self) -> PartitionSource:
-        """Which copy of the ingest timestamp is partitioned by: the one in `kafka`, or the flat one."""
+        """The column that the table is partitioned by: the ingest timestamp in `kafka`, or its flat copy."""
         return "flat" if self.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
 
     @property
     def is_recalled(self) -> bool:
-        """Whether it comes from the registry's memory, without history, because the catalog was away."""
+        """Whether it is the registry's copy, without history, because the catalog could not be reached."""
         return not self.iceberg.metadata_location
 
     @property
     def io(self) -> FileIO:
-        """Storage with the credentials the catalog gave for this table, for this process."""
+        """The storage, with the credentials that the catalog gave this process for the table."""
         return self.iceberg.io
 
     @property
     def io_properties(self) -> dict[str, str]:
-        """What builds the same storage in another process; holds secrets."""
+        """The properties that open the same storage in another process. They contain secrets."""
         return {name: value for name, value in self.io.properties.items() if isinstance(value, str)}

@@ -1,7 +1,7 @@
-"""Names of the manifests that our commits write, by which they are known as ours (docs/concepts.md, step 4).
+"""Names of the manifests of our commits, by which we recognize them (docs/concepts.md, step 4).
 
-Every Iceberg writer names its manifests after a UUID. Ours is of version 8: random, with a check over it and the
-table's UUID, so that no other writer's manifest, and none of another table, is ever taken for ours.
+Every Iceberg writer names its manifests after a UUID. Ours has version 8: random bytes, and a checksum of them and the
+table's UUID. So a manifest of another writer, or of another table, is never taken for ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Self
 from uuid import UUID
 
 _CHECKED: Final = 12
-"""So many bytes come first; four of check follow."""
+"""The number of random bytes. Four bytes of checksum follow."""
 _VERSION: Final = 8 << 76
 _VERSION_MASK: Final = 0xF << 76
 _VARIANT: Final = 0b10 << 62
@@ -25,7 +25,7 @@ _LIST: Final = re.compile(r"snap-\d+-\d+-" + _UUID + r"\.avro")
 
 
 def new_attempt_id(table: UUID) -> UUID:
-    """A UUID for the manifests of one attempt to commit to the table with this UUID."""
+    """Make a UUID for the manifests of one attempt to commit to the table with this UUID."""
     drawn = int.from_bytes(secrets.token_bytes(16))
     marked = drawn & ~_VERSION_MASK & ~_VARIANT_MASK | _VERSION | _VARIANT
     head = marked.to_bytes(16)[:_CHECKED]
@@ -40,14 +40,14 @@ def is_ours(attempt: UUID, table: UUID) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestName:
-    """What a manifest's name says: the UUID of who wrote it, and whether it is a snapshot's list of manifests."""
+    """The UUID of a manifest's writer, and whether the file is a manifest list, according to its name."""
 
     uuid: UUID
     is_list: bool
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """Read a file name; None where no writer of manifests gave it."""
+        """Read a file name. None where it is not the name of a manifest or a manifest list."""
         for pattern, is_list in ((_MANIFEST, False), (_LIST, True)):
             if found := pattern.fullmatch(name):
                 return cls(uuid=UUID(found["uuid"]), is_list=is_list)

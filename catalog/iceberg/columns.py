@@ -1,7 +1,7 @@
-"""Bringing the ledger's columns into a table that others may have changed (docs/schema-evolution.md).
+"""Merge the ledger's columns into a table whose columns others may have changed (docs/schema-evolution.md).
 
-Columns are known by field id, never by name. A column added by others is kept with its name; where the ledger wants
-the same name, ours becomes `<name>_<field id>` in the table (files are read by id, so nothing else changes).
+Columns are known by field id, never by name. A column that others added keeps its name. If the ledger wants the same
+name, our column becomes `<name>_<field id>` in the table. Files are read by id, so nothing else changes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from schema_mapping.field_ids import Assignment
 class SchemaChange:
     """The columns of the ledger at a version.
 
-    `owned_ids` are all field ids the ledger ever gave; one of them that the schema lacks is dropped from the table.
-    `written_ids` are columns that rows are written to, which the table must have at once, whatever version it is at.
+    `owned_ids` are all field ids that the ledger ever assigned; an owned column that the schema lacks is dropped from
+    the table. `written_ids` are columns that rows are written to; the table must have them at once, whatever version it
+    is at.
     """
 
     schema: Schema
@@ -42,7 +43,7 @@ class SchemaChange:
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:
-        """The newest columns of the ledger that an assignment left behind."""
+        """The newest columns of the ledger after an assignment of field ids."""
         return cls(
             schema=assignment.iceberg_schema,
             version=max(each.version for each in assignment.state.versions),
@@ -51,9 +52,9 @@ class SchemaChange:
         )
 
     def for_table(self, schema: Schema, version: int) -> Self | None:
-        """What there is to change in a table with this schema, whose columns are those of a version; None for nothing.
+        """What to change in a table with this schema, at this version of the ledger. None for nothing.
 
-        At the same version columns are only added: what others write beside this change stays.
+        At the same version columns are only added: changes by others stay.
         """
         if self.version > version:
             return self
@@ -63,20 +64,21 @@ class SchemaChange:
 
     @property
     def adding(self) -> Self:
-        """The change without what it drops."""
+        """The change, without dropping columns."""
         return replace(self, owned_ids=frozenset())
 
 
 def merge(change: SchemaChange, current: Schema) -> Schema:
-    """The table's schema with the ledger's columns in it; SchemaConflict where a type was changed beyond widening."""
+    """The table's schema with the ledger's columns. SchemaConflict where a type was changed other than by widening."""
     fields = _merge_fields(change.schema.fields, current.fields, change.owned_ids)
     return Schema(*fields, identifier_field_ids=current.identifier_field_ids)
 
 
 def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: int) -> None:
-    """SchemaConflict where others took ids that the ledger has given to new columns.
+    """SchemaConflict where others used field ids that the ledger has assigned to new columns.
 
-    `last_field_id` is the ledger's highest id when it last changed the table, `last_column_id` the table's own.
+    `last_field_id` is the ledger's highest id at its last change of the table. `last_column_id` is the table's highest
+    id.
     """
     taken = sorted(number for number in change.schema.field_ids if last_field_id < number <= last_column_id)
     if taken:

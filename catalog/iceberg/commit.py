@@ -1,7 +1,8 @@
-"""Exactly-once commits: ranges into a table, or the knowledge of why not (docs/concepts.md, step 4).
+"""Exactly-once commits: bring ranges into a table, or find out why that can't be done (docs/concepts.md, step 4).
 
-What the catalog says is not trusted to be the whole truth: after a time-out, a 5xx or a conflict the table itself is
-asked, first for the commit's id, then for its offsets. Nothing is sent twice unless the offsets show it is not there.
+An answer of the catalog is not trusted to be complete. After a time-out, a 5xx or a conflict the table itself decides:
+first by the id of the commit, then by its offsets. A request is sent again only if the offsets show that the commit is
+not in the table.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class MovedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Nothing was committed by this call: these partitions stand elsewhere. Settle their ranges, then plan anew."""
+    """Nothing was committed, because these partitions have other offsets. Settle their ranges, then plan again."""
 
     partitions: tuple[MovedPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """Nobody knows yet: the ranges stay staged and their files stay where they are; settle them later."""
+    """The outcome is not known yet. The ranges stay staged and their files stay where they are; settle them later."""
 
     commit_id: str
     attempts: int
@@ -62,7 +63,10 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedCommit:
-    """A commit is in the table: `table` is what it was made on, or, where `is_found`, the table that shows it."""
+    """A commit that is in the table.
+
+    `table` is the table that the commit was made on or, with `is_found`, a later one that has it.
+    """
 
     snapshot_id: int
     table: ArchiveTable
@@ -75,10 +79,10 @@ Obstacle = TypeVar("Obstacle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How often a commit is tried, and the pauses in between: doubling, each shortened by up to half at random.
+    """How often a commit is tried, and the pauses between tries.
 
-    No pause is shorter than `asked_seconds` says that the catalog asks for; where that is more than
-    `longest_asked_seconds`, it isn't tried again.
+    Pauses double, and each is shortened at random by up to half. No pause is shorter than the catalog asked for
+    (`asked_seconds`). If it asks for more than `longest_asked_seconds`, there is no further try.
     """
 
     attempts: int = 8
@@ -114,9 +118,9 @@ def commit(
 ) -> CommitOutcome:
     """Append the ranges in one snapshot, once.
 
-    `load` gives the table as it is now; `send` sends an attempt, in pyiceberg's own exceptions. Raises TableError where
-    the catalog refuses for a reason that another try won't change; nothing of this call is in the table then, unless a
-    try before it was lost: the ranges stay staged, and settling tells.
+    `load` gives the current table. `send` sends an attempt and raises pyiceberg's exceptions. TableError where the
+    catalog refuses for a reason that another try won't change. Then nothing of this call is in the table, unless the
+    answer to an earlier try was lost: the ranges stay staged, and settling them finds out.
     """
     wanted = spans(ranges)
     if not wanted:
@@ -148,8 +152,8 @@ def commit_once(
 ) -> LandedCommit | Obstacle | Unresolved:
     """Bring one snapshot into the table, once.
 
-    `obstacle` says of a table that doesn't have the commit why it can't be made any more: it must be true of every
-    table that has it. `attempt` prepares it on a table. Raises as `commit` does.
+    `obstacle` says why the commit can't be made on a table that lacks it. It must hold for every table that has the
+    commit. `attempt` prepares the commit on a table. Raises like `commit`.
     """
     sent: tuple[Attempt, ...] = ()
     reason = ""
@@ -166,7 +170,7 @@ def commit_once(
             return LandedCommit(snapshot_id=snapshot_id, table=table, is_found=True)
         if (met := obstacle(table)) is not None:
             return met
-        # Nothing stands in the way, so no attempt has landed; one made on a snapshot of before never will.
+        # There is no obstacle, so no attempt has landed. An attempt on an older snapshot never will.
         _discard(earlier for earlier in sent if earlier.parent != table.snapshot_id)
         latest = attempt(table)
         sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), latest)
@@ -190,7 +194,7 @@ _NO_ANSWERS = (*UNANSWERED, exceptions.RESTError, exceptions.CommitFailedExcepti
 
 
 def _try(send: Send, attempt: Attempt) -> str | None:
-    """None where the catalog says it is done, else what it said; refusals that another try won't change are raised."""
+    """Send the attempt. None on success, else the failure. Raises refusals that another try won't change."""
     try:
         send(attempt)
     except _REFUSALS:
@@ -201,7 +205,7 @@ def _try(send: Send, attempt: Attempt) -> str | None:
 
 
 def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
-    """The snapshot that a commit made, as long as the table's history has it."""
+    """The snapshot that a commit made. None where the table's history does not have it, or no longer."""
     for snapshot in reversed(table.iceberg.metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
             return snapshot.snapshot_id

@@ -1,7 +1,7 @@
-"""What a new table is made of: explicit updates with the ledger's own field ids (docs/concepts.md).
+"""The updates that create a table, with the ledger's own field ids (docs/concepts.md).
 
-pyiceberg's `create_table` gives ids of its own. One commit that asserts the table's absence sets everything instead, so
-a table is never seen half made.
+pyiceberg's `create_table` assigns its own ids. Instead, one commit that asserts that the table does not exist sets
+everything. So nobody ever sees a table that is half made.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def first_updates(
     partition_source: PartitionSource,
     properties: dict[str, str],
 ) -> tuple[TableUpdate, ...]:
-    """The updates that make the table, each default set to what was added just before it.
+    """The updates that create the table. Each default is set to what was added just before it.
 
-    `staged` is the catalog's proposal: its UUID and location are taken.
+    `staged` is the catalog's proposal. Its UUID and location are used.
     """
     return (
         AssignUUIDUpdate(uuid=staged.table_uuid),
@@ -62,7 +62,7 @@ def first_updates(
 
 
 def partition_spec(schema: Schema, partition_by: PartitionBy, partition_source: PartitionSource) -> PartitionSpec:
-    """Hours, days or months of the ingest timestamp, of the struct `kafka` or of its flat copy."""
+    """The partition spec: hours, days or months of the ingest timestamp in `kafka`, or of its flat copy."""
     source = names.INGEST_TIMESTAMP if partition_source == "flat" else f"{names.KAFKA}.{names.INGEST_TIMESTAMP}"
     field = PartitionField(
         source_id=schema.find_field(source).field_id,
@@ -74,7 +74,7 @@ def partition_spec(schema: Schema, partition_by: PartitionBy, partition_source: 
 
 
 def sort_order(schema: Schema) -> SortOrder:
-    """By partition, then offset: the order of the rows in every file."""
+    """The sort order of the rows in every file: by partition, then by offset."""
     columns = (f"{names.KAFKA}.{names.PARTITION}", f"{names.KAFKA}.{names.OFFSET}")
     fields = (
         SortField(

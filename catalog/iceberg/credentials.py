@@ -1,6 +1,6 @@
-"""Which FileIO properties are storage credentials, when they end, and how catalogs and clients name them differently.
+"""Which FileIO properties are storage credentials, when they expire, and how catalogs and clients name them.
 
-Names are those of Iceberg's REST specification and of its Java and Python clients.
+The names are those of Iceberg's REST specification and of its Java and Python clients.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _ACCOUNT: Final = re.compile(r"^[a-z]+://[^/@]*@(?P<account>[^./]+)\.")
 
 
 def credentials(properties: Properties) -> dict[str, str]:
-    """Those of a FileIO's properties that storage knows its client by, and the times when they end."""
+    """The FileIO properties that identify a client to the storage, and their expiry times."""
     return {name: value for name, value in properties.items() if _CREDENTIAL.match(name) or _EXPIRY.search(name)}
 
 
 def is_vended(properties: Properties, own: Properties) -> bool:
-    """Whether a table's storage wants credentials that only the catalog has; `own` is what was configured."""
+    """Whether a table's storage needs credentials that only the catalog has. `own` are the configured properties."""
     return any(own.get(name) != value for name, value in credentials(properties).items())
 
 
 def expires_ms(properties: Properties) -> int | None:
-    """When the first of the credentials ends, in ms since 1970; None where the catalog doesn't say."""
+    """When the first of the credentials expires, in ms since 1970. None where the catalog doesn't say."""
     times = [int(value) for name, value in properties.items() if _EXPIRY.search(name) and value.isdecimal()]
     return min(times, default=None)
 
@@ -41,7 +41,7 @@ def expires_ms(properties: Properties) -> int | None:
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
     """The properties as every FileIO understands them.
 
-    Catalogs name the account in a SAS token's key, `adls.sas-token.ACCOUNT.dfs.core.windows.net`; pyarrow's FileIO
+    Catalogs name the account in a SAS token's key, `adls.sas-token.ACCOUNT.dfs.core.windows.net`. pyarrow's FileIO
     looks for `adls.sas-token` and `adls.account-name`.
     """
     texts = dict(properties)

@@ -1,7 +1,8 @@
-"""Which of our snapshots a table needs no longer (docs/operations.md), as a pure decision, and how that is asked for.
+"""Decide which of our snapshots a table no longer needs, and build the request to remove them (docs/operations.md).
 
-Snapshots of others, those that a branch or tag names, and the history of other branches are never touched. What a
-commit advanced is in its summary until then; how far partitions are archived is a table property, and stays.
+Snapshots of others, snapshots that a branch or tag names, and the history of other branches are never removed. A
+snapshot's summary says which offsets its commit advanced; that is lost with it. How far partitions are archived is a
+table property, and stays.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from pyiceberg.table.update import (
 from catalog.iceberg.lineage import head_of, is_ours, since
 
 SNAPSHOT_BYTES = 400
-"""What a snapshot takes in the table's metadata beside its summary, about."""
+"""About how much a snapshot takes in the table's metadata, besides its summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long snapshots stay: `keep` of the newest, and all that are younger than `seconds`.
+    """How long snapshots stay: the newest `keep`, and all that are younger than `seconds`.
 
-    Whatever these say, no more stay than take `most_bytes` in the table's metadata, which is read and written with
-    every commit; `least` stay in any case. A commit over 10,000 partitions takes 300 KB.
+    The snapshots that stay never take more than `most_bytes` in the table's metadata, which every commit reads and
+    writes; but the newest `least` always stay. A commit over 10,000 partitions takes 300 KB.
     """
 
     seconds: float = 86_400.0
@@ -40,11 +41,11 @@ class Retention:
     most_bytes: int = 3 << 20
     least: int = 10
     batch: int = 20
-    """So many must be there to go, or a quarter of `most_bytes` of them, before a commit is spent on it."""
+    """A commit is spent only on this many expirable snapshots, or on a quarter of `most_bytes` of them."""
 
 
 def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
-    """The snapshots that may go, oldest first."""
+    """The snapshots that may be removed, oldest first."""
     needed = _needed(metadata)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
     taken = 0
@@ -63,14 +64,14 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
 
 
 def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
-    """Whether there is enough to expire."""
+    """Whether there are enough snapshots to remove."""
     return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
 
 
 def removal(
     metadata: TableMetadata, going: Sequence[Snapshot]
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The request that removes the snapshots, unless somebody committed since `metadata` was loaded."""
+    """The request that removes the snapshots, unless somebody has committed since `metadata` was loaded."""
     current = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id})
     return (
         (AssertTableUUID(uuid=metadata.table_uuid), current),
@@ -79,7 +80,7 @@ def removal(
 
 
 def is_one_line(metadata: TableMetadata) -> bool:
-    """Whether the snapshots are one line of descent: then what the oldest no longer holds, no later one does."""
+    """Whether the snapshots are one line of descent, so that a file the oldest lacks is in no later one again."""
     return set(_ancestors(metadata, metadata.current_snapshot_id)) == {one.snapshot_id for one in metadata.snapshots}
 
 
@@ -93,7 +94,10 @@ def _needed(metadata: TableMetadata) -> set[int]:
 
 
 def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
-    """The head, and what others and rewrites put on top of it: without them nobody could say that it is still there."""
+    """The head, and the snapshots of others and of rewrites on top of it.
+
+    Without them nobody could tell that the head is still in the table's history.
+    """
     head = head_of(metadata)
     if head is not None:
         yield head.snapshot_id

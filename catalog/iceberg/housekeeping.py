@@ -1,7 +1,6 @@
-"""Keeping a table small in the course of commits: old snapshots of ours expire, and the lists they alone had go.
+"""Keep a table's metadata small: expire our old snapshots, and delete the manifests that only they had.
 
-Nothing depends on it: it may fail at any point, and be tried again with the next commit. Data files are never deleted
-here.
+Nothing depends on it. It may fail at any point, and the next commit tries again. Data files are never deleted here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, 
 
 
 def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Send) -> int:
-    """Expire what `known`, a table loaded not long ago, has too much of; returns how many snapshots went."""
+    """Expire snapshots where `known`, a recently loaded table, has too many; return how many were removed."""
     if not is_worth_a_commit(expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention):
         return 0
     table = load()
@@ -36,14 +35,15 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
 
 
 def _delete_lists(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> None:
-    """Delete the manifest lists of expired snapshots, and the manifests that no snapshot left has."""
+    """Delete the manifest lists of expired snapshots, and the manifests that no remaining snapshot has."""
     delete(io, [*_unreachable(io, gone, after), *(one.manifest_list for one in gone)])
 
 
 def _unreachable(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
-    """Manifests that merging appends replaced; none where there are branches, and orphan removal has to look.
+    """Manifests of expired snapshots that no remaining snapshot has: appends replaced them by merged ones.
 
-    Nor where something older stayed: what went may have been set back, and later snapshots stand on what it stood on.
+    The result is empty if there are branches, or if an older snapshot remains: the expired ones may then have been
+    rolled back, and later snapshots stand on what they stood on. Removal of orphans finds the manifests in these cases.
     """
     if not is_one_line(after) or not after.snapshots:
         return []

@@ -1,6 +1,6 @@
-"""A table as it was last loaded, for while the catalog is away (docs/operations.md).
+"""A table as it was last loaded, for when the catalog can't be reached (docs/operations.md).
 
-It has the location, the partitioning, the columns and the properties, offsets among them. It has no history.
+It has the location, the partitioning, the columns and the properties, including the offsets. It has no history.
 """
 
 from __future__ import annotations
@@ -30,20 +30,26 @@ _HISTORY: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTable:
-    """A table's metadata without its history, as JSON; `vended`: its storage wants credentials of the catalog's."""
+    """A table's metadata without its history, as JSON.
+
+    `vended` says that its storage needs credentials that only the catalog has.
+    """
 
     metadata: str
     vended: bool
 
     @classmethod
     def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> KnownTable:
-        """What to keep of a table; `own` are the catalog's properties as configured."""
+        """What to keep of a table. `own` are the configured properties of the catalog."""
         metadata = table.iceberg.metadata
         slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})
         return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
 
     def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
-        """The table, with storage by the configured properties. CatalogUnreachable where those aren't enough."""
+        """The table. Its storage is opened by the configured properties.
+
+        CatalogUnreachable where they are not enough.
+        """
         if self.vended:
             raise CatalogUnreachable(
                 "the catalog gives no answer, and only it has the credentials of the table's storage: archiving waits."

@@ -1,4 +1,4 @@
-"""pyiceberg's transaction, without a deep copy of the table's metadata at each look at it: some 14 a commit."""
+"""pyiceberg's transaction, without a deep copy of the table's metadata at each access: some 14 in a commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyiceberg.table.update import TableUpdate
 
 
 class LightTransaction(Transaction):
-    """A transaction whose metadata is made once for each change that is staged. Whoever looks at it only reads."""
+    """A transaction that computes its metadata once for each staged change. Callers must only read it."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table, autocommit=False)
@@ -16,7 +16,7 @@ class LightTransaction(Transaction):
 
     @property
     def table_metadata(self) -> TableMetadata:
-        """The table's metadata with what was staged so far."""
+        """The table's metadata with the changes that were staged so far."""
         if self._seen is None or self._seen[0] is not self._updates:
             self._seen = (self._updates, super().table_metadata)
         return self._seen[1]

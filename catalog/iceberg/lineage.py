@@ -1,7 +1,8 @@
-"""Whether a table's main branch still has what was committed to it: the newest snapshot with ranges, its head.
+"""Check that a table's main branch still has our commits: its head, the newest snapshot that brought records.
 
-`archiver.offsets` says how far we came, whatever snapshot is current; the snapshots say what is there. The head is in
-the property `archiver.head` besides, so that it is known after its snapshot has expired (ADR 0026).
+`archiver.offsets` says how far partitions are archived, whatever snapshot is current. The snapshots say what is in the
+table. The table property `archiver.head` names the head too, so that it is known after its snapshot has expired (ADR
+0026).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from catalog.iceberg.offsets import decode_ranges
 from catalog.ranges.spans import joined
 
 ADDED_DELETES: Final = "added-delete-files"
-"""What a snapshot's summary has where it took rows out without touching their files."""
+"""An entry in the summary of a snapshot that removed rows without touching their files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The snapshot that last brought records, and its sequence number: those of a table's snapshots only grow."""
+    """The snapshot that last brought records, and its sequence number. Sequence numbers only grow."""
 
     snapshot_id: int
     sequence: int
@@ -38,7 +39,7 @@ class Head:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """What `to_text` gave; TableError where somebody else wrote the property."""
+        """Read what `to_text` wrote. TableError where somebody else wrote the property."""
         try:
             snapshot_id, sequence = json.loads(text)
             return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
@@ -48,18 +49,18 @@ class Head:
 
 
 class Descent(StrEnum):
-    """What the main branch says of a head."""
+    """Whether the head is in the history of the main branch."""
 
     KEPT = "kept"
-    """It is the current snapshot, or one of its ancestors."""
+    """The head is the current snapshot, or one of its ancestors."""
     ROLLED_BACK = "rolled back"
-    """It is none of them: somebody set the branch back."""
+    """The head is not in the history: somebody set the branch back."""
     UNKNOWN = "unknown"
-    """The ancestors that could tell have expired: what is in the table decides."""
+    """The ancestors that could tell have expired. The content of the table decides."""
 
 
 def head_of(metadata: TableMetadata) -> Head | None:
-    """The newest head that the property or a retained snapshot tells of; None where nothing was committed yet."""
+    """The newest head that the property or a retained snapshot names. None where nothing was committed yet."""
     text = metadata.properties.get(keys.HEAD)
     told = [] if text is None else [Head.from_text(text)]
     seen = (
@@ -73,7 +74,8 @@ def head_of(metadata: TableMetadata) -> Head | None:
 def descent(metadata: TableMetadata, head: Head) -> Descent:
     """Whether the head is in the main branch's history, as far as that is retained.
 
-    Sequence numbers fall from child to parent: whoever comes below the head's without meeting it has passed it by.
+    Sequence numbers fall from child to parent. So the history lacks the head if it reaches a lower sequence number
+    without meeting it.
     """
     for snapshot in history(metadata):
         if snapshot.snapshot_id == head.snapshot_id:
@@ -84,7 +86,10 @@ def descent(metadata: TableMetadata, head: Head) -> Descent:
 
 
 def check_lineage(table: ArchiveTable) -> None:
-    """RolledBack where the main branch was set back behind what was committed, as far as the history tells."""
+    """RolledBack where the main branch was set back to a state before our last commit.
+
+    Only the retained history is checked.
+    """
     metadata = table.iceberg.metadata
     head = head_of(metadata)
     if head is not None and descent(metadata, head) is Descent.ROLLED_BACK:
@@ -92,7 +97,7 @@ def check_lineage(table: ArchiveTable) -> None:
 
 
 def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) -> RolledBack:
-    """The error of a table that was set back; `missing` names the offsets that it lost."""
+    """The error of a table that was set back. `missing` names the offsets that it lost."""
     return RolledBack(
         "others set the table back to an earlier state, and records that were archived are no longer in it: run"
         " `archiver refill TOPIC`, which brings them back; or undo it, by setting the table forward again",
@@ -114,7 +119,7 @@ def history(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | None:
-    """The snapshots on top of an ancestor of the current one, newest first; None where it isn't seen to be one."""
+    """The snapshots after an ancestor of the current one, newest first. None where the history does not show it."""
     found: list[Snapshot] = []
     for snapshot in history(metadata):
         if snapshot.snapshot_id == snapshot_id:
@@ -124,22 +129,22 @@ def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | N
 
 
 def only_adds(snapshot: Snapshot) -> bool:
-    """Whether a snapshot took no row out of the table: an append by anybody, or a commit of ours."""
+    """Whether a snapshot removed no rows from the table: an append by anybody, or a commit of ours."""
     return is_ours(snapshot) or (_is(snapshot, Operation.APPEND) and ADDED_DELETES not in summary_of(snapshot))
 
 
 def keeps_rows(snapshot: Snapshot) -> bool:
-    """Whether a snapshot says that it took no row out of the table: a compaction says so too."""
+    """Whether a snapshot claims to have removed no rows from the table. A compaction claims so too."""
     return only_adds(snapshot) or (_is(snapshot, Operation.REPLACE) and ADDED_DELETES not in summary_of(snapshot))
 
 
 def is_ours(snapshot: Snapshot) -> bool:
-    """Whether a commit of ours made the snapshot."""
+    """Whether the archiver made the snapshot."""
     return keys.COMMIT_ID in summary_of(snapshot)
 
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
-    """What a snapshot's summary says besides its operation."""
+    """The entries of a snapshot's summary, except its operation."""
     return snapshot.summary.additional_properties if snapshot.summary else {}
 
 
@@ -150,7 +155,8 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
 def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
     """The offsets that a table lost when it was set back, by partition, as far as its snapshots tell.
 
-    Those of retained snapshots that are no ancestors, and all that lies after what the ancestors brought.
+    These are the offsets of retained snapshots that are not ancestors, and all offsets after the last that the
+    ancestors brought.
     """
     metadata = table.iceberg.metadata
     found = _unreached(metadata)
@@ -184,7 +190,7 @@ def _listed(spans: Mapping[int, Iterable[tuple[int, int]]]) -> str:
 
 
 def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of the spans no span of `cover` has."""
+    """The parts of `spans` that no span of `cover` covers."""
     found: list[tuple[int, int]] = []
     covered = joined(cover)
     for start, end in joined(spans):

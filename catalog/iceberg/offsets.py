@@ -1,7 +1,8 @@
 """The table property `archiver.offsets`: how far each partition is archived (docs/concepts.md).
 
-It is state, where a snapshot's ranges are provenance: it survives snapshot expiry and commits by others. Compact JSON,
-`{"<partition>":[<next offset>,<leader epoch>],…}`: about 20 bytes a partition, in every metadata file of the table.
+The offsets are state, while the ranges in a snapshot's summary are provenance: the property survives the expiry of
+snapshots and commits by others. It is compact JSON, `{"<partition>":[<next offset>,<leader epoch>],…}`: about 20 bytes
+a partition in every metadata file of the table.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 def encode_offsets(offsets: Mapping[int, PartitionOffset]) -> str:
-    """The property's text, partitions in ascending order."""
+    """The text of the property, partitions in ascending order."""
     plain = {str(partition): [one.next_offset, one.leader_epoch] for partition, one in sorted(offsets.items())}
     return json.dumps(plain, separators=(",", ":"))
 
 
 def decode_offsets(text: str) -> dict[int, PartitionOffset]:
-    """What `encode_offsets` gave; TableError where somebody else wrote the property."""
+    """Read what `encode_offsets` wrote. TableError where somebody else wrote the property."""
     try:
         return {
             int(partition): PartitionOffset(next_offset=int(next_offset), leader_epoch=int(leader_epoch))
@@ -36,17 +37,17 @@ def decode_offsets(text: str) -> dict[int, PartitionOffset]:
 
 
 def encode_ranges(ranges: Sequence[TranslatedRange]) -> str:
-    """The snapshot summary's `archiver.ranges`: `{"<partition>":[<start>,<end>],…}` of the partitions that advanced."""
+    """The text of `archiver.ranges` in a summary: `{"<partition>":[<start>,<end>],…}` for advanced partitions."""
     return json.dumps({str(partition): span for partition, span in spans(ranges).items()}, separators=(",", ":"))
 
 
 def decode_ranges(text: str) -> dict[int, tuple[int, int]]:
-    """What `encode_ranges` gave."""
+    """Read what `encode_ranges` wrote."""
     return {int(partition): (start, end) for partition, (start, end) in json.loads(text).items()}
 
 
 def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
-    """The snapshot summary's `archiver.lost`: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
+    """The text of `archiver.lost` in a summary: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
     found: dict[str, list[int]] = {}
     for one in in_order(ranges):
         found.setdefault(str(one.partition), []).extend((one.start_offset, one.end_offset))
@@ -54,7 +55,7 @@ def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
 
 
 def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
-    """What `encode_spans` gave: partition, start and end of each range."""
+    """Read what `encode_spans` wrote: partition, start and end of each range."""
     return tuple(
         (int(partition), start, end)
         for partition, edges in json.loads(text).items()
@@ -63,7 +64,7 @@ def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
-    """First start and last end by partition; ValueError where a partition's ranges leave a gap or overlap."""
+    """The first start and the last end of each partition. ValueError where its ranges have a gap or overlap."""
     found: dict[int, tuple[int, int]] = {}
     for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
         chain = tuple(group)
@@ -75,12 +76,12 @@ def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
 
 
 def in_order(ranges: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-    """By partition, then offset."""
+    """Sort ranges by partition, then by offset."""
     return tuple(sorted(ranges, key=lambda one: (one.partition, one.start_offset)))
 
 
 def advance(offsets: Mapping[int, PartitionOffset], ranges: Sequence[TranslatedRange]) -> dict[int, PartitionOffset]:
-    """The offsets once the ranges are in the table. A range that saw no leader epoch keeps the one before."""
+    """The offsets after the ranges are in the table. A range that saw no leader epoch keeps the one before."""
     after = dict(offsets)
     for one in in_order(ranges):
         before = after.get(one.partition)

@@ -1,7 +1,7 @@
-"""Which partition spec of a table a file belongs to: the one it was written for, whatever is current by now.
+"""Find the partition spec that a file was written for, whatever spec is current now.
 
-Others can change the partitioning at any time. A partition value means something only with its transform and the column
-it was made of, so both are kept with each staged file; where they don't fit the table, that is an error, never a guess.
+Others can change the partitioning at any time. A partition value is meaningful only with its transform and source
+column, so both are kept with each staged file. If they don't fit the table, that is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _COLUMNS: Final[Mapping[int, str]] = {
 
 
 def field_name(unit: PartitionBy) -> str:
-    """What we call the partition field."""
+    """The name that the archiver gives the partition field."""
     return f"ingest_{unit}"
 
 
 def unit_of(field: PartitionField) -> PartitionBy | None:
-    """The unit of a field of the ingest timestamp, None where it is of something else."""
+    """The unit of a partition field of the ingest timestamp. None where its source is another column."""
     if field.source_id not in _COLUMNS:
         return None
     return next((unit for unit, transform in TRANSFORMS.items() if transform == field.transform), None)
 
 
 def partitioned_by(field: PartitionField) -> str:
-    """Transform and source of a field as a staged file keeps them: `day(13)`."""
+    """The transform and the source of a field, as a staged file keeps them: `day(13)`."""
     return f"{field.transform}({field.source_id})"
 
 
 def current_field(metadata: TableMetadata, table: str) -> PartitionField:
-    """The one field of the current spec; PartitioningChanged where it isn't as we make it."""
+    """The only field of the current spec. PartitioningChanged where it is not one that the archiver creates."""
     fields = metadata.spec().fields
     ours = next((each for each in fields if _is_ours(each)), None)
     if ours is not None and len(fields) == 1:
@@ -68,7 +68,10 @@ def current_field(metadata: TableMetadata, table: str) -> PartitionField:
 
 
 def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> PartitionSpec:
-    """The spec whose values are the file's; PartitioningChanged where the table has none, or more than one could be."""
+    """The spec that the file's value belongs to.
+
+    PartitioningChanged where the table has none, or where several with different transforms fit.
+    """
     specs = [spec for spec in _ours(metadata) if _fits(spec.fields[0], file)]
     if len({partitioned_by(spec.fields[0]).split("(")[0] for spec in specs}) == 1:
         return next((spec for spec in specs if spec.spec_id == metadata.default_spec_id), specs[0])
@@ -84,7 +87,7 @@ def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> Partitio
 
 
 def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | None:
-    """What a file is partitioned by, and its value, by the bounds of its rows; None where it fits in no partition."""
+    """The `partitioned_by` and partition value of a file, from the bounds of its rows. None where no partition fits."""
     current = metadata.default_spec_id
     for spec in sorted(_ours(metadata), key=lambda spec: spec.spec_id != current):
         values = _values(spec.fields[0], file)
@@ -94,7 +97,7 @@ def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | Non
 
 
 def _ours(metadata: TableMetadata) -> list[PartitionSpec]:
-    """The table's specs by the ingest timestamp alone, old ones first."""
+    """The table's specs with the ingest timestamp as their only source, old ones first."""
     specs = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id)
     return [spec for spec in specs if len(spec.fields) == 1 and unit_of(spec.fields[0]) is not None]
 
@@ -107,20 +110,20 @@ def _fits(field: PartitionField, file: DataFileInfo) -> bool:
 
 
 def _values(field: PartitionField, file: DataFileInfo) -> set[int]:
-    """The values that a field gives a file's first and last time; nothing where its bounds aren't known."""
+    """The values that a field gives the file's first and last timestamp. Empty where its bounds aren't known."""
     bounds = (file.lower_bounds.get(INGEST_TIMESTAMP_ID), file.upper_bounds.get(INGEST_TIMESTAMP_ID))
     value = field.transform.transform(TimestamptzType())
     return {int(value(*struct.unpack("<q", bound)) or 0) for bound in bounds if bound is not None}
 
 
 def _is_ours(field: PartitionField) -> bool:
-    """Whether we made the field: one of the ingest timestamp, under the name that we give it."""
+    """Whether the archiver made the field: its source is the ingest timestamp and its name is ours."""
     unit = unit_of(field)
     return unit is not None and field.name == field_name(unit)
 
 
 def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionField | None) -> list[str]:
-    """The statements that leave the wanted field as the table's only one; each is run by itself."""
+    """The SQL statements that leave the wanted field as the table's only one. Each is run by itself."""
     others = [each for each in found if each != wanted]
     changes: list[str] = []
     if len(others) == len(found):

@@ -1,7 +1,7 @@
-"""pyiceberg's makers of snapshots, with each file added in a manifest of its own partition spec.
+"""pyiceberg's snapshot producers, changed to write each added file into a manifest of its own partition spec.
 
-pyiceberg writes all added files to one manifest of the table's current spec, so that a value of another one would be
-read as the current one's.
+pyiceberg writes all added files to one manifest of the table's current spec, so a partition value of another spec would
+be read as one of the current spec.
 """
 
 from __future__ import annotations
@@ -73,10 +73,13 @@ class _Overwrite(_UnderOwnSpecs, _OverwriteFiles):
 
 
 def merge_append(transaction: Transaction, summary: dict[str, str]) -> _MergeAppend:
-    """Makes a snapshot with more files; from `commit.manifest.min-count-to-merge` manifests on they are merged."""
+    """A producer of a snapshot that adds files.
+
+    From `commit.manifest.min-count-to-merge` manifests on they are merged.
+    """
     return _MergeAppend(Operation.APPEND, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001
 
 
 def overwrite(transaction: Transaction, summary: dict[str, str]) -> _Overwrite:
-    """Makes a snapshot with files in the place of others."""
+    """A producer of a snapshot that replaces files by others."""
     return _Overwrite(Operation.OVERWRITE, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001

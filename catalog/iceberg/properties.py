@@ -1,4 +1,4 @@
-"""The properties our tables carry from their first commit; they say whose table it is too (docs/concepts.md)."""
+"""The properties of our tables, which also say whose table it is (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ LEDGER_VERSION = "archiver.ledger-version"
 LAST_FIELD_ID = "archiver.last-field-id"
 
 HEAD = "archiver.head"
-"""The snapshot that last brought records, and its sequence number: known though the snapshot has expired."""
+"""The snapshot that last brought records, and its sequence number. It outlives that snapshot."""
 
 COMMIT_ID = "archiver.commit-id"
 """In a snapshot's summary: the ULID of the commit that made it."""
 RANGES = "archiver.ranges"
-"""In a snapshot's summary: the offsets it advanced."""
+"""In a snapshot's summary: the offsets by which it advanced partitions."""
 LOST = "archiver.lost"
-"""In a snapshot's summary: those of its ranges whose offsets the log had lost (`--accept-gap`)."""
+"""In a snapshot's summary: those of its offsets that the log had lost (`--accept-gap`)."""
 DIGEST = "archiver.digest"
-"""In a snapshot's summary: the digest of all records it brought, by the algorithm named beside it."""
+"""In a snapshot's summary: the digest of all records that it brought. `DIGEST_ALGORITHM` names the algorithm."""
 DIGEST_ALGORITHM = "archiver.digest-algorithm"
 REFILLED = "archiver.refilled"
-"""In the summary of a snapshot that brought back records that the table had lost: their offsets, gaps allowed."""
+"""In a refill's summary: the offsets of the records that it brought back, gaps allowed."""
 REWRITE = "archiver.rewrite"
-"""In the summary of a snapshot that brought no records: which command wrote files of before anew."""
+"""In a rewrite's summary: the command that rewrote files. Such a snapshot brings no records."""
 REWRITTEN_DIGEST = "archiver.rewritten-digest"
-"""In such a summary: the digest of all records in the new files."""
+"""In a rewrite's summary: the digest of all records in the new files."""
 ERASED_ROWS = "archiver.erased-rows"
-"""In such a summary: how many records it left out because they were to be erased."""
+"""In a rewrite's summary: how many records it left out because they were to be erased."""
 RETIRED_ROWS = "archiver.retired-rows"
-"""In such a summary: how many records it left out because they were too old to be kept."""
+"""In a rewrite's summary: how many records it left out because they were too old to be kept."""
 
 MEASURED_SCALARS = 64
-"""So many of the first scalars of key and val get bounds; more would swell the manifests."""
+"""How many scalars of key and val get bounds, the first ones. More would swell the manifests."""
 
 DELETE_OLD_METADATA = "write.metadata.delete-after-commit.enabled"
 
@@ -72,7 +72,7 @@ _FIXED = {
 
 
 def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) -> dict[str, str]:
-    """What a new table carries."""
+    """The properties of a new table."""
     return {
         **_FIXED,
         **metrics_properties(schema),
@@ -86,10 +86,10 @@ def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) ->
 
 
 def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Which columns get metrics, as table properties.
+    """The table properties that say which columns get metrics.
 
-    Columns that `current` measures already go on being measured; room that is left goes to the next of the first
-    scalars, shallow ones first. Pass a file's schema and the table's properties to measure what the table will say.
+    Columns that `current` measures already stay measured. The remaining room goes to the next of the first scalars,
+    shallow ones first. With a file's schema and the table's current properties the result is what the table will say.
     """
     scalars = tuple(_scalars(schema))
     kept = [name for name in scalars if _METRICS + name in (current or {})]
@@ -101,13 +101,13 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
 
 
 def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
-    """Metrics properties whose column is gone from the schema: engines refuse to change a table that has one."""
+    """Metrics properties of columns that the schema no longer has. Engines refuse to change a table with one."""
     columns = set(schema.column_names)
     return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
 
 
 def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
-    """The topic that a table says it is the archive of, without a number in the registry; checked as `check_owner`."""
+    """The topic that a table says it archives, without a number in the registry. Checked as by `check_owner`."""
     topic_id = properties.get(TOPIC_ID)
     row = TopicRow(
         id=0,
@@ -121,7 +121,7 @@ def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
 
 
 def check_owner(topic: TopicRow, properties: Mapping[str, str]) -> None:
-    """NotOurTable, NewerFormat or TopicRecreated where the table isn't this topic's, in a format we know."""
+    """NotOurTable, NewerFormat or TopicRecreated where the table is not this topic's, in a format we know."""
     where = {"table": topic.table, "topic": topic.topic}
     if FORMAT not in properties or TOPIC not in properties:
         raise NotOurTable(
@@ -151,7 +151,7 @@ def check_owner(topic: TopicRow, properties: Mapping[str, str]) -> None:
 
 
 def _scalars(schema: Schema) -> Iterator[str]:
-    """Dotted names of the scalars of key and val that no list or map stands above, breadth first."""
+    """The dotted names of the scalars of key and val that are in no list or map, breadth first."""
     level = [(field.name, field.field_type) for field in schema.fields if field.name in (names.KEY, names.VAL)]
     while level:
         deeper = []

@@ -1,7 +1,7 @@
-"""Records that a table had lost, back into it: files added in one snapshot, once, and its head set anew.
+"""Commit a refill: add files with records that the table had lost, in one snapshot, once, and set the head anew.
 
-A refill asserts the very snapshot whose missing rows it brings, so nothing is there twice. How far partitions are
-archived doesn't change by it.
+A refill asserts the snapshot that its missing rows were found in, so no record is added twice. The commit does not
+change how far partitions are archived.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Span: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """One commit: files that come back, and offsets with rows that stay gone, `erased` on purpose or `lost`.
+    """One commit: the files that come back, and the offsets of rows that stay gone, `erased` on purpose or `lost`.
 
-    `parent` is the snapshot it was planned on. `heals` says that nothing is missing after it. `offsets` are how far
+    `parent` is the snapshot that it was planned on. `heals` says that no row is missing after it. `offsets` say how far
     partitions are archived.
     """
 
@@ -55,7 +55,7 @@ class Refilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAnew:
-    """Nothing was committed: others changed the table since the refill was planned."""
+    """Nothing was committed: others changed the table after the refill was planned. Plan it again."""
 
 
 RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
@@ -64,7 +64,7 @@ RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
 def commit_refill(
     *, load: Load, send: Send, refill: Refill, change: SchemaChange | None, backoff: Backoff
 ) -> RefillOutcome:
-    """Add the files in one snapshot, once; raises as `catalog.iceberg.commit.commit` does."""
+    """Add the files in one snapshot, once. Raises like `catalog.iceberg.commit.commit`."""
 
     def changed(table: ArchiveTable) -> PlannedAnew | None:
         return None if table.snapshot_id == refill.parent else PlannedAnew()
@@ -83,7 +83,7 @@ def commit_refill(
 
 
 def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange | None) -> Attempt:
-    """Write the manifests of a snapshot with the files; the schema `change` goes along."""
+    """Write the manifests of a snapshot with the files. The schema `change` goes with it."""
     transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
     if refill.offsets:
@@ -98,7 +98,7 @@ def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange 
 
 
 def _told(refill: Refill) -> str:
-    """The summary's `archiver.refilled`: `{"refilled":{"<partition>":[<start>,<end>,…]},"erased":…,"lost":…}`."""
+    """The text of `archiver.refilled`: `{"refilled":{"<partition>":[<start>,<end>,…]},"erased":…,"lost":…}`."""
     parts = {"refilled": refill.refilled, "erased": refill.erased, "lost": refill.lost}
     return json.dumps({name: _edges(spans) for name, spans in parts.items() if spans}, separators=(",", ":"))
 

@@ -1,6 +1,7 @@
-"""pyiceberg's REST client with a time limit on every request, and its failures in our words.
+"""pyiceberg's REST client with a time limit on every request, and its failures as our errors.
 
-Without a limit a lost answer would hold the archiver for ever. Errors name catalog and table; never a credential.
+Without a limit a lost answer would block the archiver for ever. Errors name the catalog and the table, never a
+credential.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ UNANSWERED = (
     exceptions.ServiceUnavailableError,
     exceptions.TooManyRequestsError,
 )
-"""Failures after which nobody knows whether the catalog did what was asked of it."""
+"""Failures after which nobody knows whether the catalog did what was asked."""
 
 _DENIED = (
     exceptions.UnauthorizedError,
@@ -49,9 +50,10 @@ _REFUSED = (
 
 
 class BoundedRestCatalog(RestCatalog):
-    """An Iceberg REST catalog whose requests end after `timeout_seconds` without a byte.
+    """An Iceberg REST catalog whose requests fail after `timeout_seconds` without a byte.
 
-    `asked_pause` is how long it wants to be left alone (`Retry-After`), `configured` what it was made with.
+    `asked_pause` is the pause that the catalog asked for (`Retry-After`). `configured` are the properties it was made
+    with.
     """
 
     def __init__(self, name: str, *, timeout_seconds: float, properties: Mapping[str, str]) -> None:
@@ -64,7 +66,7 @@ class BoundedRestCatalog(RestCatalog):
         return super()._load_file_io(for_clients(properties, location), location)
 
     def _config_headers(self, session: requests.Session) -> None:
-        # The one hook that every session passes before its first request, the one for the OAuth token included.
+        # Every session passes this hook before its first request, even before the request for an OAuth token.
         super()._config_headers(session)
         limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
         session.request = limited  # type: ignore[method-assign]
@@ -72,7 +74,7 @@ class BoundedRestCatalog(RestCatalog):
 
 
 def connect(properties: Mapping[str, str], *, timeout_seconds: float) -> BoundedRestCatalog:
-    """A session with the catalog; CatalogUnreachable, CatalogDenied or CatalogRefused where there can be none."""
+    """Connect to the catalog. CatalogUnreachable, CatalogDenied or CatalogRefused where that fails."""
     uri = properties.get("uri", "")
     if not uri or properties.get("type", "rest") != "rest":
         raise CatalogRefused("the catalog must be an Iceberg REST catalog: set catalog.uri", uri=uri or None)
@@ -82,7 +84,7 @@ def connect(properties: Mapping[str, str], *, timeout_seconds: float) -> Bounded
 
 @contextmanager
 def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
-    """Turn what pyiceberg and its transports raise inside the block into our errors."""
+    """Turn exceptions of pyiceberg and its transports inside the block into our errors."""
     where = {"catalog": uri} | ({"table": table} if table else {})
     try:
         yield

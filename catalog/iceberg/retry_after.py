@@ -1,4 +1,7 @@
-"""What a server asks of those it turned away: the header `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3)."""
+"""The header `Retry-After` of an answer: how long the server asks a client to wait (RFC 9110, 10.2.3).
+
+It is a number of seconds or a date.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from typing import Any, Final
 import requests
 
 ASKS_TO_WAIT: Final = (429, 503)
-"""Answers that may carry the header: too many requests, and service unavailable."""
+"""Status codes of answers that may carry the header: too many requests, and service unavailable."""
 
 
 def retry_after_seconds(response: requests.Response) -> float:
-    """How long the server asks to be left alone; 0 where it doesn't say, or nothing that can be read."""
+    """How long the server asks to wait. 0 where it doesn't say, or where the header can't be read."""
     text = response.headers.get("Retry-After", "").strip()
     if response.status_code not in ASKS_TO_WAIT or not text:
         return 0.0
@@ -28,16 +31,16 @@ def retry_after_seconds(response: requests.Response) -> float:
 
 
 class AskedPause:
-    """Remembers of a session's answers how long its server wants to be left alone."""
+    """The pause that the server of a session last asked for."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
     def note(self, response: requests.Response, *_: Any, **__: Any) -> None:
-        """Hear an answer: a hook of requests. One that asks for nothing ends what was asked for before."""
+        """Note an answer: a hook of requests. An answer that asks for no pause ends an earlier one."""
         seconds = retry_after_seconds(response)
         self._until = time.monotonic() + seconds if seconds else 0.0
 
     def seconds(self) -> float:
-        """What is left of it."""
+        """How many seconds of the pause remain."""
         return max(0.0, self._until - time.monotonic())

@@ -1,7 +1,7 @@
-"""Rewritten data files into a table: old ones out and new ones in, in one snapshot, once.
+"""Commit a rewrite: replace old data files of a table by new ones, in one snapshot, once.
 
-A rewrite changes no offsets and asserts the snapshot it was made on, so it never undoes what others committed
-meanwhile; appends in between only make it prepare anew.
+A rewrite changes no offsets. It asserts the snapshot that it was made on, so it never undoes commits of others. After
+an append by somebody else it is only prepared again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from catalog.ranges.rewrite_groups import Rewrite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """The new files are in the table, in the place of the old ones."""
+    """The new files are in the table, in place of the old ones."""
 
     commit_id: str
     snapshot_id: int
@@ -35,14 +35,14 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
-    """Nothing was committed: these files are gone from the table, or rows of them were deleted meanwhile."""
+    """Nothing was committed: these old files are gone from the table, or rows of them were deleted meanwhile."""
 
     paths: tuple[str, ...]
 
 
 RewriteOutcome: TypeAlias = Rewritten | Displaced | Unresolved
 Changed: TypeAlias = Callable[[ArchiveTable], tuple[str, ...]]
-"""Which of the files to replace a table doesn't have any more as they were read."""
+"""The old files that a table no longer has as they were read."""
 
 
 def commit_rewrite(
@@ -54,7 +54,7 @@ def commit_rewrite(
     changed: Changed,
     backoff: Backoff,
 ) -> RewriteOutcome:
-    """Replace the files in one snapshot, once; raises as `catalog.iceberg.commit.commit` does."""
+    """Replace the files in one snapshot, once. Raises like `catalog.iceberg.commit.commit`."""
 
     def displaced(table: ArchiveTable) -> Displaced | None:
         paths = changed(table)
@@ -74,7 +74,10 @@ def commit_rewrite(
 
 
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
-    """Write the manifests of a snapshot without the old files and with the new ones; the schema `change` goes along."""
+    """Write the manifests of a snapshot with the new files in place of the old ones.
+
+    The schema `change` goes with it.
+    """
     transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
     old = data_files(table, set(rewrite.old_paths))
@@ -92,7 +95,7 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
 
 
 def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
-    """The entries of these data files in the current snapshot, by path; those that are gone are left out."""
+    """The manifest entries of these data files in the current snapshot, by path. Missing files are left out."""
     snapshot = table.iceberg.current_snapshot()
     return {
         entry.data_file.file_path: entry.data_file
@@ -103,13 +106,16 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
 
 
 def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
-    """The old file whose partition a new one takes; None where it says its own, or the old ones have several."""
+    """The old file whose partition a new one takes.
+
+    None where the new file names its own partition, or where the old files are in several.
+    """
     places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
     return old[0] if file.partitioned_by is None and len(places) == 1 else None
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:
-    """What the summary says of the records: the digest of those kept, and how many were left out on purpose."""
+    """The entries of the summary: the digest of the records kept, and how many were left out on purpose."""
     spans = [each for group in rewrite.groups for each in group.all_spans]
     left_out = {
         keys.ERASED_ROWS: sum(each.erased for each in spans),

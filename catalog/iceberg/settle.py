@@ -1,8 +1,9 @@
-"""What became of staged ranges: in the table, never to be, or still waiting (docs/concepts.md, step 4).
+"""Settle staged ranges: find out which are in the table, which never will be, and which still wait.
 
-Run at the start of a job, after `Moved` and after `Unresolved`. A range's fate is read from the snapshot that advanced
-its partition; where that has expired, offsets decide, since the fence gives every offset one owner. The table may be
-read stale: what is only not there yet is never refused, for that can't be taken back.
+See docs/concepts.md, step 4. It runs at the start of a job, after `Moved` and after `Unresolved`. The snapshot that
+advanced a range's partition decides its fate. Where that snapshot has expired, the offsets decide, since the fence
+gives every offset one owner. The loaded table may be out of date. So a range that is not in it yet is not refused: a
+refusal can't be taken back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from catalog.model import TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """A range that is in the table; `commit_id` is None where its snapshot has expired."""
+    """A range that is in the table. `commit_id` is None where its snapshot has expired."""
 
     range: TranslatedRange
     commit_id: str | None
@@ -32,7 +33,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A range that will never be in the table, and why."""
+    """A range that will never be in the table, and the reason."""
 
     range: TranslatedRange
     reason: str
@@ -40,7 +41,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The fates: confirm what landed, reject what was refused, commit what waits."""
+    """The fates of ranges: confirm the landed ones, reject the refused ones, commit the waiting ones."""
 
     landed: tuple[Landed, ...]
     refused: tuple[Refused, ...]
@@ -48,10 +49,10 @@ class Settled:
 
 
 def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False) -> Settled:
-    """The fate of each range, by the table as it was loaded. Reads manifests only of commits that are in doubt.
+    """The fate of each range, according to the loaded table. Reads manifests only of commits in doubt.
 
-    RolledBack where others set the table back, which tells nothing of a range's fate; with `after_rollback` what was
-    in the table has landed, though it is to be brought back.
+    RolledBack where others set the table back, which says nothing about a range's fate. With `after_rollback` a range
+    that was in the table counts as landed, though it has to be brought back.
     """
     if not after_rollback:
         check_lineage(table)
@@ -79,9 +80,10 @@ def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_roll
 def _fate(
     one: TranslatedRange, end: int | None, history: _History, *, follows_refused: bool
 ) -> Landed | Refused | None:
-    """`end` is where the partition ends before the range: in the table, or by the waiting ranges before it.
+    """The fate of a range. None where it still waits.
 
-    A range ahead of it waits, since the table may have been read stale, unless a range before it was refused.
+    `end` is where the partition ends before the range: in the table, or after the waiting ranges before it. A range
+    that starts after `end` waits, since the loaded table may be out of date, unless a range before it was refused.
     """
     if end is None or one.start_offset == end or (one.start_offset > end and not follows_refused):
         return None
@@ -110,7 +112,7 @@ def _fate(
 
 
 class _History:
-    """A table's snapshots, by what they say they advanced."""
+    """The snapshots of a table, with the offsets by which they advanced partitions."""
 
     def __init__(self, table: ArchiveTable) -> None:
         self._io = table.io
@@ -122,7 +124,7 @@ class _History:
         self.added_paths = cache(self._added_paths)
 
     def that_advanced(self, one: TranslatedRange) -> Snapshot | None:
-        """The snapshot that moved the partition over the range's start."""
+        """The snapshot that advanced the partition past the range's start."""
         for snapshot, spans in reversed(self._advances):
             start, end = spans.get(one.partition, (0, 0))
             if start <= one.start_offset < end:

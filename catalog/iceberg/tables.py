@@ -1,4 +1,4 @@
-"""The Iceberg tables of an archive in a REST catalog: load, make, commit, settle (docs/concepts.md)."""
+"""The Iceberg tables of an archive in a REST catalog: load, create, commit, settle (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class TableCatalog:
-    """An Iceberg REST catalog, by pyiceberg's properties. One for each thread; requests end after `timeout_seconds`."""
+    """An Iceberg REST catalog, opened by pyiceberg's properties. One for each thread.
+
+    A request fails after `timeout_seconds`.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class TableCatalog:
         backoff: Backoff | None = None,
         may_be_away: bool = False,
     ) -> None:
-        """`may_be_away` lets it be made while the catalog doesn't answer; the first call that needs it tries again."""
+        """Connect. With `may_be_away` a catalog that can't be reached is tried again at the first call."""
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
         self._timeout_seconds = timeout_seconds
@@ -85,11 +88,11 @@ class TableCatalog:
         return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
     def known(self, table: ArchiveTable) -> KnownTable:
-        """What the registry keeps of a table for when the catalog is away."""
+        """What the registry keeps of a table for when the catalog can't be reached."""
         return KnownTable.of(table, self._properties)
 
     def recall(self, topic: TopicRow, known: KnownTable) -> ArchiveTable:
-        """A table as it was kept; CatalogUnreachable where its storage can't be reached without the catalog."""
+        """A table as the registry kept it. CatalogUnreachable where its storage needs the catalog."""
         return known.table(topic, self._properties)
 
     def load(self, topic: TopicRow) -> ArchiveTable | None:
@@ -103,16 +106,16 @@ class TableCatalog:
         return ArchiveTable(topic=topic, iceberg=table)
 
     def require(self, topic: TopicRow) -> ArchiveTable:
-        """The topic's table; TableMissing where there is none, and what `load` raises."""
+        """The topic's table. TableMissing where there is none. Raises like `load` too."""
         table = self.load(topic)
         if table is None:
             raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
         return table
 
     def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
-        """A topic's table known by its name alone, its row not in the registry (`id` 0); None where there is none.
+        """A topic's table, found by its name alone, without a row in the registry (its `id` is 0).
 
-        NotOurTable and NewerFormat where it isn't this topic's archive.
+        None where there is no such table. NotOurTable and NewerFormat where it is not this topic's archive.
         """
         with in_our_words(self._uri, name):
             try:
@@ -123,7 +126,7 @@ class TableCatalog:
         return ArchiveTable(topic=row, iceberg=table)
 
     def archives(self, namespace: str) -> dict[str, str]:
-        """The archives in a namespace: table names and the topics they say they are of."""
+        """The archives in a namespace: the names of the tables, and the topics that they archive."""
         with in_our_words(self._uri, namespace):
             try:
                 found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
@@ -140,7 +143,10 @@ class TableCatalog:
         partition_by: PartitionBy = "day",
         partition_source: PartitionSource = "nested",
     ) -> ArchiveTable:
-        """The topic's table, made (its namespace too) where there is none; one that is there is left as it is."""
+        """The topic's table. It is created, with its namespace, where there is none.
+
+        A table that exists is left as it is.
+        """
         found = self.load(topic)
         if found is not None:
             return found
@@ -150,7 +156,7 @@ class TableCatalog:
                 self._create(topic, change, partition_by, partition_source)
                 lost = None
             except CatalogUnreachable as error:
-                lost = error  # it may be there all the same, or a rival is half-way through making its namespace
+                lost = error  # it may exist now, or another archiver is just creating its namespace
             made = self.load(topic)
             if made is not None:
                 return made
@@ -166,9 +172,10 @@ class TableCatalog:
         change: SchemaChange | None = None,
         commit_id: str,
     ) -> CommitOutcome:
-        """Append the ranges in one snapshot, exactly once; the schema `change` goes with it where the table lacks it.
+        """Append the ranges in one snapshot, exactly once.
 
-        `table` says which table is meant, by UUID; it is loaded again. Calling again with the same `commit_id` is safe.
+        The schema `change` goes with it where the table lacks it. `table` says which table is meant, by UUID; it is
+        loaded again. It is safe to call again with the same `commit_id`.
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
@@ -181,9 +188,9 @@ class TableCatalog:
             )
 
     def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
-        """Expire snapshots of ours that are too old or too many, if it is worth a commit; returns how many went.
+        """Expire our snapshots that are too old or too many, if it is worth a commit; return how many.
 
-        `known` is the table as loaded not long ago. Failures are logged, not raised.
+        `known` is the table as it was loaded a short time ago. Failures are logged, not raised.
         """
         try:
             with in_our_words(self._uri, known.topic.table):
@@ -195,7 +202,7 @@ class TableCatalog:
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
     ) -> RewriteOutcome:
-        """Replace data files in one snapshot, exactly once; `changed` judges the table as it is loaded again."""
+        """Replace data files in one snapshot, exactly once. `changed` checks the reloaded table."""
         with in_our_words(self._uri, table.topic.table):
             return commit_rewrite(
                 load=partial(self._load_again, table),
@@ -220,9 +227,10 @@ class TableCatalog:
     def settle(
         self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
     ) -> Settled:
-        """Which staged ranges are in the table, which never will be, which still wait; `table` freshly loaded.
+        """Find out which staged ranges are in the table, which never will be, and which still wait.
 
-        RolledBack where others set the table back; with `after_rollback` what was in it counts as landed.
+        `table` must be freshly loaded. RolledBack where others set the table back. With `after_rollback` a range that
+        was in the table counts as landed.
         """
         with in_our_words(self._uri, table.topic.table):
             return settle(table, ranges, after_rollback=after_rollback)
@@ -245,7 +253,7 @@ class TableCatalog:
     ) -> TableMetadata:
         iceberg = table.iceberg
         done = self._rest.commit_table(iceberg, requirements, updates)
-        if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave it to their clients
+        if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave this to their clients
             kept = {entry.metadata_file for entry in done.metadata.metadata_log}
             before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
             delete(iceberg.io, [path for path in before if path not in kept])
@@ -269,7 +277,7 @@ class TableCatalog:
                 )
                 self._rest.commit_table(staged, (AssertCreate(),), updates)
             except (TableAlreadyExistsError, CommitFailedException):
-                return  # another archiver was faster, or our own first delivery was
+                return  # another archiver or an earlier delivery of this request created it
 
     def _create_namespaces(self, topic: TopicRow) -> None:
         namespace = topic.table.split(".")[:-1]

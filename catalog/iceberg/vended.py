@@ -1,4 +1,4 @@
-"""New storage credentials for a table whose old ones end: asked of the catalog that vended them, by any process."""
+"""New storage credentials for a table before the old ones expire. Any process can ask the catalog for them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LOAD_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """Where new credentials of a table come from: the catalog, by its configured properties. A value that pickles."""
+    """Where new credentials of a table come from: the catalog, by its configured properties. It pickles."""
 
     table: str
     own: tuple[tuple[str, str], ...] = field(repr=False)
 
     @classmethod
     def of(cls, table: Table) -> Self | None:
-        """The source of a loaded table's credentials; None where none of them are the catalog's."""
+        """The source of a loaded table's credentials. None where the catalog vended none."""
         catalog = table.catalog
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         if not isinstance(catalog, BoundedRestCatalog) or not is_vended(texts, catalog.configured):

@@ -1,1 +1,5 @@
-"""Ranges of offsets and the files that hold them: values and pure functions that registry, journal and tables share."""
+"""Ranges of offsets and the files that hold their records: values and pure functions.
+
+The registry, the journal and the tables share them. Nothing here does I/O. SQL belongs in `catalog.registry`, Iceberg
+in `catalog.iceberg`.
+"""

@@ -1,7 +1,7 @@
-"""Ranges as the registry keeps them: which files hold their records now, and how many the table has to have.
+"""A range of offsets with the files that hold its records, and how many rows the table must have.
 
-Ranges and files are many to many: a range may be in several files, and after a rewrite one file may hold the records of
-several ranges. So each value here is of one range in one file, and is one row of the registry's `files`.
+Ranges and files are many to many: a range may be in several files, and after a rewrite one file may hold records of
+several ranges. So a `HeldFile` is one range in one file. The registry has a row of `files` for each.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from catalog.model import DataFileInfo, TranslatedRange, ulid_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldFile:
-    """The records of one range in one file; `file` is None for a range without records.
+    """The records of one range in one file. `file` is None for a range without records.
 
-    `rows` and `digest` are of the range's records alone. `expected` of them have to be in the table: `erased` rows were
-    removed by others or left out by a rewrite on purpose, `lost` ones nobody has any more, `retired` ones were too old
-    to be kept. `commit_id` is None where the commit's snapshot had expired when it was looked for.
+    `rows` and `digest` count the range's records only. The table must have `expected` of these rows. The others are
+    accepted to be gone: others removed the `erased` rows, or a rewrite left them out on purpose; nobody has the `lost`
+    rows any more; the `retired` rows were too old to be kept. `commit_id` is None where the commit's snapshot had
+    already expired when it was looked up.
     """
 
     id: str
@@ -42,7 +43,10 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRange:
-    """A range and all the files that hold its records: one at least, which is none where there is no record."""
+    """A range and the files that hold its records.
+
+    There is always at least one `HeldFile`: a range without records has one whose `file` is None.
+    """
 
     topic: str
     partition: int
@@ -55,7 +59,7 @@ class HeldRange:
 
     @classmethod
     def of(cls, one: TranslatedRange, *, commit_id: str | None = None) -> Self:
-        """A range as it was translated."""
+        """Make a `HeldRange` of a range as it was translated."""
         held = [
             HeldFile(
                 id=range_id,
@@ -86,7 +90,7 @@ class HeldRange:
 
     @property
     def span(self) -> str:
-        """The offsets as people write them: `[start, end)`."""
+        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
@@ -106,16 +110,16 @@ class HeldRange:
 
     @property
     def expected(self) -> int:
-        """How many records of the range have to be in the table."""
+        """How many records of the range the table must have."""
         return sum(one.expected for one in self.files)
 
     @property
     def digest(self) -> str | None:
-        """The digest of the range's records; None where that of a file isn't known."""
+        """The digest of the range's records. None where the digest of one of its files is not known."""
         return add_digests(one.digest for one in self.files if one.file is not None)
 
     def translated(self) -> TranslatedRange:
-        """The range and its files, which hold other ranges' records too where they are shared."""
+        """The range with its whole files. A shared file also holds records of other ranges."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,
@@ -130,14 +134,17 @@ class HeldRange:
         )
 
     def without(self, *, left: int, erased: int, lost: int) -> Self:
-        """The range once so many rows are accepted to be gone; `left` of it still have to be in the table."""
+        """The range after some of its rows were accepted to be gone. The table must still have `left` of them."""
         first, *others = spread(self.files, left)
         first = replace(first, erased=first.erased + erased, lost=first.lost + lost)
         return replace(self, files=(first, *others))
 
 
 def spread(files: Iterable[HeldFile], expected: int) -> list[HeldFile]:
-    """Files that together expect so many rows: each no more than it has, the first one what is left."""
+    """Distribute `expected` rows over the files.
+
+    Each file gets at most as many rows as it holds. Whatever remains goes to the first file.
+    """
     found: list[HeldFile] = []
     for one in reversed(tuple(files)):
         found.append(replace(one, expected=min(one.rows, expected)))
@@ -147,7 +154,10 @@ def spread(files: Iterable[HeldFile], expected: int) -> list[HeldFile]:
 
 
 def _with_ids(one: TranslatedRange) -> list[tuple[str, DataFileInfo | None]]:
-    """The files with the ids of their rows: the range's for the first, then what their names say."""
+    """The files, each with the id of its registry row.
+
+    The first file has the id of the range, the others have the ULID in their file name.
+    """
     if not one.files:
         return [(one.id, None)]
     found: list[tuple[str, DataFileInfo | None]] = [(one.id, one.files[0])]

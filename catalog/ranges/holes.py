@@ -1,4 +1,7 @@
-"""Which rows a table has to hold, which of them are missing, and which are accepted to be gone (docs/operations.md)."""
+"""Which rows a table must have, which of them are missing, and which are accepted to be gone (docs/operations.md).
+
+A `Hole` is a number of rows of one range that the table lacks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from catalog.ranges.held import HeldRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFile:
-    """A file with records of a range, `rows` of which have to be in the table."""
+    """A file of a range. The table must have `rows` of its records of that range."""
 
     path: str
     rows: int
@@ -19,9 +22,9 @@ class ExpectedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRange:
-    """A committed range with records: `rows` of it have to be in the table; its files together had `file_rows`.
+    """A committed range with records. The table must have `rows` of them.
 
-    The files may hold records of other ranges, too.
+    The files had `file_rows` records of the range when they were written. They may hold records of other ranges too.
     """
 
     id: str
@@ -35,7 +38,7 @@ class ExpectedRange:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the files have just the rows that have to be there: none of them was erased or lost before."""
+        """Whether the table must have every row of the files, so no row is accepted to be gone."""
         return self.rows == self.file_rows
 
 
@@ -51,13 +54,13 @@ class Hole:
 
     @property
     def span(self) -> str:
-        """The offsets as people write them: `[start, end)`."""
+        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The holes of a table as of one snapshot; without holes the table was whole."""
+    """The holes of a table in one snapshot. A table without holes is complete."""
 
     snapshot_id: int | None
     holes: tuple[Hole, ...] = ()
@@ -68,16 +71,17 @@ class Checked:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         return cls(snapshot_id=value["snapshot_id"], holes=tuple(Hole(**each) for each in value["holes"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Rows of a range that stay gone: `erased` by others on purpose, or `lost`. The `left` ones have to be there.
+    """Rows of a range that stay gone: others `erased` them on purpose, or they are `lost`.
 
-    `paths` are the range's files at that time, and the offsets its own: it is known again by them, whatever its id.
-    Acceptances of before they were kept have neither.
+    The table must still have the `left` rows. An acceptance is matched to its range by its partition, its start offset
+    and the `paths` of its files at that time, because the id of a range can change. Old acceptances have only the
+    `range_id`.
     """
 
     range_id: str
@@ -89,7 +93,7 @@ class Acceptance:
     start_offset: int | None = None
 
     def is_of(self, one: HeldRange) -> bool:
-        """Whether it is about this range, and about as many rows as the range has."""
+        """Whether the acceptance belongs to this range, and the range expects as many rows as it did then."""
         place = (self.partition, self.start_offset, frozenset(self.paths))
         is_same = place == (one.partition, one.start_offset, frozenset(one.paths))
         return (
@@ -102,13 +106,13 @@ class Acceptance:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         return cls(**{**value, "paths": tuple(value.get("paths", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneRows:
-    """How many archived rows a topic's table doesn't have any more, as was accepted or done on purpose."""
+    """How many archived rows a topic's table no longer has, by the reason that was accepted."""
 
     erased: int = 0
     lost: int = 0

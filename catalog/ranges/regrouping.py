@@ -1,6 +1,7 @@
-"""What a rewrite makes of ranges: the records that old files held are in new ones, and none is missing (ADR 0034).
+"""Compute the ranges after a rewrite: the records of the old files are in the new files (ADR 0034).
 
-Pure: the registry and the journal both use it, so that a registry that is made again from the journal is the same.
+A rewrite that would lose records is refused. The functions are pure. The registry and the journal both use them, so a
+registry that is rebuilt from the journal is the same.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _NAMED: Final = 5
 def regrouped(
     rewrite: Rewrite, group: RewriteGroup, held: Iterable[HeldRange], *, is_done: bool
 ) -> tuple[HeldRange, ...]:
-    """The ranges that take the places of those of `held` that are in the group's old files.
+    """The ranges that replace those of `held` which have records in the group's old files.
 
-    RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is in
-    the table already: nothing is refused then, and rows that nothing accounts for stay expected. There is nothing to
-    do where no range of `held` is in an old file: others wrote it.
+    RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is
+    already in the table: nothing is refused then, and rows that no new file accounts for stay expected. The result is
+    empty where no range of `held` is in an old file: others wrote that file.
     """
     old = [one for one in held if set(one.paths) & set(group.paths)]
     if not old:
@@ -43,9 +44,9 @@ def regrouped(
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """Records of a span in a new file; `file` is None where no record of it is left in any.
+    """A span of offsets with its new file. `file` is None where no record of the span is left.
 
-    `is_first` says that no span before it is in the same file.
+    `is_first` says that this is the first span of its file.
     """
 
     file: NewFile | None
@@ -55,7 +56,7 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Old ranges and new spans with offsets in common, directly or by way of others, of one partition."""
+    """Old ranges and new spans of one partition that overlap, directly or through others."""
 
     old: tuple[HeldRange, ...]
     new: dict[Offsets, list[_New]]
@@ -73,7 +74,7 @@ class _Regrouping:
         self._paths = frozenset(group.paths)
 
     def parts(self) -> Iterator[_Part]:
-        """The parts by partition and offset."""
+        """The parts of the rewrite, by partition and offset."""
         new: dict[int, dict[Offsets, list[_New]]] = defaultdict(lambda: defaultdict(list))
         for each in self._new():
             new[each.span.partition][each.span.start_offset, each.span.end_offset].append(each)
@@ -87,7 +88,7 @@ class _Regrouping:
                 )
 
     def successors(self, part: _Part, *, is_done: bool) -> Iterator[HeldRange]:
-        """What comes in the place of a part's old ranges."""
+        """The ranges that replace the old ranges of a part."""
         if not is_done:
             self._check(part)
         kept = tuple(file for one in part.old for file in one.files if file.path not in self._paths)
@@ -102,7 +103,7 @@ class _Regrouping:
             kept = ()
             for each in (each for each in new if each.file is None):
                 everything[0] = _counted(everything[0], erased=each.span.erased, retired=each.span.retired)
-            if place == 0:  # what was accepted before isn't known by offset
+            if place == 0:  # earlier acceptances have no offsets, so the first range keeps them
                 everything[0] = _counted(
                     everything[0],
                     erased=sum(file.erased for file in gone),
@@ -120,7 +121,11 @@ class _Regrouping:
             )
 
     def check_files(self) -> None:
-        """RewriteRefused where the registry doesn't know an old file, or a new file has other rows than its spans."""
+        """Check the files of the group.
+
+        RewriteRefused where the registry does not know an old file, where a new file is also an old one or names the
+        same offsets twice, or where the rows or the digest of a new file differ from those of its spans.
+        """
         known = {path for one in self._old for path in one.paths}
         if unknown := sorted(self._paths - known):
             self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
@@ -137,7 +142,7 @@ class _Regrouping:
                 self._refuse("a new file has other records than its offsets say", files=[one.file.path])
 
     def _check(self, part: _Part) -> None:
-        """RewriteRefused unless the new files have the part's records, but for those that are named as gone."""
+        """RewriteRefused unless the new files have all records of the part, except those named as gone."""
         covered = [one.offsets for one in part.old]
         if joined(covered) != joined(part.new) or _clash(part.new):
             self._refuse("the new files don't cover the very offsets of the old ones", part)
@@ -166,7 +171,7 @@ class _Regrouping:
             self._refuse("offsets with rows that are missing or accepted to be gone have to keep their borders", part)
 
     def _expected(self, part: _Part) -> dict[Offsets, int]:
-        """How many rows of each span the new files have to hold."""
+        """How many rows the table must have, for each new span."""
         found = [file for one in part.old for file in one.files if file.path in self._paths]
         on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
         if len(part.new) == 1:
@@ -184,7 +189,10 @@ class _Regrouping:
             yield _New(None, span)
 
     def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
-        """The offsets of the one old file; what is missing of several ranges in it is expected as before."""
+        """The spans of a new file that names none: it has the offsets of the one old file.
+
+        If that file holds several ranges, each stays as it was, with its missing rows still expected.
+        """
         held = [(one, file) for one in self._old for file in one.files if file.path in self._paths]
         if len(held) == 1:
             rows, digest = new.file.rows, new.file.digest
@@ -255,7 +263,10 @@ def _counted(file: HeldFile, *, erased: int = 0, lost: int = 0, retired: int = 0
 
 
 def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
-    """The hulls of spans, given in order, that overlap directly or by way of others; touching is not overlapping."""
+    """The hulls of spans that overlap, directly or through others.
+
+    The spans are sorted. Spans that only touch don't overlap.
+    """
     low, high = None, 0
     for start, end in spans:
         if low is not None and start < high:
@@ -269,5 +280,5 @@ def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
 
 
 def _clash(spans: Iterable[Offsets]) -> bool:
-    """Whether different spans have offsets in common."""
+    """Whether two different spans overlap."""
     return any(after[0] < before[1] for before, after in pairwise(sorted(spans)))

@@ -1,6 +1,7 @@
-"""What a rewrite of data files is to do, as values: old files, new ones, and which offsets each of them holds.
+"""A rewrite of data files as a value: the old files, the new files, and the offsets that each new file holds.
 
-The JSON of one file for one is what it always was, so that old registries and journals are read, and read us.
+A rewrite of one file to one keeps its first JSON format, so old and new archivers can read each other's registries and
+journals.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from catalog.model import DataFileInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSpan:
-    """Half-open offsets of one partition: `rows` of their records are in the new file that the span belongs to.
+    """Half-open offsets of one partition. The new file that the span belongs to has `rows` of their records.
 
-    The rewrite left `erased` and `retired` records out on purpose, and didn't find the `removed` ones: others had
-    deleted them from the old files.
+    The rewrite left the `erased` and `retired` records out on purpose. It did not find the `removed` records: others
+    had already deleted them from the old files.
     """
 
     partition: int
@@ -32,21 +33,21 @@ class RecordSpan:
 
     @property
     def span(self) -> str:
-        """The offsets as people write them: `[start, end)`."""
+        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
     def gone(self) -> int:
-        """Records that the old files had and the new ones don't have."""
+        """How many records the old files had and the new files don't have."""
         return self.removed + self.erased + self.retired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that takes the place of others, and the offsets whose records it holds.
+    """A file that replaces others, and the offsets whose records it holds.
 
-    Without `spans` it holds the offsets of the one file that it takes the place of. `is_sorted` says that its rows are
-    in our order.
+    Without `spans` it holds the offsets of the one file that it replaces. `is_sorted` says that its rows are in the
+    order of our sort order.
     """
 
     file: DataFileInfo
@@ -56,10 +57,10 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteGroup:
-    """Old files by path, and the new ones that hold their records now: none where no record is kept.
+    """The paths of old files, and the new files that have their records. There is no new file if no record is kept.
 
-    The new files and `emptied` (offsets that no record is left of) cover the very offsets of the old files. `why` says
-    why records are left out on purpose, if they are.
+    The new files and the `emptied` spans (offsets with no record left) cover exactly the offsets of the old files.
+    `why` is the reason for records that were left out on purpose.
     """
 
     paths: tuple[str, ...]
@@ -79,17 +80,17 @@ class RewriteGroup:
 
     @classmethod
     def of_file(cls, path: str, file: DataFileInfo, *, is_sorted: bool = True) -> Self:
-        """One file for one, with the same records."""
+        """A group that replaces one file by one with the same records."""
         return cls(paths=(path,), files=(NewFile(file=file, is_sorted=is_sorted),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one file for one, of the same offsets."""
+        """Whether the group replaces one file by one, with the same offsets."""
         return len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
 
     @property
     def all_spans(self) -> tuple[RecordSpan, ...]:
-        """The offsets of all new files, and the emptied ones."""
+        """The spans of all new files, and the emptied spans."""
         return (*chain.from_iterable(one.spans for one in self.files), *self.emptied)
 
     @property
@@ -111,7 +112,7 @@ class RewriteGroup:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         files = tuple(
             NewFile(
                 file=DataFileInfo.from_json(one["file"]),
@@ -126,7 +127,10 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """One commit's groups, all of one topic; `reason` is the command's name, `schema_version` its rows'."""
+    """The groups of one commit, all of one topic.
+
+    `reason` is the name of the command. `schema_version` is that of the new rows.
+    """
 
     commit_id: str
     reason: str
@@ -135,26 +139,26 @@ class Rewrite:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each group is one file for one: archivers that know nothing else can read it."""
+        """Whether every group replaces one file by one. Every archiver can read such a rewrite."""
         return all(group.is_plain for group in self.groups)
 
     @property
     def old_paths(self) -> tuple[str, ...]:
-        """The paths of the files that leave the table."""
+        """The paths of the files that the rewrite takes out of the table."""
         return tuple(path for group in self.groups for path in group.paths)
 
     @property
     def new_files(self) -> tuple[DataFileInfo, ...]:
-        """The files that come into the table."""
+        """The files that the rewrite adds to the table."""
         return tuple(one.file for group in self.groups for one in group.files)
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        """The paths of the files that come into the table."""
+        """The paths of the files that the rewrite adds to the table."""
         return tuple(file.path for file in self.new_files)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; one file for one is written as it always was."""
+        """Plain JSON values. One file for one is written in the first JSON format."""
         about = {"commit_id": self.commit_id, "reason": self.reason, "schema_version": self.schema_version}
         if not self.is_plain:
             return about | {"groups": [group.to_json() for group in self.groups]}
@@ -168,7 +172,7 @@ class Rewrite:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Read what `to_json` wrote."""
         groups: Iterable[RewriteGroup]
         if "groups" in value:
             groups = map(RewriteGroup.from_json, value["groups"])

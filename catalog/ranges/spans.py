@@ -1,4 +1,4 @@
-"""Spans of offsets: half open, as pairs of start and end."""
+"""Half-open spans of offsets, as pairs of start and end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans in order; those that touch or overlap become one."""
+    """Sort the spans, and join those that touch or overlap."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:

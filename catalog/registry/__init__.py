@@ -1,4 +1,8 @@
-"""The registry: what the archiver remembers in Postgres, by trade (docs/operations.md)."""
+"""The registry: what the archiver remembers in Postgres (docs/operations.md).
+
+`Registry` is the way in; its parts (`registry.files`, `registry.topics`, ...) have one method for each call. All SQL
+belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
+"""
 
 from catalog.registry.registry import FileClaims, MissingFiles, Part, Registry, RegistryReader, in_transaction
 

@@ -1,10 +1,10 @@
 """Which files the registry still needs, by name, whatever the table says (docs/operations.md).
 
-A run also claims uploads that nothing else in the registry names yet. It renews its claims while it works, and a file's
-age counts from the last time: once a run is dead, what it claimed becomes an orphan like any other. Claims are rows of
+A run also claims its uploads that nothing else in the registry names yet. It renews its claims while it works. The age
+of a file counts from the last renewal, so the uploads of a dead run become orphans like any other. A claim is a row of
 the registry's `metadata` under the key `upload`, by file name.
 
-Functions take a connection inside a transaction; calling one again is safe.
+Functions take a connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from catalog.registry import rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
 
 UPLOAD_CLAIM_DAYS: Final = 30
-"""How long a claim on an upload is kept after it was last renewed: by then the run that made it is dead."""
+"""How long a claim on an upload is kept after its last renewal. After that its run is dead."""
 
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
 _UPLOAD: Final = "upload"
@@ -26,10 +26,10 @@ _UPLOAD: Final = "upload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What is known of files by name.
+    """What the registry knows of files, by name.
 
-    `states` has the files that the registry knows. `rewriting` are the files of rewrites whose fate isn't known yet.
-    `renewed` is when a run last said that it wants an upload of its own, in ms since 1970.
+    `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `renewed` is
+    when a run last claimed an upload of its own, in ms since 1970.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -37,12 +37,12 @@ class Claims:
     renewed: Mapping[str, int] = field(default_factory=dict)
 
     def needs(self, name: str) -> bool:
-        """Whether a file waits for a commit, is in the table as far as is known, or belongs to a rewrite in doubt."""
+        """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite."""
         return name in self.rewriting or self.states.get(name) in _NEEDED
 
 
 class Standstill:
-    """A topic while nothing is staged in it and no rewrite begins, with what is known of the files asked about."""
+    """A topic in which nothing is staged and no rewrite begins meanwhile; and what is known of the files."""
 
     def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, claims: Claims) -> None:
         self._postgres = postgres
@@ -51,22 +51,21 @@ class Standstill:
         self.claims = claims
 
     def check(self) -> None:
-        """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row.
+        """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row lock.
 
-        Call it before each step that nobody may disturb, and at least every half minute: the server ends transactions
-        that are idle.
+        Call it before each step that needs the lock, and at least every half minute: the server ends idle transactions.
         """
         with self._postgres.in_our_words():
             self._connection.execute("SELECT 1")
 
     def forget_deleted(self, files: Mapping[str, str]) -> None:
-        """Remove deleted files that were rejected or replaced from the registry: paths, with their ULIDs."""
+        """Remove the rows of deleted files that were rejected or replaced: their paths, with their ULIDs."""
         with self._postgres.in_our_words():
             trimming.forget_deleted(self._connection, self._topic, files)
 
 
 def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
-    """What is known of `files`, given as paths with the ULIDs in their names."""
+    """What the registry knows of `files`: their paths, with the ULIDs in their names."""
     found = connection.execute(
         "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
         (topic.id, list(files), list(files.values())),
@@ -92,9 +91,9 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
 
 
 def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Claim files of these names as of now, though nothing is staged or begun with them yet.
+    """Claim files by name, or renew the claims on them.
 
-    Claims of runs that are long dead are removed.
+    The files are not staged yet, and no rewrite has begun with them. Old claims of dead runs are removed.
     """
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) SELECT %s, %s, name, '{}' FROM unnest(%s::text[]) AS name"
@@ -108,14 +107,14 @@ def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None
 
 
 def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Give up the claims on files of these names."""
+    """Remove the claims on these files."""
     connection.execute(
         "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _UPLOAD, list(names))
     )
 
 
 def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
-    """When the claims on these files were last renewed, in ms since 1970; files without a claim are left out."""
+    """When the claims on these files were last renewed, in ms since 1970. Files without a claim are left out."""
     found = connection.execute(
         "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",

@@ -1,7 +1,7 @@
-"""What a table has to hold by the registry's word, what was found missing of it, and what is accepted to be gone.
+"""Which rows a table must have, which of them were missing at the last check, and which are accepted to be gone.
 
-Columns of `files`, and a row of `metadata` under the key `checked` that remembers the last look. Functions take a
-connection inside a transaction; calling one again is safe.
+The numbers are columns of `files`. The last check is a row of `metadata` under the key `checked`. Functions take a
+connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _NAME = "rows"
 
 
 def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
-    """The committed ranges that the table has to have rows of, by partition and offset.
+    """The committed ranges that the table must have rows of, by partition and offset.
 
-    Ask before loading the table: what is committed in between is then in the table.
+    Ask before you load the table: then the table has every range of the answer.
     """
     found = connection.execute(
         "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
@@ -54,7 +54,7 @@ def _expected(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
 
 
 def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
-    """The offsets that committed ranges of a partition cover, with or without a file, from `start` on."""
+    """The offsets of a partition that accepted ranges cover, with or without a file, from `start` on."""
     found = connection.execute(
         "SELECT start_offset, end_offset FROM files WHERE topic_id = %s AND partition = %s"
         " AND state IN ('uploaded', 'committed') AND end_offset > %s ORDER BY start_offset",
@@ -66,12 +66,12 @@ def committed_spans(connection: Connection, topic: TopicRow, partition: int, sta
 def all_committed_spans(
     connection: Connection, topic: TopicRow, starts: Mapping[int, int]
 ) -> dict[int, tuple[tuple[int, int], ...]]:
-    """The offsets that committed or waiting ranges cover, by partition, from these starts on."""
+    """The offsets that committed or waiting ranges cover, by partition, from the given starts on."""
     return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
-    """How many archived rows the table doesn't have any more, as was accepted, or left out on purpose."""
+    """How many archived rows the table no longer has, as was accepted or done on purpose."""
     found = connection.execute(
         "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint,"
         " coalesce(sum(retired_rows), 0)::bigint FROM files WHERE topic_id = %s AND state = 'committed'",
@@ -81,7 +81,7 @@ def gone(connection: Connection, topic: TopicRow) -> GoneRows:
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    """What the last look for missing rows found; None where there was none."""
+    """The result of the last check for missing rows. None where there was none."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
         (topic.id, _KEY, _NAME),
@@ -90,7 +90,7 @@ def checked(connection: Connection, topic: TopicRow) -> Checked | None:
 
 
 def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> None:
-    """Remember what a look for missing rows found."""
+    """Keep the result of a check for missing rows."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id, key, name) DO UPDATE"
@@ -100,7 +100,10 @@ def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> Non
 
 
 def forget_checked(connection: Connection, topic: TopicRow) -> None:
-    """Have the next look search the whole table: ranges are known to be in it that looks before knew nothing of."""
+    """Forget the last check, so that the next one searches the whole table.
+
+    Call it when the registry learns of ranges in the table that earlier checks did not know.
+    """
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
     )
@@ -114,9 +117,9 @@ def record_refill(
     accepted: Sequence[Acceptance],
     commit_id: str,
 ) -> None:
-    """Keep what a refill did: ranges (by id) that came back in other files, and rows that stay gone.
+    """Record a refill: the ranges (by id) that came back in other files, and the rows that stay gone.
 
-    What was looked at before is forgotten.
+    The last check is forgotten.
     """
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():

@@ -1,7 +1,7 @@
-"""Ranges as rows of the registry's `files`: a row for each file of a range, or one row without a file.
+"""Ranges as rows of the registry's `files`: one row for each file of a range, or one row without a file.
 
-All rows of a range are in one state, and a range of which a row is missing isn't whole. Functions take a connection
-inside a transaction.
+All rows of a range have the same state. A range is complete only if all of its rows are there. Functions take a
+connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ WHERE id = %(id)s
 _ACCEPTED: Final = "state IN ('uploaded', 'committed')"
 
 IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
-"""The rows of ranges with these ids."""
+"""The SQL condition for the rows of ranges with given ids."""
 
 
 def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[HeldRange, ...]:
-    """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+    """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
     found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
     for range_id in range_ids:
         if range_id not in found:
@@ -61,7 +61,7 @@ def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> t
 
 
 def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
-    """The accepted ranges that have records in these files, each with all its files, by partition and offset."""
+    """The accepted ranges with records in these files, by partition and offset. Each has all of its files."""
     found = connection.execute(
         f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
         (topic.id, list(paths)),
@@ -71,7 +71,7 @@ def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> t
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A range as its rows have it; `is_whole` says that no row of it is missing."""
+    """A range as its rows describe it. `is_whole` says that none of its rows is missing."""
 
     range: HeldRange
     is_whole: bool
@@ -87,16 +87,19 @@ def held(connection: Connection, topic: TopicRow, condition: str, **values: Any)
 def put_committed(
     connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange], *, known: Collection[str] = ()
 ) -> None:
-    """Add ranges that are in the table already; the caller has made room for them in their partitions' chains.
+    """Add ranges that are already in the table. The caller has made room for them in their partitions.
 
-    Rows with `known` ids are there: files of a range that a rewrite left as they are.
+    Rows with an id in `known` are updated: they are files of a range that a rewrite left alone.
     """
     for row in _sized(ranges, topic, set()):
         connection.execute(_KEEP if row["id"] in known else INSERT, row)
 
 
 def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange]) -> int:
-    """Add ranges that are in the table, but none that the registry has, whole or in part; gives how many it added."""
+    """Add those ranges in the table that the registry lacks; return how many.
+
+    A range that the registry knows in part is left as it is.
+    """
     seen: set[str] = set()
     added = 0
     for one in ranges:
@@ -108,7 +111,7 @@ def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[
 
 
 def _is_known(connection: Connection, topic: TopicRow, one: HeldRange) -> bool:
-    """Whether the registry has one of the range's rows, or an accepted range with offsets of it."""
+    """Whether the registry has one of the range's rows, or an accepted range that overlaps it."""
     found = connection.execute(
         "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
         "  SELECT end_offset > %(start)s FROM files WHERE topic_id = %(topic)s AND partition = %(partition)s"
@@ -179,7 +182,10 @@ def rows_of(topic: TopicRow, one: HeldRange, state: FileState, reason: str | Non
 
 
 def _sized(ranges: Iterable[HeldRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of committed ranges; a file's size stands in its first row only. `seen` has the paths of such files."""
+    """The rows of committed ranges. Only the first row of a file has its size, so that sums are right.
+
+    `seen` has the paths of the files that were counted before.
+    """
     for one in ranges:
         for row in rows_of(topic, one, FileState.COMMITTED):
             yield row if row["path"] is None or row["path"] not in seen else row | {"size_bytes": 0, "raw_values": 0}

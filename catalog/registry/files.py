@@ -1,8 +1,8 @@
-"""Rows of the registry's `files`: translated ranges from the fence to the table (docs/concepts.md, steps 3 to 5).
+"""Translated ranges in the registry's `files`, from the fence to the table (docs/concepts.md, steps 3 to 5).
 
-A partition's accepted ranges, uploaded or committed, are one chain without gap or overlap: the fence sees to it under
-the topic's row lock. A range has a row for each of its files, all in the same state, or one row without a file.
-Functions take a connection inside a transaction; calling one again is safe.
+The accepted ranges of a partition, uploaded or committed, are one chain without gaps and overlaps. The fence makes sure
+of that under the topic's row lock. A range has one row for each of its files, all in the same state, or one row without
+a file. Functions take a connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def stage(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> Staged:
-    """Accept the ranges that start where their partition ends, in order; keep the others as rejected.
+    """The fence: accept ranges that start where their partition ends, in order, and record the others as rejected.
 
-    A partition's end is the furthest of its accepted ranges and of `table_offsets`. Where neither knows the partition,
-    it begins with its first missing range; where it has none, any start is accepted.
+    A partition ends where its last accepted range ends, or at its offset in `table_offsets` if that is greater. A
+    partition that neither of them knows begins with its first missing range. If it has no missing range, any start is
+    accepted.
     """
     topics.lock(connection, topic)
     known = _states(connection, [one.id for one in ranges])
@@ -62,23 +63,28 @@ def stage(
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
     """How far the ranges that wait for a commit reach, by partition.
 
-    Ask before loading the table: a range that is committed in between is then in the table's offsets.
+    Ask before you load the table: a range that is committed in between is then part of the table's offsets.
     """
     return _ends(connection, topic, "state = 'uploaded'")
 
 
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far accepted ranges reach, committed or waiting, by partition: for when the table can't be asked."""
+    """How far the accepted ranges reach, committed or waiting, by partition. For when the table can't be asked."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed')")
 
 
 def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far committed ranges reach, by partition; a table loaded after this call is no less far."""
-    return _ends(connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'")  # the index has both
+    """How far the committed ranges reach, by partition. A table loaded after this call reaches at least as far."""
+    return _ends(
+        connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'"
+    )  # the index covers both states
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that wait for a commit, by partition and offset; RegistryError where files of one aren't known."""
+    """The ranges that wait for a commit, by partition and offset.
+
+    RegistryError where a range lacks one of its rows.
+    """
     found = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
     for one in found:
         if not one.is_whole:
@@ -94,17 +100,17 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
 
 
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that were rejected for a missing object, by partition and offset; whole ones only."""
+    """The ranges that were rejected because an object was missing, by partition and offset. Only complete ranges."""
     return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)
 
 
 def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
-    """The ranges with these ids, in their order; RegistryError where the registry doesn't have one."""
+    """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
     return tuple(one.translated() for one in file_rows.load(connection, topic, range_ids))
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
-    """Mark accepted ranges as committed; those that are already keep their first commit.
+    """Mark accepted ranges as committed. Ranges that are committed already keep their first commit.
 
     `commit_id` is None where the snapshot that brought them has expired.
     """
@@ -116,9 +122,9 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Mark accepted ranges that wait for a commit as never to be committed.
+    """Mark accepted ranges that wait for a commit as rejected: they will never be committed.
 
-    What follows them in their partition can't be committed either.
+    Ranges after them in the same partition can't be committed either.
     """
     topics.lock(connection, topic)
     connection.execute(
@@ -129,7 +135,7 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 
 
 def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
-    """Confirm what landed and reject what was refused."""
+    """Confirm the ranges that landed, and reject those that were refused."""
     landed, refused = defaultdict(list), defaultdict(list)
     for one in settled.landed:
         landed[one.commit_id].append(one.range.id)
@@ -142,7 +148,7 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
-    """Ranges, rows and bytes by state; every state is there."""
+    """How many ranges, rows and bytes are in each state. Every state is in the answer."""
     found = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
         " WHERE topic_id = %s GROUP BY state",
@@ -165,8 +171,8 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
 
 
 def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:
-    # The condition is a literal, not a parameter: the indexes are over the rows of some states only. From partition to
-    # partition by the index, so that a partition's other ranges aren't read.
+    # The condition is a literal, not a parameter, because the indexes cover only rows in some states. The recursion
+    # goes from partition to partition by the index, so it doesn't read the other ranges of a partition.
     last = (
         f"SELECT partition, end_offset, leader_epoch FROM files WHERE topic_id = %(topic)s AND {condition}"  # noqa: S608 - no input
         "{} ORDER BY partition DESC, start_offset DESC LIMIT 1"

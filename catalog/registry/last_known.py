@@ -1,4 +1,4 @@
-"""What the catalog and the schema registry said last, kept for while they are away (docs/operations.md).
+"""The last answers of the catalog and of the schema registry, for when they can't be reached (docs/operations.md).
 
 Functions take a connection inside a transaction.
 """
@@ -22,7 +22,7 @@ _NAME = "known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSchemas:
-    """Serialized schemas by id, and the id of each subject's latest schema when it was last asked for."""
+    """Serialized schemas by id, and the id of each subject's latest schema at the last request."""
 
     schemas: Mapping[int, bytes] = field(default_factory=dict)
     subjects: Mapping[str, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def remember_table(connection: Connection, topic: TopicRow, known: KnownTable) -
 
 
 def recall_table(connection: Connection, topic: TopicRow) -> KnownTable | None:
-    """The topic's table as it was last loaded; None where it never was."""
+    """The topic's table as it was last loaded. None where it never was."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
@@ -48,10 +48,10 @@ def recall_table(connection: Connection, topic: TopicRow) -> KnownTable | None:
 
 
 def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:
-    """Keep what the schema registry of this name said.
+    """Keep the answers of the schema registry with this name.
 
-    A schema never changes under its id; a subject's latest schema does. Ids and subjects mean something only to the
-    schema registry that gave them, so its name is part of the key.
+    A schema never changes under its id, but the latest schema of a subject does. Ids and subjects belong to the schema
+    registry that assigned them, so its name is part of the key.
     """
     with connection.cursor() as cursor:
         cursor.executemany(
@@ -67,7 +67,7 @@ def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: s
 
 
 def recall_schemas(connection: Connection, topic: TopicRow, schema_registry: str) -> KnownSchemas:
-    """All that the schema registry of this name has said of the topic's schemas."""
+    """All answers of the schema registry with this name about the topic's schemas."""
     where = (topic.id, schema_registry)
     schemas = connection.execute(
         "SELECT schema_id, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where

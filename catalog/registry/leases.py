@@ -1,7 +1,7 @@
-"""Leases on topics: advisory locks in Postgres. A run holds all of its leases on one connection.
+"""Leases on topics, as advisory locks in Postgres. A run holds all of its leases on one connection.
 
-They save double work; correctness never rests on them. The server takes them back when the connection ends, whatever
-ends it. A run whose connection broke goes on without leases, and the next run takes them anew.
+Leases save double work; correctness never depends on them. The server releases them when the connection ends for any
+reason. A run that lost its connection goes on without leases, and the next run can take them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLASS = 0x6C656173
 
 
 class Leases:
-    """The leases of one run, held until its connection is closed."""
+    """The leases of one run. They are held until its connection is closed."""
 
     def __init__(self, postgres: Postgres, connection: Connection) -> None:
         self._postgres = postgres
@@ -36,7 +36,7 @@ class Leases:
         return tuple(topic for topic in topics if topic.id not in self._held)
 
     def are_held(self) -> bool:
-        """Whether the leases that were taken are still held: the connection never broke."""
+        """Whether the leases that were taken are still held, so the connection never broke."""
         try:
             self._connection.execute("SELECT 1")
         except psycopg.Error:

@@ -1,6 +1,6 @@
 """The field-id ledger of a topic in Postgres: loaded, extended and stored under the topic's row lock.
 
-`schema_mapping.field_ids.assign`, which does no I/O, decides what an id means. Here the decision is kept for ever.
+`schema_mapping.field_ids.assign`, which does no I/O, decides what an id means. This module keeps the decision for ever.
 Functions take a connection inside a transaction.
 """
 
@@ -40,11 +40,11 @@ def assign_columns(
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
 ) -> Assignment:
-    """`schema_mapping.field_ids.assign`, its ledger kept under the topic's row lock: processes agree.
+    """Assign field ids with `schema_mapping.field_ids.assign`, and store the ledger under the topic's row lock.
 
-    `table` is what the catalog has for the topic now, None where it has none; new ids start above its last one.
-    RegistryBehind where the registry knows another table, or less than it. Keep the outcome for the files' mapping;
-    `SchemaChange.of` it for commits.
+    So all processes agree. `table` is the topic's table in the catalog now, None where there is none. New ids start
+    after its last column id. RegistryBehind where the registry knows another table, or knows less than the table. Use
+    the result for the mapping of files, and `SchemaChange.of` it for commits.
     """
     topics.lock(connection, topic)
     before = load(connection, topic)
@@ -61,7 +61,7 @@ def assign_columns(
 
 
 def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
-    """RegistryBehind where `table` (None: there is none) isn't the registry's, or is further than `state`."""
+    """RegistryBehind where `table` is not the registry's, or is newer than `state`. None means no table."""
     topics.check_table(connection, topic, table.uuid if table else None)
     newest = max((each.version for each in state.versions), default=0)
     if table is not None and table.ledger_version > newest:
@@ -76,12 +76,12 @@ def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | N
 
 
 def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable) -> None:
-    """RegistryBehind where this is not the table the registry knows, or one that is further than the registry."""
+    """RegistryBehind where the registry knows another table, or where the table is newer than the registry."""
     check_table(connection, topic, table, load(connection, topic))
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
-    """All that is remembered of the topic's columns."""
+    """The ledger of the topic's columns."""
     entries = connection.execute(
         "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
         " deleted_version, doc FROM field_ids WHERE topic_id = %s ORDER BY field_id",
@@ -113,7 +113,7 @@ def _returning(version: int | None, since: datetime | None, asks: int | None) ->
 
 
 def _now(connection: Connection) -> datetime:
-    """The database's clock, which all archivers share."""
+    """The time of the database's clock, which all archivers share."""
     found = connection.execute("SELECT clock_timestamp()").fetchone()
     assert found is not None
     now: datetime = found[0]
@@ -121,7 +121,10 @@ def _now(connection: Connection) -> datetime:
 
 
 def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
-    """The mapping that wrote the rows of a schema version; RegistryError where the registry has no such version."""
+    """The mapping of a schema version, which its rows were written with.
+
+    RegistryError where the registry has no such version.
+    """
     found = connection.execute(
         "SELECT row_mapping::text FROM schema_versions WHERE topic_id = %s AND version = %s", (topic.id, version)
     ).fetchone()
@@ -147,7 +150,7 @@ SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded
 
 
 def store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
-    """Bring what is stored from `before` to `after`."""
+    """Store the difference between `before` and `after`."""
     known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
     changed = [entry for entry in after.entries if entry not in known_entries]
     added = [each for each in after.versions if each.version not in known_versions]

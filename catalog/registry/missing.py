@@ -1,7 +1,7 @@
-"""Ranges that were rejected because their objects were missing; they are taken up again once the objects are back.
+"""Staged ranges whose objects are missing. They are rejected, and accepted again when the objects are back.
 
-The fence's rule holds for them too: a range is accepted only if its partition still ends where the range starts.
-Functions take a connection inside a transaction; calling one again is safe.
+The rule of the fence holds for them too: a range is accepted only if its partition still ends where the range starts.
+Functions take a connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from catalog.registry.postgres import Connection
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject ranges that wait for a commit until their objects are back, and all that was staged after them.
+    """Reject waiting ranges with missing objects, and all ranges staged after them in the same partition.
 
-    A later range alone could never be committed. In a partition that the table doesn't know, it would even be taken for
-    the partition's beginning.
+    A later range alone could never be committed. In a partition that the table does not know, it would even be taken
+    for the first range.
     """
     topics.lock(connection, topic)
     connection.execute(
@@ -34,7 +34,7 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 def load(
     connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
 ) -> tuple[TranslatedRange, ...]:
-    """The missing ranges whose offsets no other range holds yet, by partition and offset."""
+    """The missing ranges whose offsets no other range has, by partition and offset."""
     found = files.missing(connection, topic)
     if not found:
         return ()
@@ -49,9 +49,9 @@ def take_up(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> tuple[TranslatedRange, ...]:
-    """Accept the missing ranges that continue their partitions, and return them: they wait for a commit again.
+    """Accept the missing ranges that continue their partitions, and return them. They wait for a commit again.
 
-    A partition that neither registry nor table knows begins with its first missing range.
+    A partition that neither the registry nor the table knows begins with its first missing range.
     """
     topics.lock(connection, topic)
     taken: list[TranslatedRange] = []
@@ -75,7 +75,7 @@ def take_up(
 def first_offsets(
     missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
 ) -> dict[int, PartitionOffset]:
-    """Where the partitions begin that none of `known` has: with their first missing range."""
+    """The first offsets of partitions that are in none of `known`: each begins with its first missing range."""
     starts: dict[int, int] = {}
     for one in missing:
         starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))

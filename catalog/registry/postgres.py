@@ -1,6 +1,6 @@
-"""Connections to the registry's database, its migrations, and its failures in our words (docs/operations.md).
+"""Connections to the registry's database, its migrations, and its failures as our errors (docs/operations.md).
 
-Errors name host, port, database and user; never the password. A transaction either commits as a whole or raises.
+Errors name the host, port, database and user, never the password. A transaction either commits as a whole or raises.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Connection = psycopg.Connection[TupleRow]
 
 CONNECT_SECONDS = 10
 LOCK_SECONDS = 60
-"""How long a statement waits for a lock, and how long an open transaction may sit idle before the server ends it."""
+"""How long a statement waits for a lock. The server ends an open transaction that is idle for as long."""
 
 _MIGRATION_LOCK = 0x61726368
 
 
 class Postgres:
-    """A database: a small pool of connections, opened on demand. Safe between threads, not across a fork."""
+    """A database with a small pool of connections, opened on demand. Safe between threads, not across a fork."""
 
     def __init__(self, dsn: str, *, connections: int = 4, may_write: bool = True) -> None:
         """With `may_write` false the server refuses every change: all transactions are read-only."""
@@ -48,7 +48,7 @@ class Postgres:
 
     @classmethod
     def migrated(cls, dsn: str, *, connections: int = 4) -> Self:
-        """The database with the migrations that were missing applied; RegistryOutdated where it has newer ones."""
+        """Open the database and apply missing migrations. RegistryOutdated where it has newer ones."""
         database = cls(dsn, connections=connections)
         with database._closed_on_error():
             database.migrate()
@@ -56,7 +56,7 @@ class Postgres:
 
     @classmethod
     def read_only(cls, dsn: str, *, connections: int = 4) -> Self:
-        """The database as it is, to read; RegistryNotMigrated and RegistryOutdated where it isn't this program's."""
+        """Open the database for reading. RegistryNotMigrated or RegistryOutdated for another version's database."""
         database = cls(dsn, connections=connections, may_write=False)
         with database._closed_on_error():
             database.check_migrated()
@@ -68,13 +68,13 @@ class Postgres:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A connection inside a transaction: committed at the end, rolled back where the block raises."""
+        """A connection inside a transaction. It commits at the end, and rolls back if the block raises."""
         with self.in_our_words(), self._connection() as connection, connection.transaction():
             yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A connection of its own, outside the pool and any transaction, for as long as the block runs.
+        """A connection of its own, outside the pool and outside any transaction, until the block ends.
 
         The server doesn't end it for being idle, whatever its `idle_session_timeout` is.
         """
@@ -89,7 +89,7 @@ class Postgres:
             connection.close()
 
     def migrate(self) -> tuple[str, ...]:
-        """Apply the migrations that are missing, in order, one process at a time; gives their names."""
+        """Apply the missing migrations in order, and return their names. One process at a time does it."""
         known = _migrations()
         with self.transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
@@ -107,7 +107,7 @@ class Postgres:
         return tuple(name for name, _ in missing.values())
 
     def check_migrated(self) -> None:
-        """RegistryNotMigrated where migrations are missing, RegistryOutdated where there are newer ones."""
+        """RegistryNotMigrated where migrations are missing, RegistryOutdated where the database has newer ones."""
         known = _migrations()
         with self.transaction() as connection:
             if not _has_migrations(connection):
@@ -128,7 +128,7 @@ class Postgres:
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """Turn what psycopg raises inside the block into leaves of RegistryError."""
+        """Turn psycopg's exceptions inside the block into leaves of RegistryError."""
         try:
             yield
         except psycopg.errors.InsufficientPrivilege as error:
@@ -162,7 +162,7 @@ class Postgres:
         try:
             connection = self._pool.getconn()
         except PoolTimeout:
-            self._connect().close()  # says why, where the pool only says that time is up
+            self._connect().close()  # raises the reason; the pool only says that it timed out
             raise
         try:
             yield connection

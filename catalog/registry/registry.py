@@ -1,10 +1,10 @@
 """The registry: what the archiver remembers in Postgres (docs/operations.md).
 
 It is an index of the truth, which lies in the tables and the journal. Each part of it has its own calls, and each call
-is one transaction. Any call may raise `RegistryUnreachable`; it is safe to call again with the same arguments then.
+is one transaction. Any call may raise `RegistryUnreachable`; it is then safe to call again with the same arguments.
 
-What a call does is a function of its part's module. The functions take a connection, so that several of them can share
-a transaction; `in_transaction` makes a call of one.
+Each part has a module with its functions. A function takes a connection, so that several can share a transaction.
+`in_transaction` turns a function into a method.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Result = TypeVar("_Result")
 
 
 class Part:
-    """A part of the registry."""
+    """A part of the registry: the base of all parts."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -51,7 +51,7 @@ class Part:
 def in_transaction(
     function: Callable[Concatenate[Connection, _Arguments], _Result],
 ) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A method of a `Part` that calls the function with a connection, in a transaction of its own."""
+    """A method of a `Part` that calls the function with a connection, in its own transaction."""
 
     @wraps(function)
     def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -62,20 +62,20 @@ def in_transaction(
 
 
 class TopicReader(Part):
-    """Which topics there are."""
+    """The topics of the registry, for reading."""
 
     find = in_transaction(topics.find)
     every = in_transaction(topics.every)
 
 
 class Topics(TopicReader):
-    """The topics, each with its table."""
+    """The topics of the registry, each with its table."""
 
     register = in_transaction(topics.register)
 
 
 class LedgerReader(Part):
-    """A topic's columns and schema versions."""
+    """The columns and schema versions of topics, for reading."""
 
     load = in_transaction(ledger.load)
     row_mapping = in_transaction(ledger.row_mapping)
@@ -83,7 +83,7 @@ class LedgerReader(Part):
 
 
 class Ledger(LedgerReader):
-    """A topic's columns and schema versions, extended as schemas change; and which versions journals have."""
+    """The columns and schema versions of topics. Schema changes extend them. Also: which versions journals have."""
 
     assign = in_transaction(ledger.assign_columns)
     check_table = in_transaction(ledger.check_loaded_table)
@@ -92,7 +92,7 @@ class Ledger(LedgerReader):
 
 
 class Starts(Part):
-    """Where archiving of each partition begins, as it was first decided."""
+    """The first offset of each partition, as it was first decided."""
 
     decide = in_transaction(starts.decide)
     pending = in_transaction(starts.pending)
@@ -115,7 +115,7 @@ class Files(Part):
     trim = in_transaction(trimming.trim)
 
     def record(self, topic: TopicRow, settled: Settled) -> None:
-        """Confirm what landed and reject what was refused, together."""
+        """Confirm the ranges that landed and reject those that were refused, in one transaction."""
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
             if settled.landed:
@@ -123,7 +123,7 @@ class Files(Part):
 
 
 class MissingFiles(Part):
-    """Ranges whose objects were gone before they were committed."""
+    """Staged ranges whose objects were missing when they were to be committed."""
 
     reject = in_transaction(missing.reject)
     load = in_transaction(missing.load)
@@ -131,7 +131,7 @@ class MissingFiles(Part):
 
 
 class Rows(Part):
-    """Which rows the table has to have, which of them were found missing, and which are accepted to be gone."""
+    """The rows a table must have: those missing at the last check, and those accepted to be gone."""
 
     expected_ranges = in_transaction(expected.expected)
     committed_spans = in_transaction(expected.all_committed_spans)
@@ -142,7 +142,7 @@ class Rows(Part):
 
 
 class Rewrites(Part):
-    """Rewrites of data files, remembered from before their commit until their fate is known."""
+    """Rewrites of data files, remembered from before their commit until their outcome is known."""
 
     begin = in_transaction(rewrites.begin)
     finish = in_transaction(rewrites.finish)
@@ -151,7 +151,7 @@ class Rewrites(Part):
 
 
 class FileClaims(Part):
-    """Which files are still needed, whatever the table says; and uploads that a run says it wants."""
+    """Which files the registry needs, whatever the table says; and the claims of runs on their uploads."""
 
     of = in_transaction(claims.claims)
     renew = in_transaction(claims.renew)
@@ -159,10 +159,10 @@ class FileClaims(Part):
 
     @contextmanager
     def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[claims.Standstill]:
-        """What is known of `files` (paths, with the ULIDs in their names); inside the block nothing is staged.
+        """What is known of `files` (paths, with the ULIDs in their names). Inside the block nothing is staged.
 
-        No rewrite begins either, as long as the standstill's `check` passes. Keep the block short: others wait for it,
-        and give up after a minute.
+        No rewrite begins either, as long as `Standstill.check` passes. Keep the block short: others wait for it, and
+        give up after a minute.
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
@@ -170,7 +170,7 @@ class FileClaims(Part):
 
 
 class LastKnown(Part):
-    """What the catalog and the schema registry said last, for while they are away."""
+    """The last answers of the catalog and of the schema registry, for when they can't be reached."""
 
     remember_table = in_transaction(last_known.remember_table)
     recall_table = in_transaction(last_known.recall_table)
@@ -179,7 +179,7 @@ class LastKnown(Part):
 
 
 class _Opened:
-    """A registry's database while it is open. Safe to share between threads, not across a fork."""
+    """An open registry. Safe to share between threads, not across a fork."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -196,10 +196,10 @@ class _Opened:
 
 
 class RegistryReader(_Opened):
-    """The registry for those who only read archives: it changes nothing, and the right to SELECT is enough.
+    """The registry for programs that only read archives. It changes nothing and needs only the right to SELECT.
 
-    A replica of the database will do. Opening it raises RegistryNotMigrated or RegistryOutdated where the database is
-    older or newer than this program.
+    It also works with a replica of the database. Opening it raises RegistryNotMigrated or RegistryOutdated where the
+    database is older or newer than this program.
     """
 
     def __init__(self, dsn: str, *, connections: int = 4) -> None:
@@ -209,7 +209,7 @@ class RegistryReader(_Opened):
 
 
 class Registry(_Opened):
-    """The registry, its database migrated when opened."""
+    """The registry. Opening it applies missing migrations to its database."""
 
     def __init__(self, dsn: str, *, connections: int = 4) -> None:
         super().__init__(Postgres.migrated(dsn, connections=connections))
@@ -225,16 +225,16 @@ class Registry(_Opened):
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:
-        """Leases that a run takes on its topics, held until the block ends; one connection, whatever their number.
+        """The leases that a run takes on its topics. They are held until the block ends, all on one connection.
 
-        They save double work; correctness never rests on them. The server takes them back when the process dies.
+        Leases save double work; correctness never depends on them. The server releases them when the process dies.
         """
         with self._postgres.session() as connection:
             yield Leases(self._postgres, connection)
 
     @contextmanager
     def lease(self, topic: TopicRow) -> Iterator[bool]:
-        """True inside the block while no other process holds the topic; `leases` for one topic."""
+        """Take the lease of one topic until the block ends. False where another process holds it."""
         with self.leases() as leases:
             yield not leases.take((topic,))
 
@@ -247,7 +247,10 @@ class Registry(_Opened):
         records: Sequence[VersionRecord],
         ranges: Sequence[HeldRange],
     ) -> Restored:
-        """Add what is missing of a topic whose table has this UUID; RegistryBehind where the registry knows another."""
+        """Add what the registry lacks of a topic.
+
+        RegistryBehind where the registry knows a table with another UUID.
+        """
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)
             restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)

@@ -1,6 +1,6 @@
-"""A topic's part of the registry, rebuilt from its table and journal; what is known stays (docs/operations.md).
+"""Restore a topic's part of the registry from its table and journal (docs/operations.md).
 
-Functions take a connection inside a transaction; calling one again is safe.
+What the registry already knows stays. Functions take a connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schema_mapping.columns.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """How many schema versions and ranges were missing, and were added."""
+    """How many schema versions and ranges were missing and were added."""
 
     schema_versions: int
     ranges: int
@@ -34,7 +34,7 @@ def restore(
 ) -> Restored:
     """Add what is missing: the ledger up to `state`, and ranges that are in the table.
 
-    RegistryError where a schema version is known as another one.
+    RegistryError where the registry has another schema under one of the versions.
     """
     topics.lock(connection, topic)
     before = ledger.load(connection, topic)

@@ -1,7 +1,7 @@
-"""Rewrites in the registry: checked and remembered before their commit, and the rows of `files` that they replace.
+"""Rewrites in the registry: checked and remembered before their commit, recorded in `files` after it.
 
-Rows of the registry's `metadata` under the key `rewrite`, by commit id. Functions take a connection inside a
-transaction; calling one again is safe.
+A rewrite that was begun is a row of the registry's `metadata` under the key `rewrite`, by commit id. Functions take a
+connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEY = "rewrite"
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Remember a rewrite before it is committed, so that its fate can be found out whatever happens.
+    """Remember a rewrite before its commit, so that its outcome can be found out whatever happens.
 
     RewriteRefused where the new files don't account for all records of the old ones.
     """
@@ -32,7 +32,7 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
-    """Rewrites that were begun and whose fate is not recorded, the oldest first."""
+    """The rewrites that were begun and have no recorded outcome, the oldest first."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted ORDER BY name", (topic.id, _KEY)
     )
@@ -40,7 +40,7 @@ def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
 
 
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Replace the rows of the old files, where the registry has them, by rows of the new ones."""
+    """Replace the rows of the old files, where the registry has them, by rows of the new files."""
     topics.lock(connection, topic)
     for group in rewrite.groups:
         _replace(connection, topic, rewrite, group)
@@ -56,7 +56,7 @@ def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
-    # A range that its archiver has not confirmed yet is in the table all the same, or it could not be replaced.
+    # An uploaded range is in the table too, though its archiver has not confirmed it: else it could not be replaced.
     old = file_rows.in_files(connection, topic, group.paths)
     new = regrouped(rewrite, group, old, is_done=True)
     why = f": {group.why}" if group.why else ""

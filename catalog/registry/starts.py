@@ -1,11 +1,11 @@
-"""Where archiving of a topic's partitions begins, remembered when it is first decided (docs/concepts.md, step 1).
+"""The first offset of each partition, kept when it is first decided (docs/concepts.md, step 1).
 
 "latest" or a time means another offset at each look, and a log may lose its first records before they are archived.
 Nothing is staged until records come, so the decision itself is kept, as rows of the registry's `metadata` by partition:
 
 - `start` is the offset that "latest" or a time meant.
 - `start_pending` is the leader epoch that had ended when a partition had no leader to ask for that offset.
-- `first_log_start` is where a log that is archived as a whole began when it was first looked at.
+- `first_log_start` is where the log of a partition that is archived from its beginning began at the first look.
 
 Functions take a connection inside a transaction.
 """
@@ -30,7 +30,7 @@ def decide(
     *,
     pending: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
-    """Where archiving of each partition begins; `decided` is kept for the partitions that have no start yet.
+    """Keep the first offsets in `decided` of partitions that have none yet; return those of all partitions.
 
     `pending` has the partitions without a leader to ask, each with the leader epoch that had ended by then. Both are
     kept together.
@@ -41,17 +41,17 @@ def decide(
 
 
 def pending(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The leader epochs that had ended when a start was to be decided without a leader to ask, by partition."""
+    """The leader epochs that had ended where a partition had no leader to ask for its first offset, by partition."""
     return _remember(connection, topic, {}, key="start_pending")
 
 
 def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Where logs began when they were first looked at; `seen` is kept for the partitions that have none yet."""
+    """Where logs began at the first look. `seen` is kept for partitions that have none yet."""
     return _remember(connection, topic, seen or {}, key="first_log_start")
 
 
 def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
-    """Keep the values of partitions that have none yet; return those of all partitions, as first remembered."""
+    """Keep the values of partitions that have none yet; return the kept values of all partitions."""
     if values:
         with connection.cursor() as cursor:
             cursor.executemany(

@@ -1,4 +1,4 @@
-"""Rows of the registry's `topics`: one for each topic of a cluster. Its lock guards all else that is kept of the topic.
+"""The registry's `topics`: one row for each topic of a cluster. Its lock guards everything else about the topic.
 
 Functions take a connection inside a transaction.
 """
@@ -15,10 +15,10 @@ _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
 
 
 def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
-    """The topic's row, made on first sight.
+    """The topic's row, created on first sight.
 
-    TableTaken where the table is another topic's or the topic had another table; TopicRecreated where Kafka's id of the
-    topic differs. A topic id that is not known yet is filled in.
+    TableTaken where the table belongs to another topic or the topic has another table. TopicRecreated where Kafka's id
+    of the topic differs. A topic id that was not known yet is filled in.
     """
     connection.execute(
         "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -53,8 +53,8 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
     return row
 
 
-def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUID | None = None) -> TopicRow | None:
-    """The topic's row; None if the registry doesn't know it, or knows it with another table than `table_uuid`."""
+def find(connection: Connection, *, cluster_id: str, topic: str) -> TopicRow | None:
+    """The topic's row. None where the registry doesn't know the topic."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s"  # noqa: S608 - column names, no input
         " AND coalesce(table_uuid = %s, true)",
@@ -80,7 +80,10 @@ def lock(connection: Connection, topic: TopicRow) -> None:
 
 
 def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:
-    """Bind the topic to its table on first sight; RegistryBehind where the catalog has another one, or (None) none."""
+    """Bind the topic to its table on first sight.
+
+    RegistryBehind where the catalog now has another table, or none (`table_uuid` is None).
+    """
     row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
     known = row[0] if row else None
     if known is None and table_uuid is not None:

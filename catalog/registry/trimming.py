@@ -1,7 +1,8 @@
-"""Makes rows of ranges smaller that have long been in their tables, so that the registry grows slowly (docs/adr/0028).
+"""Shrink the rows of ranges committed long ago, so that the registry grows slowly (docs/adr/0028).
 
-A row for each file stays, with its range, rows, size, path and digest. What manifests say of its columns is removed.
-Neighbours without a file become one row. Functions take a connection inside a transaction; calling one again is safe.
+Each file keeps a row with its range, rows, size, path and digest. The column statistics, which manifests have too, are
+removed. Adjacent ranges without a file become one row. Functions take a connection inside a transaction. They are safe
+to call again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from catalog.registry import topics
 from catalog.registry.postgres import Connection
 
 KEPT_DAYS: Final = 30
-"""How long everything is kept after a commit: longer than anybody would wait to mend a rollback."""
+"""How long rows stay complete after their commit: longer than anybody would wait to repair a rollback."""
 
 BATCH: Final = 2_000
 
@@ -39,7 +40,7 @@ ORDER BY start_offset DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """How many rows became smaller, and how many were removed."""
+    """How many rows were shrunk, and how many were removed."""
 
     slimmed: int = 0
     removed: int = 0
@@ -77,7 +78,7 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
 
 
 def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:
-    """Remove the rows of files that were rejected or replaced and aren't in the object store any more.
+    """Remove the rows of rejected or replaced files that were deleted from the object store.
 
     `files` are their paths, with the ULIDs in their names.
     """

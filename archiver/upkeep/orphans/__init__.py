@@ -1,1 +1,4 @@
-"""`archiver orphans`: finding and deleting files that no table refers to and none ever will."""
+"""`archiver orphans`: find and delete files that no table refers to and none ever will.
+
+`Orphans` runs it. `search` finds them with `references`, `removal` deletes them.
+"""

@@ -1,7 +1,7 @@
-"""`archiver orphans`: uploads that no table will ever have and manifests of commits that failed, found and deleted.
+"""`archiver orphans`: find and delete uploads that no table will ever have, and manifests of failed commits.
 
 Nothing is deleted that a retained snapshot, branch or tag, the registry, the journal or a commit in doubt refers to,
-nor what others wrote. Progress needs no memory: what is gone isn't found again.
+and nothing that others wrote. Progress needs no memory: a deleted file is not found again.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from schema_mapping.errors import ContextError
 _LOG = logging.getLogger(__name__)
 
 LEAST_AGE = 86_400.0
-"""Younger orphans are deleted only where the configuration's `orphan_grace` says so."""
+"""Younger orphans are deleted only where the configuration's `orphan_grace` allows it."""
 
 
 class Orphans:
-    """The orphans of `topics` (default: all that the registry knows and the configuration speaks for).
+    """The orphans of `topics` (default: all that the registry knows and the configuration has).
 
-    `older_than` (seconds) defaults to `[archive] orphan_grace`; with `deletes` they go. ConfigError where `older_than`
-    is less than a day, and less than the configuration allows.
+    `older_than` (seconds) defaults to `[archive] orphan_grace`. With `deletes` the orphans are deleted. ConfigError
+    where `older_than` is less than a day and less than the configuration allows.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Orphans:
         self._clock = clock
 
     def run(self) -> OrphansReport:
-        """Search, and delete if so asked.
+        """Search, and delete if asked to.
 
-        Raises what keeps it from every topic; what one topic or object met is in the report, and the others go on.
+        Raises failures that stop all topics. The failure of one topic or object is in the report, and the others go on.
         """
         started = time.monotonic()
         with ExitStack() as closing:
@@ -95,7 +95,7 @@ class Orphans:
         spool = self._config.archive.spool
         try:
             return clean_spool(spool) if self._deletes else len(dead_folders(spool))
-        except (ConfigError, StorageError) as error:  # another user's, where an operator only looks
+        except (ConfigError, StorageError) as error:  # it belongs to another user, and this one only looks
             _LOG.warning("what dead tasks left in the spool was not looked at: %s", error)
             return 0
 

@@ -1,7 +1,7 @@
-"""The files that a table refers to, by name: its retained snapshots', and those of commits that may still land.
+"""The names of the files that a table refers to: in retained snapshots, and in commits that may still land.
 
-Names, not paths: ours hold a ULID or a UUID, so that `s3` and `s3a`, or a table that was moved, make no difference.
-What was once referred to stays so here: unsure means keep.
+Names, not paths: ours contain a ULID or a UUID, so `s3` or `s3a`, or a moved table, make no difference. A name that was
+once referred to stays: in doubt a file is kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_PARENT: Final = "null"
 
 
 class References:
-    """Grows as the table moves on. Not for use by two threads at a time."""
+    """The set of names. It grows as the table moves on. Not for use by two threads at a time."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -40,16 +40,16 @@ class References:
         return name in self._names
 
     def look(self, load: Callable[[], ArchiveTable], lists: Sequence[str]) -> ArchiveTable:
-        """Add what the table refers to now, and what it would if one of the snapshots `lists` were still to land.
+        """Add what the table refers to now, and what it would if one of the manifest `lists` were still to land.
 
-        Gives the table as it was loaded. Raises the leaves of TableError and StorageError.
+        Returns the table as it was loaded. Raises the leaves of TableError and StorageError.
         """
         for left in reversed(range(_LOADS)):
             table = load()
             try:
                 self._follow(table.io, [each.manifest_list for each in table.iceberg.metadata.snapshots])
                 self._follow_attempts(table, lists)
-            except ObjectMissing:  # the table moved on, and a list that it no longer has went
+            except ObjectMissing:  # the table moved on, and an expired manifest list was deleted
                 if not left:
                     raise
                 continue
@@ -57,12 +57,12 @@ class References:
         return table
 
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
-        """A request that asserts the snapshot the table still has can land at any time."""
+        """Add the files of commits that may land: those that assert the table's current snapshot."""
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
             if path in self._followed or file_name(path) in self._names:
                 continue
-            with suppress(ObjectMissing):  # its writer saw that it can't land
+            with suppress(ObjectMissing):  # its writer deleted it because it can't land
                 if self._parent(table.io, path) == current:
                     self._follow(table.io, [path])
 

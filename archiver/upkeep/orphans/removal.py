@@ -1,8 +1,8 @@
-"""Orphans deleted, batch by batch, each looked at once more before it goes: an archiver may be at work meanwhile.
+"""Delete orphans in batches. Each is checked again before it is deleted: an archiver may be at work meanwhile.
 
-While a batch goes nothing is staged and no rewrite is begun (the topic's row lock); where that lock is lost, deletion
-ends. Whoever comes after finds the files gone before a commit has them, since staged files are looked at first. Killed
-at any moment, the next run goes on.
+The topic's row lock makes sure that nothing is staged and no rewrite begins while a batch is deleted. Deletion ends if
+that lock is lost. Staged files are looked up before their commit, so a later commit notices files that are gone. If the
+process is killed, the next run goes on.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ BATCH: Final = 64
 WORKERS: Final = 16
 TRIES: Final = 5
 HOLD_SECONDS: Final = 20.0
-"""No deletion begins later in a batch: others wait for its lock. What is left goes into the next batch."""
+"""No deletion of a batch begins later: others wait for the lock. The rest goes into the next batch."""
 CHECK_SECONDS: Final = 2.0
-"""How often the lock is looked at while deletions are on their way; it also keeps the transaction from being idle."""
+"""How often the lock is checked during deletions. That also keeps the transaction from being idle."""
 
 _PAUSE_SECONDS: Final = 0.2
 
@@ -36,15 +36,15 @@ _PAUSE_SECONDS: Final = 0.2
 def remove_orphans(
     search: OrphanSearch, topic: TopicRow, report: TopicOrphans, *, registry: Registry, observer: OrphanObserver
 ) -> None:
-    """Delete `report.orphans`, those that are still orphans; `report` has each one's fate.
+    """Delete those of `report.orphans` that are still orphans; `report` gets the fate of each.
 
-    Raises the leaves of TableError and RegistryError; the last StorageError where a whole batch could not be deleted.
+    Raises the leaves of TableError and RegistryError; the last StorageError where no file of a batch could be deleted.
     RegistryUnreachable where the lock is lost: nothing more is deleted then.
     """
     left = deque(report.orphans)
     while left:
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
-        search.look()  # read here, not while others wait
+        search.look()  # before taking the lock, which others wait for
         files = {each.path: each.ulid for each in batch if each.ulid}
         with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()
@@ -69,7 +69,7 @@ def _is_needed(search: OrphanSearch, claims: Claims, each: Orphan) -> bool:
 
 
 class _Deletion:
-    """Deletes one batch, as many at once as there are workers, while the topic stands still."""
+    """Deletes one batch with several workers, while nothing is staged in the topic."""
 
     def __init__(self, objects: ObjectStore, still: Standstill) -> None:
         self._objects = objects
@@ -78,7 +78,7 @@ class _Deletion:
         self.errors: dict[str, StorageError] = {}
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
-        """Delete; gives those that there was no time for."""
+        """Delete the orphans; return those that there was no time for."""
         deadline = time.monotonic() + HOLD_SECONDS
         waiting, tries = deque((each, 1) for each in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
@@ -91,7 +91,7 @@ class _Deletion:
         return [each for each, _ in waiting if each.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
-        """Try each of them once; gives those to try again."""
+        """Try to delete each of them once; return those to try again."""
         self._still.check()
         futures = {pool.submit(self._objects.delete, each.path): (each, tries) for each, tries in some}
         try:

@@ -1,4 +1,4 @@
-"""The report of a search for orphans, and the events that the search tells while it runs."""
+"""The report of a search for orphans, and the events of the search."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from schema_mapping.errors import ContextError
 
 
 class OrphanKind(StrEnum):
-    """How a file of ours came to be referred to by nothing."""
+    """Why nothing refers to a file of ours."""
 
     UNKNOWN = "unknown"
-    """A data file that the registry never heard of: its job died between upload and staging."""
+    """A data file that the registry does not know: its job died between upload and staging."""
     REJECTED = "rejected"
-    """A data file whose offsets came into the table in another one."""
+    """A data file whose offsets came into the table in another file."""
     REPLACED = "replaced"
-    """A data file that a rewrite took out of the table, and no snapshot has any more."""
+    """A data file that a rewrite took out of the table, and that no snapshot has any more."""
     MANIFEST = "manifest"
     """A manifest or manifest list of a commit that can't land any more, or of snapshots that have expired."""
 
 
 class KeptFor(StrEnum):
-    """Why a file of ours that no snapshot refers to stays all the same."""
+    """Why a file of ours that no snapshot refers to is kept."""
 
     AGE = "age"
-    """It is younger than asked for."""
+    """It is too young."""
     REGISTRY = "registry"
-    """It waits for a commit, was committed as far as the registry knows, or a rewrite in doubt is about it."""
+    """It waits for a commit, is committed as far as the registry knows, or is in an unresolved rewrite."""
     JOURNAL = "journal"
     """The journal has it, though the registry doesn't: run `archiver registry rebuild`."""
     OFFSETS = "offsets"
-    """It holds offsets that the table hasn't reached: it may be the only copy."""
+    """It has offsets that the table does not have yet: it may be the only copy."""
     FOOTER = "footer"
-    """Its footer doesn't say that it is this archive's."""
+    """Its footer doesn't show that it belongs to this archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """An object that nothing refers to; `modified_ms` is when it was last written, in ms since 1970."""
+    """An object that nothing refers to. `modified_ms` is when it was last written, in ms since 1970."""
 
     path: str
     name: str
@@ -51,7 +51,7 @@ class Orphan:
     modified_ms: int
     kind: OrphanKind
     ulid: str | None = None
-    """Of data files: what the registry may know it by."""
+    """The ULID of a data file, by which the registry may know it."""
 
     @property
     def modified(self) -> str:
@@ -61,7 +61,7 @@ class Orphan:
 
 @dataclass(slots=True, kw_only=True)
 class TopicOrphans:
-    """What was found and done for one topic, filled as it goes."""
+    """The orphans of one topic and what was done with them. It is filled during the run."""
 
     topic: str
     table: str
@@ -75,13 +75,13 @@ class TopicOrphans:
 
     @property
     def succeeded(self) -> bool:
-        """Whether everything could be looked at, and deleted where that was to be."""
+        """Whether every object could be checked, and every orphan deleted if that was asked for."""
         return self.error is None and not self.failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansReport:
-    """A run over all topics; `spool_folders` are those that dead tasks left in the local spool."""
+    """A run over all topics. `spool_folders` counts the folders that dead tasks left in the local spool."""
 
     topics: tuple[TopicOrphans, ...]
     deletes: bool
@@ -96,7 +96,7 @@ class OrphansReport:
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
-        """How many objects and bytes there are of each kind."""
+        """The number and bytes of the orphans of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (one for topic in self.topics for one in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))

@@ -1,7 +1,8 @@
-"""The orphans of one table: objects with names that only we give, and that nothing refers to any more.
+"""Find the orphans of one table: objects with names that only we give, and that nothing refers to any more.
 
-Objects are listed first, then the table and the registry are asked: what becomes needed in between is seen. A name of
-ours is not enough: a data file's own footer must say that it is this archive's, and that the table is past its offsets.
+Objects are listed first, then the table and the registry are asked, so a file that becomes needed meanwhile is seen. A
+name of ours is not enough: the footer of a data file must show that it belongs to this archive, and the table must be
+past its offsets.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from catalog.registry import Registry
 from catalog.registry.claims import Claims
 
 MANIFEST_SECONDS: Final = 3600.0
-"""Manifests younger than this may belong to a commit that is being made, whatever age was asked for."""
+"""Younger manifests may belong to a commit that is under way, whatever age was asked for."""
 READERS: Final = 16
 
 _KINDS: Final[Mapping[FileState, OrphanKind]] = {
@@ -46,7 +47,7 @@ _KINDS: Final[Mapping[FileState, OrphanKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """What a search asks. `now_ms` is the time that ages are counted to."""
+    """The servers that a search asks. `now_ms` is the time up to which ages are counted."""
 
     registry: Registry
     catalog: TableCatalog
@@ -57,9 +58,9 @@ class Connected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """Objects with names of ours that are old enough, the names of those that are `young`, and all lists of manifests.
+    """The listed objects: those of ours that are old enough, the names of `young` ones, and all manifest lists.
 
-    The lists are everybody's.
+    The manifest lists are those of every writer.
     """
 
     data: dict[str, tuple[ListedObject, DataFileName]] = field(default_factory=dict)
@@ -69,7 +70,7 @@ class _Listed:
 
 
 class OrphanSearch:
-    """The search in one topic's table. `references` go on growing with what a removal sees later."""
+    """The search in one topic's table. `references` keeps growing with what a removal finds later."""
 
     def __init__(
         self,
@@ -89,7 +90,10 @@ class OrphanSearch:
         self.references = References()
 
     def run(self, table: ArchiveTable) -> tuple[Orphan, ...]:
-        """The orphans, data files first. Raises RegistryBehind, and the leaves of TableError and StorageError."""
+        """Find the orphans, data files first.
+
+        Raises RegistryBehind, and the leaves of TableError and StorageError.
+        """
         self._connected.registry.ledger.check_table(self._topic, table)
         objects = ObjectStore.of_table(table.iceberg)
         listed = self._list(table, objects)
@@ -109,11 +113,11 @@ class OrphanSearch:
         return (*self._orphans(proven, claims), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
 
     def look(self) -> ArchiveTable:
-        """Have `references` know what the table refers to now; gives the table."""
+        """Add to `references` what the table refers to now; return the table."""
         return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
 
     def is_renewed(self, claims: Claims, name: str) -> bool:
-        """Whether a run has said that it wants this file, less long ago than orphans are old."""
+        """Whether a run has claimed this file, more recently than orphans are old."""
         said_ms = claims.renewed.get(name)
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
@@ -153,7 +157,7 @@ class OrphanSearch:
     def _not_journaled(
         self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataFileName]]
     ) -> Sequence[tuple[ListedObject, DataFileName]]:
-        """Those that the journal doesn't have; it is read only where there are any."""
+        """The files that the journal doesn't have. It is read only if there are any files."""
         if not data:
             return ()
         journaled = self._connected.journal.of_table(table).files_in_table(data.keys())
@@ -163,7 +167,7 @@ class OrphanSearch:
     def _proven(
         self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
-        """Those whose footers say that they are this archive's, and that the table is past them."""
+        """The files whose footers show that they belong to this archive and that the table is past them."""
 
         def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:
             try:

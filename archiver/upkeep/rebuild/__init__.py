@@ -1,1 +1,5 @@
-"""`archiver registry rebuild`: making the registry again from tables, journal and files."""
+"""`archiver registry rebuild`: rebuild the registry from tables, journal and files.
+
+`Rebuild` runs it. `table_ranges` finds the committed ranges, `unreferenced` the files that were staged and not
+committed.
+"""

@@ -1,4 +1,4 @@
-"""What data files say about themselves, for many at once."""
+"""Read the footers of many data files, and the ranges that they name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_EPOCH: Final = -1
 
 
 def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> dict[str, SegmentMetadata]:
-    """The footer of each file, by path, as the formats are; raises the leaves of StorageError."""
+    """The footer of each file, by path. Raises the leaves of StorageError."""
 
     def read(path: str) -> SegmentMetadata:
         with files[path].open(objects, path) as reader:
@@ -30,9 +30,9 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
-    """The range that a file covers, alone or with others; None where it doesn't say.
+    """The range that a file covers, alone or with others. None where its footer names none.
 
-    Its leader epoch is in the rows only.
+    The leader epoch stays unknown: only the rows have it.
     """
     if footer.origin is None or footer.schema_version is None:
         return None
@@ -51,19 +51,19 @@ def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> Translat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRanges:
-    """Ranges by partition and offset: `whole` ones, and `partial` ones of which other files aren't there."""
+    """Ranges by partition and offset: `whole` ones, and `partial` ones that lack some of their files."""
 
     whole: tuple[TranslatedRange, ...]
     partial: tuple[TranslatedRange, ...]
 
     @property
     def all(self) -> tuple[TranslatedRange, ...]:
-        """All of them."""
+        """The whole ranges and the partial ones."""
         return tuple(sorted((*self.whole, *self.partial), key=_place))
 
 
 def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> FoundRanges:
-    """The ranges that files, by path, say that they hold, alone or together."""
+    """The ranges that the footers of these files name, alone or together."""
     groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
     sizes: dict[tuple[object, ...], int] = {}
     for path, (footer, file) in sorted(files.items()):
@@ -85,13 +85,13 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 
 def range_id(path: str) -> str:
-    """The ULID in a file's name, else a new one."""
+    """The ULID in a file's name. A new one where it has none."""
     found = DataFileName.of(path.rpartition("/")[2])
     return new_id() if found is None else found.ulid
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
-    """A file of the table as its manifest and footer describe it."""
+    """A file of the table, described by its manifest and its footer."""
     return DataFileInfo(
         path=file.path,
         size_bytes=file.size_bytes,

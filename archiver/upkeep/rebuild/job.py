@@ -1,7 +1,7 @@
-"""`archiver registry rebuild`: the registry made again from tables, journal and footers (docs/operations.md).
+"""`archiver registry rebuild`: make the registry again from tables, journal and footers (docs/operations.md).
 
-Progress is the tables' own; field ids and schema versions come from the journal, or are derived from the mappings in
-footers and held against them. What the registry knows already stays.
+The tables say how far partitions are archived. Field ids and schema versions come from the journal, or are derived from
+the mappings in footers and checked against them. What the registry already knows stays.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltTopic:
-    """What was brought back of a topic: schema versions, ranges of the table, and ranges that wait for a commit.
+    """What was restored of a topic: schema versions, committed ranges, and ranges that wait for a commit.
 
-    `left` are files of the topic whose offsets the table doesn't have, and which could not be shown to come next.
+    `left` are files with offsets that the table lacks, which could not be shown to come next.
     """
 
     topic: str
@@ -51,9 +51,9 @@ class RebuiltTopic:
 
 
 class Rebuild:
-    """Brings back the registry of `topics` (default: every topic the configuration speaks for that has a table).
+    """Rebuilds the registry for `topics` (default: every topic of the configuration that has a table).
 
-    `starts` are first offsets of partitions that an operator answers for; they are for one topic.
+    `starts` are the first offsets of partitions of one topic, which an operator vouches for.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Rebuild:
         self._journal = Journal.of(config)
 
     def run(self) -> tuple[RebuiltTopic, ...]:
-        """Rebuild, topic by topic. Raises what keeps one from being exact; those before it are done."""
+        """Rebuild topic by topic. Raises if a topic can't be restored exactly; the topics before it are done."""
         with Registry(self._config.registry.dsn) as registry, TableCatalog(self._config.catalog) as catalog:
             return tuple(self._rebuild(topic, registry, catalog) for topic in self._selected(catalog))
 
@@ -134,7 +134,7 @@ class Rebuild:
         )
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
-        """Where partitions go on, by table, registry, journal and operator; starts are remembered again."""
+        """Where partitions continue, by table, registry, journal and operator. First offsets are kept again."""
         reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
@@ -143,7 +143,7 @@ class Rebuild:
             for partition, start in known.items():
                 if partition not in reached:
                     starts[partition].add(start)
-        # A log that was cut since then has lost what was to come next: where it begins now says nothing.
+        # A log that was cut since then has lost the next records, so its present start says nothing.
         registry.starts.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
         for partition, start in self._starts.items():
             if partition not in reached:
@@ -158,7 +158,7 @@ class Rebuild:
         journal: JournalContents,
         footers: Iterable[SegmentMetadata],
     ) -> LedgerState:
-        """The ledger by the mappings that journal and footers have. Raises EvolutionError and UpkeepError."""
+        """The ledger from the mappings in journal and footers. Raises EvolutionError and UpkeepError."""
         texts = {each.version.version: each.version.mapping for each in journal.schemas}
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
@@ -167,7 +167,7 @@ class Rebuild:
         return state if newest >= table.ledger_version else self._configured(settings, table, state)
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
-        """The ledger with the configured schema as its newest version, where that gives the table's very columns."""
+        """The ledger with the configured schema as its newest version, if that gives exactly the table's columns."""
         schemas = TopicSchemas.read(settings, self._config.schema_registry)
         assignment = assign(
             state,
@@ -188,7 +188,7 @@ class Rebuild:
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
-    """Whether the table has these columns already."""
+    """Whether the table already has these columns."""
     try:
         return merge(change.adding, table.schema) == table.schema
     except SchemaConflict:

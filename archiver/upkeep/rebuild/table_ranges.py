@@ -1,4 +1,4 @@
-"""The ranges of a table by all that tells of them: its journal, the footers of its files, its snapshots' summaries."""
+"""The ranges of a table from every source: its journal, the footers of its files, the summaries of its snapshots."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[HeldRange]:
-    """The journal's ranges, and those of files it doesn't know, which take the place of what is gone.
+    """The journal's ranges, and those of files that it doesn't know, which replace ranges whose files are gone.
 
-    Accepted gaps that the journal doesn't know are those that snapshots tell of.
+    Accepted gaps that the journal doesn't know come from the summaries of snapshots.
     """
     places = _Places()
     for known in (*journaled, *(HeldRange.of(one, commit_id=commit_id) for one, commit_id in told_losses(table))):
@@ -44,14 +44,14 @@ def table_ranges(
 
 
 def _completed(known: HeldRange, found: HeldRange, files: Mapping[str, TableFile]) -> HeldRange:
-    """A range of which some files are gone from the table, and others are there that took their place."""
+    """The range after some of its files left the table and other files replaced them."""
     kept = [file for file in known.files if file.path in files]
     made = [file for file in found.files if file.path not in known.paths]
     return replace(known, files=tuple(spread([*kept, *made], known.expected)))
 
 
 class _Places:
-    """Ranges that have no offset in common, by partition and offset."""
+    """Ranges that don't overlap, by partition and offset."""
 
     def __init__(self) -> None:
         self._ranges: dict[int, list[HeldRange]] = {}

@@ -1,4 +1,4 @@
-"""Accepted gaps as the summaries of a table's snapshots tell of them, for where the journal doesn't."""
+"""Accepted gaps in the summaries of a table's snapshots, for when the journal doesn't have them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files that were uploaded and never committed, found by listing a table's data: those that continue its offsets.
+"""Find uploaded files that were never committed and continue the table's offsets, by listing its data files.
 
-A registry that was lost knew of them; any file that starts where the table ends holds the very records that come next.
-A partition of which the table has nothing begins only where it is known to: its first file may never have arrived.
+The lost registry knew of them. A file that starts where the table ends holds exactly the records that come next. A
+partition that the table lacks begins only at a known first offset: its first file may never have been uploaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 
 class LeftFor(StrEnum):
-    """Why a file is left where it is."""
+    """Why a file is not staged."""
 
     START = "nothing shows that the partition begins there, or goes on there from what is archived"
     TOPIC = "it is of another topic of this name, deleted since"
@@ -34,7 +34,7 @@ class LeftFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftFile:
-    """A file that is not staged though the table doesn't have its offsets."""
+    """A file that is not staged although the table lacks its offsets."""
 
     path: str
     partition: int
@@ -44,22 +44,22 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Where partitions go on: behind what is archived or staged, else at one of their known `starts`."""
+    """Where partitions continue: after what is archived or staged, else at one of their known `starts`."""
 
     reached: Mapping[int, int]
     starts: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
 
     def at(self, partition: int, found: AbstractSet[int]) -> int | None:
-        """Where a partition goes on if files begin at `found`; None where none of them is known to be its first."""
+        """Where a partition continues if files start at `found`. None where none of them is known to be its first."""
         if partition in self.reached:
             return self.reached[partition]
-        # Before offset 0 there is nothing. Of several known starts the last one held: nothing was staged before it.
+        # Offset 0 is always a first offset. Of several known starts the last one counts: nothing was staged before it.
         return max({0, *self.starts.get(partition, ())} & found, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreferenced:
-    """Ranges that continue their partitions, each partition's a chain, and the files that don't."""
+    """Ranges that continue their partitions, a chain in each partition, and the files that don't."""
 
     ranges: tuple[TranslatedRange, ...]
     left: tuple[LeftFile, ...]
@@ -68,9 +68,9 @@ class Unreferenced:
 def continuing_ranges(
     table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
 ) -> Unreferenced:
-    """Look for files that continue the partitions; of several that start at one offset the longest is taken.
+    """Find files that continue the partitions. Of several with the same start the longest is taken.
 
-    Only those of `versions`, the schema versions that are known.
+    Only files of the known schema `versions` are taken.
     """
     listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
     files = {path: formats.of_path(path) for path in listed}
@@ -113,7 +113,7 @@ def _described(
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
 ) -> DataFileInfo | LeftFor | None:
-    """The description of a file, or why it can't be staged; None where it isn't the topic's at all."""
+    """The description of a file, or why it can't be staged. None where it is of another topic."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None

@@ -1,6 +1,6 @@
-"""A file with some rows of another one: those of a range of offsets that the table doesn't have already.
+"""Copy rows of a data file to a new file: those in a range of offsets that the table lacks.
 
-Cells, columns and mappings stay as they are; only rows are left out.
+Cells, columns and mappings stay as they are. Only rows are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schema_mapping import names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedRows:
-    """What was found in the range, and the file with those of its rows that were wanted, None where none was."""
+    """The rows and the digest of the source in the range, and the copy. `file` is None where no row was wanted."""
 
     rows: int
     digest: str
@@ -38,7 +38,7 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCopier:
-    """Copies rows of a topic's files; `mappings` knows what wrote them where a footer doesn't say."""
+    """Copies rows of a topic's files. `mappings` has the mappings of files whose footers have none."""
 
     topic: str
     objects: ObjectStore
@@ -50,11 +50,11 @@ class RowCopier:
     def copy(
         self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
     ) -> CopiedRows:
-        """Upload a file with the rows of `wanted` whose offsets aren't in `without`, beside the source.
+        """Upload a file with the rows of `wanted` whose offsets are not in `without`, next to the source.
 
-        `is_part` says that the source itself doesn't have all rows: then the copy names no offsets that it is all of.
-
-        Raises the leaves of StorageError, and ReplayError where rows can't be read.
+        `is_part` says that the source itself lacks rows of its range. Then the footer of the copy names no offsets: it
+        would claim to have all of their records. Raises the leaves of StorageError, and ReplayError where rows can't be
+        read.
         """
         fresh = self.formats.written
         source_format = self.formats.named(source.format, source.path)
@@ -90,7 +90,10 @@ class RowCopier:
     def _write(
         file: OpenFile, writer: SegmentWriter, wanted: RowRange, without: npt.NDArray[np.int64]
     ) -> tuple[tuple[int, RecordDigest], RecordDigest]:
-        """Rows and digest of all that is in the range, and the digest of what was written."""
+        """Write the wanted rows.
+
+        Returns the number and digest of all rows in the range, and the digest of the written rows.
+        """
         count, seen, taken = 0, RecordDigest(), RecordDigest()
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
@@ -127,9 +130,10 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
-        """The offsets of which the copy has all that the source has. A copy without some rows names none.
+        """The offsets of which the copy has all records that the source has.
 
-        Else it would be taken for the whole range where a registry is made again.
+        A copy that lacks some of these rows gets no origin: when a registry is rebuilt, it would be taken for the whole
+        range.
         """
         origin = reader.metadata.origin
         if origin is None:

@@ -1,4 +1,4 @@
-"""Ranges that the table lost, archived once more by the job's own tasks, as far as the log still has them."""
+"""Archive ranges that the table lost again from Kafka, as far as the log still has them, with the job's own tasks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 _NO_LIMIT: Final = 1e9
-"""Seconds that a task may take: it reads its range to the end."""
+"""Seconds that a task may take: enough to read its range to the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What the log still has of a range: uploaded files in order, none where it has nothing; `error` ended it early.
+    """The uploaded files with what the log still has of a range, in order. Empty where the log has nothing.
 
-    The last batch may reach out of the range.
+    `error` is the failure that stopped the task early. The last batch may extend beyond the range.
     """
 
     ranges: tuple[TranslatedRange, ...] = ()
@@ -41,7 +41,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromKafka:
-    """Ranges by their ids, and what the table's columns have to become for them."""
+    """The fetched ranges by id, and the schema change that the table needs for them."""
 
     fetched: dict[str, Fetched]
     change: SchemaChange
@@ -49,7 +49,7 @@ class FromKafka:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReader:
-    """Archives ranges of a topic once more; `engine` is asked for where there is anything to fetch."""
+    """Archives ranges of a topic again. `engine` is called only if there is something to fetch."""
 
     config: Config
     topic: TopicRow
@@ -124,5 +124,8 @@ def _planned(one: TranslatedRange, log_start: int, log_end: int) -> PlannedRange
 
 
 def _told(error: ContextError | None) -> ContextError | None:
-    """The error of a task; that the log has less than asked for is none: what there is shows it."""
+    """The error of a task.
+
+    None where the log has less than the range: the fetched files show that.
+    """
     return None if isinstance(error, DataLoss) else error

@@ -1,7 +1,8 @@
-"""`archiver refill`: records that a table lost, brought back in one commit; what nobody has is noted if told to.
+"""`archiver refill`: bring back the records that a table lost, in one commit.
 
-A table loses records where others set it back or delete them. Nothing that is in the table is touched, and no offset
-comes twice: what is added are rows whose offsets no row has. Killed at any moment, it can be run again.
+A table loses records where others set it back or delete rows. A refill changes nothing that is in the table, and adds
+no offset twice: it adds only rows with offsets that no row has. On request it notes rows that can't be brought back as
+gone. It can be killed at any moment and run again.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from catalog.ranges.holes import Acceptance, Hole
 from catalog.registry import Registry
 
 ROUNDS: Final = 5
-"""How often a refill is planned anew where others change the table meanwhile."""
+"""How often a refill is planned again because others changed the table meanwhile."""
 
 
 class RefillJob:
-    """Refills a topic's table. `engine` runs the tasks that read Kafka; by default Spark, started where there are any.
+    """Refills a topic's table.
 
-    With `accept_removed` what is missing is noted as erased on purpose, with `accept_lost` what nobody has any more as
-    lost.
+    `engine` runs the tasks that read Kafka. By default that is Spark, started only if there are such tasks. With
+    `accept_removed` missing rows are noted as erased on purpose. With `accept_lost` rows that can't be brought back are
+    noted as lost.
     """
 
     def __init__(
@@ -59,9 +61,9 @@ class RefillJob:
         self._formats = formats
 
     def run(self) -> RefillReport:
-        """Find what is missing, and bring it back.
+        """Find the missing rows and bring them back.
 
-        Raises what keeps it from doing anything; what can't be brought back is in the report.
+        Raises failures that stop the whole refill. Rows that can't be brought back are in the report.
         """
         if self._engine is None:
             check_spark(self._config.spark)
@@ -95,7 +97,7 @@ class RefillJob:
         )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
-        """Find, fetch and commit; None where others changed the table meanwhile."""
+        """Find, fetch and commit. None where others changed the table meanwhile."""
         found = work.look()
         made = self._made(work, found)
         report = RefillReport(
@@ -145,7 +147,7 @@ class RefillJob:
         return made
 
     def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
-        """Mend holes with files that still exist; gives the holes that they have no row of."""
+        """Fill holes from files that still exist; return the holes that those files have no rows of."""
         existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
         elsewhere: list[Hole] = []
         for hole in found.holes:
@@ -161,7 +163,7 @@ class RefillJob:
         return elsewhere
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
-        """Take what a range's files that still exist have of a hole; False where some are gone, and these have none."""
+        """Fill a hole from the range's existing files. False where some are gone and the rest don't help."""
         mending = mender.from_files(hole, files)
         is_all = len(files) == len(found.ranges[hole.range_id].files)
         if is_all or mending.rows:
@@ -175,7 +177,7 @@ class RefillJob:
             return
         try:
             log = work.fetch(found.missing(holes))
-        except SourceError as error:  # what exists as a file comes back all the same
+        except SourceError as error:  # files that exist still come back
             made.mended += [Mended(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
             return
         made.change = log.change if log else None
@@ -189,7 +191,7 @@ class RefillJob:
             self._take(made, mending, Fate.FROM_KAFKA, found)
 
     def _take(self, made: Made, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True) -> None:
-        """Note what a hole is mended with, and what of it is not; unless `is_last` there is more to try for it."""
+        """Note how a hole is filled and how many rows are left. Unless `is_last`, another source comes next."""
         if mending.rows:
             made.mendings.append(mending)
             made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))

@@ -1,4 +1,4 @@
-"""Files for the holes of a table: those that exist as they are, or copies of the rows that the table doesn't have."""
+"""Make the files that fill the holes of a table: existing files, or copies of the rows that the table lacks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """Files that bring `rows` of a hole back; `replaced_by` are ranges that take the whole range's place.
+    """The files that bring back `rows` of a hole.
 
-    `reason` says why rows are left, `doubt` why nothing proves that those which come back are the records of before.
+    `replaced_by` are new ranges that replace the whole range. `reason` says why rows are left missing. `doubt` says why
+    it is not proven that the rows that come back are the archived records.
     """
 
     hole: Hole
@@ -37,7 +38,7 @@ class Mending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mender:
-    """Makes files for the holes of one snapshot of a table."""
+    """Makes files for the holes in one snapshot of a table."""
 
     live: TableRows
     expected: Mapping[str, ExpectedRange]
@@ -53,7 +54,7 @@ class Mender:
         spool: Path,
         formats: SegmentFormats,
     ) -> Self:
-        """For the holes of this table."""
+        """A mender for this table."""
         copier = RowCopier(
             topic=table.topic.topic,
             objects=ObjectStore.of_table(table.iceberg),
@@ -65,10 +66,10 @@ class Mender:
         return cls(live=TableRows(table, formats, copier.mappings), expected=expected, copier=copier)
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo]) -> Mending:
-        """The range's own files that still exist, or copies of those of its rows that the table doesn't have.
+        """Fill a hole from the range's files that still exist: as they are, or copies of the missing rows.
 
-        A file that the table has, with all rows of it deleted, is copied too: no path comes twice. So is one that holds
-        records of other ranges.
+        A file that the table has, with all of its rows deleted, is copied too, because no path may come twice. So is a
+        file with records of other ranges.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
@@ -78,10 +79,10 @@ class Mender:
         return _made(hole, tuple(self.copier.copy(file, whole, without=there) for file in files))
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
-        """What was archived once more of the range, if it is the records of before, as the range's digest tells.
+        """Fill a hole from what was archived again of its range, if the digest shows the same records as before.
 
-        The log may have lost some. What the table still has may make up for those, and the digest tells that too. Else
-        nothing is taken, or with `takes_part` what there is: a digest of all the rows doesn't prove some of them.
+        The log may have lost some of them. Rows that the table still has may complete them; the digest shows that too.
+        Otherwise nothing is taken or, with `takes_part`, what there is: a digest of all rows can't prove some of them.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         files = tuple(file for each in ranges for file in each.files)
@@ -103,7 +104,7 @@ class Mender:
             return _made(hole, copies) if _is_known(one, (self.live.digest(whole), *fresh)) else _other(hole)
         if not takes_part or count > one.rows or taken > hole.rows:
             return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {one.rows} rows")
-        if has_all:  # by the files' rows, of which some of the last batch lie after the range
+        if has_all:  # only by counting rows of the last batch after the range
             copies = self._copies(files, whole, there, is_part=True)
         return _made(
             hole, copies, doubt=f"not proven: the log has {count} of {one.rows} rows; a digest proves only all"
@@ -144,10 +145,10 @@ def _is_known(one: ExpectedRange, digests: Iterable[str | None]) -> bool:
 
 
 def _doubt(one: ExpectedRange) -> str:
-    """Why all rows of a range aren't proven to be those of before, once their number and any digest agree."""
+    """Why it is not proven that all rows of a range are the archived ones, although their number and digest agree."""
     return "" if one.digest is not None else "not proven: no digest of these rows is known, only how many there were"
 
 
 def _covers(ranges: Sequence[TranslatedRange], one: ExpectedRange) -> bool:
-    """Whether ranges are the whole range, each row of theirs in it: no batch reaches out of it."""
+    """Whether the new ranges cover exactly this range, so that no batch extends beyond it."""
     return ranges[0].start_offset == one.start_offset and ranges[-1].end_offset == one.end_offset

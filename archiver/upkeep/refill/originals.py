@@ -1,4 +1,4 @@
-"""Files that the table lost and the object store still has, checked against what the registry says of them."""
+"""Find files that the table lost and the object store still has, and check them against the registry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ LOOKS_AT_ONCE: Final = 16
 def originals(
     ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """The files that are there as described, by the id of their range: size, rows and digest of the footer agree.
+    """The files that exist as the registry describes them, by the id of their range.
 
-    A damaged file counts as gone. Raises the other leaves of StorageError: a store that doesn't answer says nothing.
+    Size, rows and the digest in the footer agree. A damaged file counts as gone. Raises the other leaves of
+    StorageError: a store that doesn't answer says nothing about its files.
     """
     wanted = [(one.id, file) for one in ranges for file in one.files]
 
@@ -51,7 +52,7 @@ def _as_described(
         return None
     if file.lower_bounds:
         return file
-    # A registry that was rebuilt doesn't know what manifests say of columns.
+    # A rebuilt registry has no column statistics.
     known = format_.describe(
         objects, file.path, partition_value=file.partition_value, table_properties=table_properties
     )

@@ -1,4 +1,4 @@
-"""What a refill found and did, by hole."""
+"""The report of a refill, by hole."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from catalog.ranges.holes import Hole
 
 
 class Fate(StrEnum):
-    """What became of a hole, or would."""
+    """What became of the rows of a hole, or would."""
 
     FROM_FILE = "from_file"
-    """Its rows come from the file that held them, which still exists."""
+    """They come from their file, which still exists."""
     FROM_KAFKA = "from_kafka"
-    """Its rows come from Kafka, archived once more."""
+    """They come from Kafka, archived again."""
     ERASED = "erased"
     """Noted as erased by others on purpose (`--accept-removed`)."""
     LOST = "lost"
-    """Noted as lost: nobody has these rows any more (`--accept-lost`)."""
+    """Noted as lost: they can't be brought back (`--accept-lost`)."""
     LEFT = "left"
-    """Still missing; the reason says why."""
+    """Still missing. The reason says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """A hole and its fate; `rows` are those that the fate is about.
+    """A hole and the fate of `rows` of its rows.
 
-    `reason` says why they are left, or why nothing proves that those which came back are the records of before.
+    `reason` says why rows are left missing, or why it is not proven that those which came back are the archived
+    records.
     """
 
     hole: Hole
@@ -39,7 +40,10 @@ class Mended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefillReport:
-    """A topic's refill; `was_back` says that its table had been set back. No `commit_id`: nothing was changed."""
+    """The refill of a topic. `was_back` says that its table had been set back.
+
+    Without a `commit_id` nothing was changed.
+    """
 
     topic: str
     table: str
@@ -58,10 +62,10 @@ class RefillReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether nothing is left missing."""
+        """Whether no row is left missing."""
         return not self.of(Fate.LEFT)
 
 
 def rows_of(mended: Iterable[Mended]) -> int:
-    """How many rows they are about."""
+    """The sum of their rows."""
     return sum(each.rows for each in mended)

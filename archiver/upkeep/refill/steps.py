@@ -1,4 +1,4 @@
-"""The steps of a refill: looking what is missing, asking Kafka, committing and recording."""
+"""The steps of a refill: find the holes, ask Kafka, commit and record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table with its holes, how far its partitions are archived by all that is known, and whether it was set back."""
+    """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back."""
 
     table: ArchiveTable
     holes: tuple[Hole, ...]
@@ -45,16 +45,16 @@ class Found:
     offsets: dict[int, PartitionOffset]
     is_back: bool
     unknown: tuple[Hole, ...]
-    """What the table lost and the registry knows nothing of."""
+    """Offsets that the table lost and the registry has no range of."""
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
-        """The ranges that these holes are in."""
+        """The ranges of these holes."""
         return [self.ranges[each.range_id] for each in holes]
 
 
 @dataclass(slots=True, kw_only=True)
 class Made:
-    """What a round made for its commit."""
+    """What one round has prepared for its commit."""
 
     mended: list[Mended] = field(default_factory=list)
     mendings: list[Mending] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Made:
 
 @dataclass(kw_only=True)
 class RefillWork:
-    """A topic's refill under way: what it is connected to, and its steps."""
+    """A topic's refill: its connections and its steps."""
 
     topic: TopicRow
     table: ArchiveTable
@@ -82,7 +82,7 @@ class RefillWork:
         return self.engine_given or self.closing.enter_context(SparkEngine.start(self.config.spark, preloaded=MODULES))
 
     def settle(self) -> None:
-        """Record the fate of what earlier runs left, as the table was before it was set back."""
+        """Settle what earlier runs left, as the table was before it was set back."""
         journal = self._journal(self.table)
         settle_rewrites(self.topic, self.registry, self.catalog, ManifestReader(), journal)
         pending = self.registry.files.pending(self.topic)
@@ -92,7 +92,7 @@ class RefillWork:
             self.registry.files.record(self.topic, settled)
 
     def look(self) -> Found:
-        """What is missing of the table as it is now."""
+        """Find what the current table lacks."""
         registry, topic = self.registry, self.topic
         expected = registry.rows.expected_ranges(topic)
         ends = registry.files.committed_ends(topic)
@@ -126,7 +126,7 @@ class RefillWork:
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
-        """What Kafka has of the ranges; None where the topic is gone, or another one has its name."""
+        """What Kafka has of the ranges. None where the topic is gone, or was created again under its name."""
         reader = LogReader(
             config=self.config,
             topic=self.topic,
@@ -141,7 +141,7 @@ class RefillWork:
             return None
 
     def commit(self, found: Found, made: Made, *, heals: bool) -> str | None:
-        """Commit and record; the commit's id, None where others changed the table meanwhile."""
+        """Commit and record; return the commit id. None where others changed the table meanwhile."""
         spans = {fate: _spans(made.mended, fate) for fate in Fate}
         refill = Refill(
             commit_id=new_id(),
@@ -176,7 +176,7 @@ class RefillWork:
         return commit_id
 
     def mender(self, found: Found) -> Mender:
-        """What makes files for the holes of a table."""
+        """The mender for the holes of a table."""
         return Mender.of(
             found.table,
             found.expected,

@@ -1,4 +1,4 @@
-"""Which rows of a file have an `__err__` that is asked for, looked up without reading their values."""
+"""Find the rows of a file with the `__err__` codes that are asked for, without reading their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schema_mapping.columns.fixed import KEY_ID, VAL_ID
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 ErrorKind: TypeAlias = tuple[str, str]
-"""Where an error stands, `key` or `val`, and its code without the byte offset."""
+"""The part with the error, `key` or `val`, and its code without the byte offset."""
 
 PARTS: Final = {names.KEY: KEY_ID, names.VAL: VAL_ID}
 _PLACE: Final = "@.*"
@@ -31,7 +31,7 @@ _PLACE: Final = "@.*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFilter:
-    """The errors that are asked for: no `codes` or `partitions` means all; offsets are half open."""
+    """The errors that are asked for. No `codes` or `partitions` means all. Offsets are half open."""
 
     codes: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
@@ -39,7 +39,7 @@ class ErrorFilter:
     end_offset: int = 2**63 - 1
 
     def candidates(self, files: TableFiles, error_ids: frozenset[int]) -> Iterator[TableFile]:
-        """Give the files that may hold such rows, by what manifests say; `error_ids` are the `__err__` columns."""
+        """The files that may have such rows, by their manifests. `error_ids` are the `__err__` columns."""
         held = files.columns
         rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
         kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
@@ -58,7 +58,7 @@ class ErrorFilter:
         return found
 
     def rows(self, kafka: pa.StructArray) -> Mask:
-        """The rows at places that are asked for."""
+        """The rows with the partitions and offsets that are asked for."""
         offsets = kafka.field(names.OFFSET).to_numpy()
         inside: Mask = (offsets >= self.start_offset) & (offsets < self.end_offset)
         if self.partitions:
@@ -66,7 +66,7 @@ class ErrorFilter:
         return inside
 
     def errors(self, codes: pa.StringArray) -> Mask:
-        """The rows whose code is asked for; null has none."""
+        """The rows with a code that is asked for. Null is no code."""
         if not self.codes:
             return _mask(codes.is_valid())
         return _mask(pc.fill_null(pc.is_in(codes, value_set=pa.array(sorted(self.codes))), fill_value=False))
@@ -74,7 +74,7 @@ class ErrorFilter:
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """What is in a file: the errors asked for, the blocks that have any, and the schema versions of all its rows."""
+    """The errors of a file that are asked for, the blocks that have any, and the schema versions of its rows."""
 
     found: Counter[ErrorKind] = field(default_factory=Counter)
     blocks: list[Block] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Survey:
 
 
 def survey(file: OpenFile, wanted: ErrorFilter) -> Survey:
-    """Look through a file's `__err__` columns."""
+    """Read a file's `__err__` columns."""
     seen = Survey()
     ids = error_ids(file.reader.schema)
     for block in file.reader.blocks():
@@ -112,12 +112,12 @@ def error_ids(schema: pa.Schema) -> dict[str, int]:
 
 
 def error_codes(errors: pa.StringArray) -> pa.StringArray:
-    """`__err__` without the byte offsets."""
+    """The `__err__` codes without their byte offsets."""
     return pc.replace_substring_regex(errors.cast(pa.string()), pattern=_PLACE, replacement="")
 
 
 def count_codes(part: str, codes: pa.StringArray, chosen: Mask) -> Counter[ErrorKind]:
-    """How often each code stands in the chosen rows."""
+    """How often each code occurs in the chosen rows."""
     counted = pc.value_counts(codes.filter(pa.array(chosen)))
     return Counter({(part, str(each["values"])): int(each["counts"]) for each in counted.to_pylist()})
 

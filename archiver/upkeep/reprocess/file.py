@@ -1,7 +1,7 @@
-"""The task of a reprocessing: one data file read, its rows with `__err__` decoded again, the file written anew.
+"""The task of `archiver reprocess`: read one data file, decode its rows with `__err__` again, write a new file.
 
-Memory holds a row group, whatever the file's size. The new file is uploaded only once it was read back and its records
-have the digest of those in the old one.
+A task holds one row group in memory, whatever the file's size. The new file is read back and uploaded only if its
+records have the digest of the old file's records.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 class ReprocessTarget:
     """What the tasks of a topic share.
 
-    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footer doesn't have them;
-    `column_names` the table's, by field id.
+    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none. `column_names`
+    are the table's, by field id.
     """
 
     topic: str
@@ -54,14 +54,14 @@ class ReprocessTarget:
     spool: Path
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version, None where it isn't known."""
+        """The mapping of a schema version. None where it isn't known."""
         text = self.mappings.get(version)
         return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessTask:
-    """A file to reprocess; `dry_run` only finds out what would become of it."""
+    """A file to reprocess. With `dry_run` nothing is written."""
 
     target: ReprocessTarget
     file: TableFile
@@ -71,7 +71,7 @@ class ReprocessTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What was found in a file and how much of it decodes now; `rewritten` is None where nothing was to be written."""
+    """The errors found in a file and those that are gone. `rewritten` is None where nothing was written."""
 
     path: str
     rows: int
@@ -81,7 +81,7 @@ class FileResult:
 
 
 def reprocess_file(task: ReprocessTask) -> FileResult:
-    """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, each naming it."""
+    """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, with its path."""
     target = task.target
     mappings = KnownMappings(target.topic, target)
     storage = TopicStorage(
@@ -115,7 +115,7 @@ class _Rewriting:
         self._redecoder = Redecoder(task.target.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
-        """What decodes now; not `whole` stops at the first."""
+        """The errors that would be gone. Unless `whole` it stops at the first."""
         mended: Counter[ErrorKind] = Counter()
         for block in blocks:
             for piece, _ in self._pieces(block):
@@ -125,7 +125,7 @@ class _Rewriting:
         return mended
 
     def run(self, spool: TaskSpool) -> FileResult:
-        """Write the file anew, check it and upload it."""
+        """Write the new file, check it and upload it."""
         target, old = self._target, self._task.file
         file_id = new_id()
         local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
@@ -144,7 +144,7 @@ class _Rewriting:
         )
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, RecordDigest]]:
-        """The block's rows as they become, with the digest of the records as they were."""
+        """The rows of the block for the new file, with the digest of their records before."""
         for rows, kafka in self._file.rows(block):
             records = self._file.assembler.records(rows, kafka)
             digest = RecordDigest.of_seen(records)
@@ -200,7 +200,7 @@ class _Rewriting:
         return f"{self._task.file.path.rpartition('/')[0]}/{name}"
 
     def _check_original(self, found: RecordDigest) -> None:
-        """UpkeepError where the old file doesn't give back the records it was written with."""
+        """UpkeepError where the old file's records don't have the digest that they were written with."""
         known = self._file.reader.metadata.digest
         if known is not None and known != found.text and not self._task.file.has_deletes:
             raise UpkeepError(
@@ -211,7 +211,7 @@ class _Rewriting:
             )
 
     def _check(self, local: SpoolFile, info: DataFileInfo) -> None:
-        """UpkeepError unless the new file, read back, gives the very records of the old one."""
+        """Read the new file back. UpkeepError unless it has exactly the records of the old one."""
         found = RecordDigest()
         rows = 0
         with self._target.formats.written.open(ObjectStore(), local.uri) as reader:

@@ -1,7 +1,7 @@
-"""`archiver reprocess`: rows with `__err__` decoded again after a schema fix, their files rewritten in one commit.
+"""`archiver reprocess`: decode rows with `__err__` again after a schema fix, and rewrite their files in one commit.
 
-Offsets, order and bytes stay as they are. Works beside a running archiver: what others commit meanwhile stays, files
-that others rewrote meanwhile are planned anew.
+Offsets, order and bytes of the records stay as they are. It can run beside an archiver: commits of others stay, and
+files that others rewrite meanwhile are planned again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ from schema_mapping.field_ids import Assignment, assign
 
 
 class Reprocess:
-    """Decodes a topic's rows with `__err__` again; `engine` is by default Spark, started where there is work."""
+    """Decodes a topic's rows with `__err__` again.
+
+    `engine` is Spark by default, started only if there is work.
+    """
 
     def __init__(
         self,
@@ -64,8 +67,8 @@ class Reprocess:
     def run(self) -> ReprocessReport:
         """Reprocess, and commit once.
 
-        Raises what is wrong with the configuration, the schema or the servers; what is wrong with a file is in the
-        report, and the others go on.
+        Raises errors of the configuration, the schema or the servers. The failure of one file is in the report, and the
+        others go on.
         """
         started = time.monotonic()
         settings, section = self._checked(), self._config.schema_registry
@@ -96,7 +99,7 @@ class Reprocess:
         return report
 
     def _checked(self) -> TopicConfig:
-        """The topic's settings, once all that can be known without a server is right."""
+        """The topic's settings, after all checks that need no server."""
         settings = self._config.topic(self._name)
         if isinstance(settings.key, RawFormat) and isinstance(settings.value, RawFormat):
             raise ConfigError(
@@ -116,7 +119,7 @@ class Reprocess:
         registry: Registry,
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
-        """Settle what an earlier run left, and have registry and journal know the columns; nothing in a dry run."""
+        """Settle what an earlier run left, and store the columns in registry and journal. Not in a dry run."""
         manifests = ManifestReader(error_columns(archived.table), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         if not self._dry_run:

@@ -1,7 +1,7 @@
-"""Rows with `__err__` decoded again: the same records, in the columns that a newer mapping gives them.
+"""Decode rows with `__err__` again: the same records, in the columns of a newer mapping.
 
-A row is taken anew where a key or value decodes that didn't, and neither part that did stops doing so; it then belongs
-to the newer schema version as a whole. All other rows keep every cell.
+A row is replaced if its key or value decodes now and did not before, and the other part still decodes if it did. The
+whole row then belongs to the newer schema version. All other rows keep every cell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from schema_mapping.value_format import ValueMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How a topic's records are decoded now."""
+    """The mapping and envelopes that a topic's records are decoded with now."""
 
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
@@ -43,14 +43,14 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Rows in the columns of the new file, and the errors among those asked for that are gone from them."""
+    """Rows in the columns of the new file, and the errors that are gone from them."""
 
     rows: pa.RecordBatch
     mended: Counter[ErrorKind]
 
 
 class Redecoder:
-    """Decodes rows of one file again; `schema` are the columns of the new one (`wide_schema`)."""
+    """Decodes rows of one file again. `schema` has the columns of the new file (`wide_schema`)."""
 
     def __init__(self, decoding: Decoding, wanted: ErrorFilter, *, file: pa.Schema, schema: pa.Schema) -> None:
         self._decoding = decoding
@@ -63,10 +63,10 @@ class Redecoder:
         }
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
-        """The rows in order; `kafka` and `records` (of ASSEMBLED) are theirs.
+        """The rows for the new file, in order. `kafka` and `records` (of ASSEMBLED) belong to `rows`.
 
-        One piece, or more where their columns would pass 2 GiB together. Raises the leaves of SchemaRegistryError where
-        an envelope's id can't be looked up.
+        There is more than one piece where their columns would exceed 2 GiB together. Raises the leaves of
+        SchemaRegistryError where an envelope's id can't be looked up.
         """
         try:
             return [self._mend(rows, kafka, records)]
@@ -97,7 +97,7 @@ class Redecoder:
         return Mended(rows=_put(wide, places[taken], fresh), mended=mended)
 
     def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> tuple[Mask, pa.RecordBatch]:
-        """Which of the rows to take anew, and these rows as they become."""
+        """Which of the rows to replace, and the new rows."""
         better = np.zeros(rows.num_rows, np.bool_)
         worse = np.zeros(rows.num_rows, np.bool_)
         columns = {field.name: rows.column(index) for index, field in enumerate(rows.schema)}

@@ -1,4 +1,4 @@
-"""The report of a reprocessing, and the events that it tells while it runs."""
+"""The report of a reprocessing, and its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessReport:
-    """What a reprocessing found and did; `commit_id` is None where nothing was to be committed."""
+    """What a reprocessing found and did. `commit_id` is None where there was nothing to commit."""
 
     topic: str
     table: str
@@ -26,11 +26,11 @@ class ReprocessReport:
     seconds: float
     commit_id: str | None = None
     schema_registry_down: ContextError | None = None
-    """Why the schema registry couldn't be asked, where it was done by the schemas last known."""
+    """Why the schema registry couldn't be asked, if the last known schemas were used."""
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """How many errors of each kind were found, of those asked for."""
+        """How many of the errors asked for were found, by kind."""
         return sum((each.found for each in self.results), Counter())
 
     @property
@@ -40,25 +40,25 @@ class ReprocessReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every file could be read, and written where that was to be."""
+        """Whether every file could be read, and written if needed."""
         return not self.failures
 
     @property
     def files(self) -> int:
-        """Files that were written anew, or would be."""
+        """How many files were rewritten, or would be."""
         return sum(1 for each in self.results if each.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlanned:
-    """`files` files may hold such rows. Planned again where others changed the table meanwhile."""
+    """`files` files may have such rows. They are planned again where others changed the table meanwhile."""
 
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReprocessed:
-    """A file was read through, and written anew where that helps."""
+    """A file was read, and rewritten where that helps."""
 
     result: FileResult
 

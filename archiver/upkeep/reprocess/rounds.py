@@ -1,6 +1,6 @@
-"""Rounds of one reprocessing: files read and written anew until one commit has them all in their places.
+"""The rounds of one reprocessing: read and rewrite files until one commit replaces them all.
 
-Others may rewrite the table's files meanwhile: what they touched is read again in the next round.
+Others may rewrite the table's files meanwhile. Those files are read again in the next round.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from schema_mapping import names
 from schema_mapping.errors import ContextError
 
 ROUNDS = 5
-"""How often files are planned anew where others rewrote them meanwhile."""
+"""How often files are planned again because others rewrote them meanwhile."""
 
 REASON = "reprocess"
 
 
 class Rounds:
-    """The rounds of one run: `results` and `failures` by file."""
+    """The rounds of one run, with `results` and `failures` by file."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Rounds:
         self.failures: dict[str, ContextError] = {}
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
-        """Read, write and commit; the commit's id, None where there is nothing to commit."""
+        """Read, write and commit; return the commit id. None where there is nothing to commit."""
         with UploadClaims.of_run(self._registry, table.topic) as claims:
             return self._run(table, change, claims)
 
@@ -102,7 +102,7 @@ class Rounds:
         )
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
-        """Reprocess the files that may hold such rows and weren't looked at yet; forget those that are gone."""
+        """Reprocess files that may have such rows and weren't read yet; forget files that are gone."""
         files = self._manifests.files(table.iceberg)
         there = files.named(self.results.keys() | self.failures.keys())
         self.results = {path: each for path, each in self.results.items() if path in there}

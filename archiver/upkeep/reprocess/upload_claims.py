@@ -1,4 +1,4 @@
-"""What a long run has uploaded and not committed yet, claimed in the registry again and again: no orphans meanwhile."""
+"""Claim what a long run has uploaded and not committed yet, again and again, so that it is not taken for orphans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RENEW_SECONDS: Final = 600.0
 
 
 class UploadClaims:
-    """The claims of one run. `keep` is to be called as work goes on: it renews those that are due."""
+    """The claims of one run. Call `keep` while work goes on: it renews claims that are due."""
 
     def __init__(self, registry: Registry, topic: TopicRow) -> None:
         self._registry = registry
@@ -26,7 +26,7 @@ class UploadClaims:
     @classmethod
     @contextmanager
     def of_run(cls, registry: Registry, topic: TopicRow) -> Iterator[UploadClaims]:
-        """Claims for as long as the block runs; what a kill leaves counts for nothing once it is as old as orphans."""
+        """Claims until the block ends. Claims of a killed run expire when they are as old as orphans."""
         claims = cls(registry, topic)
         try:
             yield claims
@@ -36,7 +36,7 @@ class UploadClaims:
                     registry.claims.forget(topic, sorted(claims._names))
 
     def keep(self, *paths: str) -> None:
-        """Claim these files, too."""
+        """Claim these files too."""
         fresh = {file_name(path) for path in paths} - self._names
         self._names |= fresh
         if self._names and time.monotonic() - self._renewed >= RENEW_SECONDS:

@@ -1,7 +1,7 @@
-"""The columns of a rewritten file: those of a mapping, and all that the file had besides.
+"""The columns of a rewritten file: those of a mapping, and all others that the old file had.
 
-Rows of several schema versions then stand side by side without any losing a cell. Fields are matched by id, at any
-depth; where two types differ, the wider one holds both.
+So rows of several schema versions fit into one file and none loses a cell. Fields are matched by id, at any depth.
+Where two types differ, the wider one is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _WIDER = {
 
 
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
-    """The columns of both; the mapping's keep their names, the others have those of `names` (by id) or their own."""
+    """The columns of both.
+
+    The mapping's columns keep their names. The others get those of `names` (by id), or keep their own.
+    """
     return pa.schema(_merged(mapping, file, names))
 
 

@@ -1,1 +1,4 @@
-"""Numbered SQL files, applied in order by `catalog.registry.postgres`; an applied one is never changed."""
+"""The database's migrations: numbered SQL files, which `catalog.registry.postgres` applies in order.
+
+A migration that was released never changes.
+"""
