@@ -23,7 +23,7 @@ from values.shapes import main_shapes
 from archiver.wire import RECORDS, decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
-from tests.support.engine.thread_times import seconds
+from tests.support.engine.cpu_time import spent_by_threads
 
 SIZE = 8 << 20
 
@@ -49,8 +49,10 @@ def kernels() -> dict[str, Callable[[], object]]:
 def speedup(run: Callable[[], object], rounds: int) -> float:
     """Return how much work two threads do in the time of one, median of the rounds."""
     run()
-    times = max(1, round(0.05 / seconds(run, 1, 1)))
-    return statistics.median(2 * seconds(run, 1, times) / seconds(run, 2, times) for _ in range(rounds))
+    times = max(1, round(0.05 / spent_by_threads(run, 1, 1)))
+    return statistics.median(
+        2 * spent_by_threads(run, 1, times) / spent_by_threads(run, 2, times) for _ in range(rounds)
+    )
 
 
 def main() -> None:

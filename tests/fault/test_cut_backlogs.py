@@ -21,7 +21,7 @@ from catalog.registry import Registry
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive, archive_by_spark
-from tests.support.schemas.corpus import produce_transactions
+from tests.support.kafka.odd_records import produce_transactions
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import OrphansReport
 from archiver.upkeep.reprocess.job import Reprocess
 from schema_mapping.errors import ContextError
-from tests.support.archive.mending import PARTITIONS, RIGHT, WRONG, archived_wrongly, produce
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.wrong_schema import PARTITIONS, RIGHT, WRONG, archived_wrongly, produce
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive
 from tests.support.servers.stack import Stack

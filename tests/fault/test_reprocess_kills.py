@@ -12,8 +12,8 @@ import pytest
 from archiver.config import load_config
 from archiver.fault_points import FaultPoint
 from tests.fault import reprocess_process
-from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.wrong_schema import PARTITIONS, RIGHT, archived_wrongly
 from tests.support.engine.forked import run_forked
 from tests.support.servers.stack import Stack
 

@@ -12,7 +12,7 @@ from archiver.wire.record_digest import RecordDigest
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_binary, exact_buffer
 from tests.support.kafka.record_digest import SeenRecord, digest
-from tests.support.schemas.wire_choices import SeededChoices
+from tests.support.schemas.random_choices import SeededChoices
 
 TYPES = (-1, 0, 1)
 LENGTHS = (-1, 0, 1, 7, 8, 15, 16, 17, 31, 33, 64)

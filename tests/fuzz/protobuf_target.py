@@ -26,10 +26,10 @@ from tests.fuzz.exact import exact_binary
 from tests.producers import content as producers
 from tests.support.schemas.column_choices import excluding, with_extensions
 from tests.support.schemas.kernel_check import TOGETHER, names_field_zero
+from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.random_payloads import random_payload
 from tests.support.schemas.random_schemas import random_schema
 from tests.support.schemas.upb_judge import columns_in, columns_of, parse
-from tests.support.schemas.wire_choices import SeededChoices
 
 GENERATED, COLUMNS, TINY_CHUNKS, ENVELOPE, LARGE, FORMS, SCALARS = 1, 2, 4, 8, 16, 32, 64
 RANDOM_SCHEMAS = 56

@@ -20,7 +20,7 @@ from tests.fuzz.exact import exact_buffer
 from tests.fuzz.plain_records import are_plain
 from tests.support.kafka.record_batches import CODECS, Record, build, headers_of, patched, raw_batch, raw_record
 from tests.support.kafka.record_digest import SeenRecord, digest
-from tests.support.schemas.wire_choices import SeededChoices
+from tests.support.schemas.random_choices import SeededChoices
 
 LIMITS = DecodeLimits(chunk=1 << 20, batch=1 << 20)
 COMPRESS = (

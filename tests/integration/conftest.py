@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.schemas.apicurio import apicurio
+from tests.support.servers.apicurio import apicurio
 
 
 @pytest.fixture(scope="session")

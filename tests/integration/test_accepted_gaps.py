@@ -15,7 +15,7 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from tests.support.archive.archiving import archive_once, without_registry
+from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import from_archive
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack

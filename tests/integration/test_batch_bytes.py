@@ -11,10 +11,10 @@ from kafka.protocol.producer import ProduceRequest
 from archiver.engine.spark import SparkEngine
 from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.wire import decode_batches, encode_batches
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive
+from tests.support.kafka import odd_records
 from tests.support.kafka.record_batches import raw_batch, raw_record
-from tests.support.schemas import corpus
 from tests.support.servers.stack import Stack
 
 pytestmark = [
@@ -51,7 +51,7 @@ def produce_raw(stack: Stack, topic: str, batch: bytes) -> int:
 @pytest.mark.parametrize("config", [{}, {"message.timestamp.type": "LogAppendTime"}], ids=["create", "append"])
 def test_uncompressed_batches_of_librdkafka_come_back_byte_for_byte(stack: Stack, config: dict[str, str]) -> None:
     topic = stack.topic(1, config)
-    corpus.produce_odd_records(stack.bootstrap_servers, topic, 1)
+    odd_records.produce_odd_records(stack.bootstrap_servers, topic, 1)
     data = raw_log(stack, topic)
     parts = []
     at = 0

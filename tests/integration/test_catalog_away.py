@@ -13,9 +13,9 @@ from archiver.upkeep.reconcile import reconcile
 from catalog.errors import CatalogUnreachable
 from catalog.model import FileState
 from catalog.registry import Registry
-from tests.support.archive.archiving import archive_once
-from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly, produce, values
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.wrong_schema import PARTITIONS, RIGHT, archived_wrongly, produce, values
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 

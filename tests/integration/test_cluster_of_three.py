@@ -19,7 +19,7 @@ from archiver.config import load_config
 from archiver.errors import DataLoss
 from archiver.ingest.job import JobReport
 from archiver.kafka import PartitionFetcher
-from tests.support.archive.ingesting import numbered, run, run_well
+from tests.support.archive.job_runs import archive_once, numbered, run
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.kafka.brokers import NODES, Brokers, eventually
 from tests.support.servers.embedded import embedded
@@ -163,8 +163,8 @@ def test_leaders_move_under_load(brokers: Brokers) -> None:
         for node in (1, 2, 3, 1):
             brokers.move_leader(topic, node, partition=0)
             brokers.move_leader(topic, node % 3 + 1, partition=1)
-            run_well(config)
-    run_well(config)
+            archive_once(config)
+    archive_once(config)
     assert_archived(stack, config, topic, 2)
     assert len(from_kafka(stack, topic, 2)) == load.sent
 
@@ -180,10 +180,10 @@ def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> Non
     brokers.move_leader(topic, 2)
     producer.commit_transaction(60) if ending == "commit" else producer.abort_transaction(60)
     for _ in range(2):
-        run_well(config)
+        archive_once(config)
     assert_archived(stack, config, topic)
     stack.produce(topic, *numbered(range(5)))
-    run_well(config)
+    archive_once(config)
     assert_archived(stack, config, topic)
 
 
@@ -218,7 +218,7 @@ def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> No
         archiving.join()
     named = [error for report in reports for error in losses(report).values()]
     assert not [error for error in named if isinstance(error, DataLoss) or not error.retryable], named
-    run_well(config)
+    archive_once(config)
     assert_archived(stack, config, topic, 3)
 
 
@@ -229,12 +229,12 @@ def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Broker
     config = configured(stack, ahead, behind)
     for topic in (ahead, behind):
         stack.produce(topic, *numbered(range(100)))
-    run_well(config)
+    archive_once(config)
     brokers.suspend(2)
     eventually(lambda: brokers.in_sync(ahead) == brokers.in_sync(behind) == {1}, "1 is alone in sync")
     for topic in (ahead, behind):
         stack.produce(topic, *numbered(range(100, 150)), acks=1)
-    run_well(config, ahead)
+    archive_once(config, ahead)
     archived = from_archive(config, ahead, 1)
     assert len(archived) == 150
     brokers.end(1, killed=True)
@@ -275,7 +275,7 @@ def test_a_leader_has_its_readers_ask_a_replica(brokers: Brokers, monkeypatch: p
     for ending in (producer.abort_transaction, producer.commit_transaction):
         begin(producer, topic, 50)
         ending(60)
-    run_well(config)
+    archive_once(config)
     assert asked == {2}
     assert_archived(stack, config, topic)
 
@@ -288,8 +288,8 @@ def test_partitions_move_to_other_brokers(brokers: Brokers) -> None:
         for replicas in ((2, 3), (3,), (1, 3), (1, 2)):
             brokers.reassign(topic, replicas, partition=0)
             brokers.reassign(topic, replicas[::-1], partition=1)
-            run_well(config)
-    run_well(config)
+            archive_once(config)
+    archive_once(config)
     assert_archived(stack, config, topic, 2)
 
 
@@ -300,16 +300,16 @@ def test_a_controller_falls_silent_and_comes_back(brokers: Brokers) -> None:
     topic = brokers.topic((lost, *(node for node in NODES if node != lost)))
     config = configured(stack, topic)
     stack.produce(topic, *numbered(range(50)))
-    run_well(config)
+    archive_once(config)
     brokers.suspend(lost)
     eventually(lambda: brokers.controller() != lost, "another controller is active")
     producer = patient_producer(stack)
     for number in range(50, 100):
         producer.produce(topic, b"%d" % number)
     assert producer.flush(60) == 0
-    run_well(config)
+    archive_once(config)
     brokers.resume(lost)
     stack.produce(topic, *numbered(range(100, 150)))
-    run_well(config)
+    archive_once(config)
     assert_archived(stack, config, topic)
     assert len(from_archive(config, topic, 1)) == 150

@@ -17,7 +17,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.errors import ReplayError
 from schema_mapping.protobuf.descriptors import find_descriptor
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.support.engine.inline_engine import InlineEngine

@@ -19,9 +19,9 @@ from archiver.engine.spark import SparkEngine
 from archiver.replay import ReplayConsumer
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import DIGEST_ALGORITHM, add_digests
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import digest_of, from_kafka
-from tests.support.schemas import corpus
+from tests.support.kafka import odd_records
 from tests.support.schemas.order_schema import ORDER_PROTO
 from tests.support.servers.stack import Stack
 
@@ -68,8 +68,8 @@ def test_every_side_has_the_digest_of_what_kafka_serves(
     value = {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}
     path = stack.config({topic: {"value": value, "partition_by": "hour"}})
     config = load_config(path)
-    for wave in (corpus.produce_odd_records, corpus.produce_transactions, corpus.produce_extreme_times):
-        if time == "CreateTime" or wave is not corpus.produce_extreme_times:
+    for wave in (odd_records.produce_odd_records, odd_records.produce_transactions, odd_records.produce_extreme_times):
+        if time == "CreateTime" or wave is not odd_records.produce_extreme_times:
             wave(stack.bootstrap_servers, topic, PARTITIONS)
         archive_once(path, topic, engine=engine)
 
@@ -100,7 +100,7 @@ def test_every_side_has_the_digest_of_what_kafka_serves(
 def test_a_changed_record_changes_the_digest(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(PARTITIONS)
     path = stack.config({topic: {}})
-    corpus.produce_odd_records(stack.bootstrap_servers, topic, PARTITIONS)
+    odd_records.produce_odd_records(stack.bootstrap_servers, topic, PARTITIONS)
     archive_once(path, topic, engine=engine)
     kafka = from_kafka(stack, topic, PARTITIONS)
     total = add_digests(one for _, _, _, _, one, _ in registered(load_config(path)))

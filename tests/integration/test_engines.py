@@ -9,7 +9,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes
 from tests.support.servers.stack import Stack

@@ -11,7 +11,7 @@ from google.protobuf import message_factory
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_pyiceberg
 from tests.support.engine.inline_engine import InlineEngine

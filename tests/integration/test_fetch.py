@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
 from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.wire import DecodedBatches, DecodeLimits
-from tests.support.schemas import corpus
+from tests.support.kafka import odd_records
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -114,11 +114,11 @@ def wait_until_stable(broker: BrokerClient, topic: str, end: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("written_by_broker", corpus.CODECS)
+@pytest.mark.parametrize("written_by_broker", odd_records.CODECS)
 def test_odd_records_in_every_codec_of_librdkafka_and_of_the_broker(stack: Stack, written_by_broker: str) -> None:
     codec = "producer" if written_by_broker == "none" else written_by_broker  # the broker writes another codec anew
     topic = stack.topic(2, {"compression.type": codec})
-    corpus.produce_odd_records(stack.bootstrap_servers, topic, 2)
+    odd_records.produce_odd_records(stack.bootstrap_servers, topic, 2)
     for partition in range(2):
         assert rows(whole(stack, topic, partition)) == consumed(stack, topic, partition)
 
@@ -126,21 +126,23 @@ def test_odd_records_in_every_codec_of_librdkafka_and_of_the_broker(stack: Stack
 def test_extreme_times_on_create_and_append_topics(stack: Stack) -> None:
     for config in ({}, {"message.timestamp.type": "LogAppendTime"}):
         topic = stack.topic(1, config)
-        corpus.produce_extreme_times(stack.bootstrap_servers, topic, 1)
+        odd_records.produce_extreme_times(stack.bootstrap_servers, topic, 1)
         pieces = whole(stack, topic)
-        assert [row["timestamp"] for piece in pieces for row in piece.records.to_pylist()] == list(corpus.EXTREME_TIMES)
+        assert [row["timestamp"] for piece in pieces for row in piece.records.to_pylist()] == list(
+            odd_records.EXTREME_TIMES
+        )
         assert rows(pieces) == consumed(stack, topic)
 
 
 def test_header_names_of_any_bytes(stack: Stack) -> None:
     topic = stack.topic()
-    sent = corpus.produce_binary_names(stack.bootstrap_servers, topic)
+    sent = odd_records.produce_binary_names(stack.bootstrap_servers, topic)
     assert [row.headers for row in rows(whole(stack, topic))] == list(sent)
 
 
 def test_transactions(stack: Stack, broker: BrokerClient) -> None:
     topic = stack.topic()
-    corpus.produce_transactions(stack.bootstrap_servers, topic, 1)
+    odd_records.produce_transactions(stack.bootstrap_servers, topic, 1)
     expected = consumed(stack, topic)
     assert rows(whole(stack, topic)) == expected
     assert rows(whole(stack, topic, max_bytes=1)) == expected
@@ -189,7 +191,7 @@ def test_a_range_of_aborted_and_control_records_only(stack: Stack, broker: Broke
 
 def test_records_of_5_mb_through_small_chunks_and_limits(stack: Stack) -> None:
     topic = stack.topic()
-    corpus.produce_large(stack.bootstrap_servers, topic, 1, 10, seed=5)
+    odd_records.produce_large(stack.bootstrap_servers, topic, 1, 10, seed=5)
     expected = consumed(stack, topic)
     assert rows(whole(stack, topic)) == expected
     assert rows(whole(stack, topic, max_bytes=1000, limits=DecodeLimits(chunk=1))) == expected
@@ -197,7 +199,7 @@ def test_records_of_5_mb_through_small_chunks_and_limits(stack: Stack) -> None:
 
 def test_many_batches_in_many_pieces(stack: Stack) -> None:
     topic = stack.topic(2)
-    corpus.produce_batch_sizes(stack.bootstrap_servers, topic, 2, [b"a", b"value" * 30, b"\x00" * 3000], seed=1)
+    odd_records.produce_batch_sizes(stack.bootstrap_servers, topic, 2, [b"a", b"value" * 30, b"\x00" * 3000], seed=1)
     expected = consumed(stack, topic, 1)
     for size in (20_000, 1 << 20, 16 << 20):
         assert rows(whole(stack, topic, 1, max_bytes=size, limits=DecodeLimits(chunk=300_000))) == expected
@@ -302,7 +304,7 @@ def test_nobody_at_the_address(stack: Stack) -> None:
 
 def test_a_range_may_be_left_early(stack: Stack) -> None:
     topic = stack.topic()
-    corpus.produce_large(stack.bootstrap_servers, topic, 1, 3, seed=6)
+    odd_records.produce_large(stack.bootstrap_servers, topic, 1, 3, seed=6)
     with PartitionFetcher(options(stack), topic, None, 0) as fetcher:
         pieces = fetcher.batches(0, 3, max_bytes=1)
         assert next(pieces).records.num_rows == 1

@@ -18,7 +18,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.events import JobEvent, RunFinished, TaskFinished
 from archiver.ingest.job import ArchiveJob, JobReport
-from tests.support.archive.ingesting import numbered, places, read, run, run_well, schema
+from tests.support.archive.job_runs import archive_once, numbered, places, read, run, schema
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
@@ -53,7 +53,7 @@ def test_files_end_at_days_and_at_their_target_size(stack: Stack) -> None:
     for day in range(3):
         messages = [{"value": noise.randbytes(1_000), "timestamp": NEW_YEAR + day * DAY + n} for n in range(3_000)]
         stack.produce(topic, *messages, batch_num_messages=20)
-    report = run_well(config)
+    report = archive_once(config)
     files = stack.catalog().load_table(load_config(config).topic(topic).table).inspect.files().to_pylist()
     assert sum(file["record_count"] for file in files) == report.records == 9_000
     days = [file["partition"]["ingest_day"] for file in files]
@@ -65,14 +65,14 @@ def test_a_schema_change_comes_with_its_first_data(stack: Stack, tmp_path: Path)
     topic = stack.topic()
     config = stack.config({topic: {"value": schema(tmp_path, "int64 value = 1;")}})
     stack.produce(topic, {"value": Int64Value(value=7).SerializeToString()})
-    run_well(config)
+    archive_once(config)
     name = load_config(config).topic(topic).table
     schema(tmp_path, "int64 amount = 1; string note = 2;")
-    run_well(config)
+    archive_once(config)
     idle = stack.catalog().load_table(name)
     assert "val.note" not in idle.schema().column_names
     stack.produce(topic, {"value": Int64Value(value=8).SerializeToString() + b"\x12\x02hi"})
-    run_well(config)
+    archive_once(config)
     table = stack.catalog().load_table(name)
     assert len(table.metadata.metadata_log) == len(idle.metadata.metadata_log) + 1
     rows = sorted((row["amount"], row["note"], row["__raw__"]) for row in read(stack, config, topic)["val"].to_pylist())
@@ -90,7 +90,7 @@ def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_sta
     def archive(body: str, value: bytes) -> set[str]:
         schema(tmp_path, body)
         stack.produce(topic, {"value": value})
-        run_well(config)
+        archive_once(config)
         names = stack.catalog().load_table(settings.topic(topic).table).schema().column_names
         return {name for name in names if name.startswith("val.") and "__" not in name}
 
@@ -161,7 +161,7 @@ def test_a_stopped_run_commits_what_is_done_and_the_next_goes_on(stack: Stack) -
     assert report.succeeded
     assert 100 <= report.records < 600
     assert len(places(read(stack, config, topic))) == report.records
-    run_well(config)
+    archive_once(config)
     assert places(read(stack, config, topic)) == [(partition, n) for partition in range(6) for n in range(100)]
 
 
@@ -219,7 +219,7 @@ def test_secrets_stay_out_of_the_report_and_the_registry(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(5)))
-    report = run_well(config)
+    report = archive_once(config)
     assert stack.secret_key not in repr(report)
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         rows = connection.execute(

@@ -16,7 +16,7 @@ from archiver.storage.objects import ObjectStore
 from catalog.errors import NotOurTable
 from catalog.model import FileState, TopicRow
 from catalog.registry import Registry
-from tests.support.archive.ingesting import numbered, places, read, run, run_well, schema
+from tests.support.archive.job_runs import archive_once, numbered, places, read, run, schema
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 
@@ -32,7 +32,7 @@ def test_what_retention_took_is_a_loss_of_that_partition_alone(stack: Stack) -> 
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(20), 2))
-    run_well(config)
+    archive_once(config)
     stack.produce(topic, *numbered(range(20, 40), 2))
     stack.admin.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0)].result(30)
     report = run(config)
@@ -48,7 +48,7 @@ def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(20), 2))
-    run_well(config)
+    archive_once(config)
     stack.produce(topic, *numbered(range(20, 40), 2))
     delete_before(stack, topic, 0, 15)
     report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
@@ -65,20 +65,20 @@ def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         rows = connection.execute("SELECT partition, start_offset, end_offset, state FROM files WHERE lost").fetchall()
     assert rows == [(0, 10, 15, "committed")]
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
 
 
 def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(10)))
-    run_well(config)
+    archive_once(config)
     stack.produce(topic, *numbered(range(10, 20)))
     delete_before(stack, topic, 0, 20)
     assert not run(config).succeeded
     assert ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once().succeeded
     stack.produce(topic, *numbered(range(20, 23)))
-    run_well(config)
+    archive_once(config)
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 23))]
 
 
@@ -86,7 +86,7 @@ def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
 def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, start_from: str) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"start_from": start_from}})
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
     stack.produce(topic, *numbered(range(20)))
     delete_before(stack, topic, 0, 15)
     for _ in range(2):
@@ -99,7 +99,7 @@ def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, 
         (0, 20, 15)
     ]
     assert places(read(stack, config, topic)) == [(0, n) for n in range(15, 20)]
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
 
 
 def delete_before(stack: Stack, topic: str, partition: int, offset: int) -> None:
@@ -110,7 +110,7 @@ def test_a_topic_made_again_is_refused_and_others_go_on(stack: Stack) -> None:
     first, second = stack.topic(), stack.topic()
     config = stack.config({first: {}, second: {}})
     stack.produce(first, *numbered(range(5)))
-    run_well(config)
+    archive_once(config)
     stack.delete_topic(first)
     time.sleep(1)
     stack.topic(name=first)
@@ -131,7 +131,7 @@ def test_a_table_of_another_archive_is_left_alone(stack: Stack) -> None:
     table = f"kafka.{unique('shared')}"
     config = stack.config({topic: {"table": table}})
     stack.produce(topic, *numbered(range(5)))
-    run_well(config)
+    archive_once(config)
     stranger = stack.config({other: {"table": table}})
     stack.produce(other, *numbered(range(5)))
     ((_, error),) = run(stranger).topics[0].failures
@@ -163,7 +163,7 @@ def test_halting_stops_before_the_bad_record_and_goes_on_after_the_fix(stack: St
     assert isinstance(error, ParseHalted)
     assert places(read(stack, config, topic)) == [(0, 0)]
     config.write_text(config.read_text().replace('"halt"', '"pass_through"'))
-    run_well(config)
+    archive_once(config)
     assert places(read(stack, config, topic)) == [(0, 0), (1, 0)]
 
 
@@ -171,12 +171,12 @@ def test_a_topic_that_another_archiver_holds_is_left_to_it(stack: Stack) -> None
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(5)))
-    run_well(config)
+    archive_once(config)
     with Registry(load_config(config).registry.dsn) as registry, registry.lease(topic_row(config, registry)) as held:
         assert held
         ((_, error),) = run(config).topics[0].failures
     assert isinstance(error, TopicBusy)
-    run_well(config)
+    archive_once(config)
 
 
 def test_a_staged_file_that_vanished_is_archived_again(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_staged_file_that_vanished_is_archived_again(stack: Stack, monkeypatch
         first, second = registry.files.pending(row)
         assert first.file is not None
         ObjectStore.of(settings.catalog).delete(first.file.path)
-        run_well(config)
+        archive_once(config)
         counts = registry.files.counts(row)
     assert places(read(stack, config, topic)) == [(partition, n) for partition in range(2) for n in range(5)]
     assert counts[FileState.REJECTED].ranges == 1
@@ -210,6 +210,6 @@ def test_what_was_left_staged_is_committed_though_nothing_is_new(stack: Stack, m
     assert not run(config).succeeded
     assert len(read(stack, config, topic)) == 0
     monkeypatch.delenv("ARCHIVER_FAULT")
-    report = run_well(config)
+    report = archive_once(config)
     assert (report.waves, report.records) == (0, 5)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(5)]

@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewPartitions
 from archiver.config import load_config
 from archiver.ingest.events import JobEvent, WavePlanned
 from archiver.ingest.job import ArchiveJob
-from tests.support.archive.ingesting import numbered, places, read, run_well, values
+from tests.support.archive.job_runs import archive_once, numbered, places, read, values
 from tests.support.archive.readers import from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
@@ -27,11 +27,11 @@ def test_a_second_run_adds_only_what_is_new(stack: Stack) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(10), 2))
-    run_well(config)
-    again = run_well(config)
+    archive_once(config)
+    again = archive_once(config)
     assert (again.waves, again.records) == (0, 0)
     stack.produce(topic, *numbered(range(4), 2))
-    assert run_well(config).records == 4
+    assert archive_once(config).records == 4
     assert places(read(stack, config, topic)) == [(partition, offset) for partition in range(2) for offset in range(7)]
 
 
@@ -39,12 +39,12 @@ def test_latest_is_decided_once(stack: Stack) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {"start_from": "latest"}})
     stack.produce(topic, *numbered(range(10), 2))
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
     stack.produce(topic, *numbered(range(10, 14), 2))
     stack.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
     time.sleep(1)
     stack.produce(topic, {"value": b"added", "partition": 2})
-    run_well(config)
+    archive_once(config)
     assert values(read(stack, config, topic)) == [b"10", b"11", b"12", b"13", b"added"]
 
 
@@ -54,7 +54,7 @@ def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
     config = stack.config({topic: {"start_from": start}})
     for number, moment in enumerate((NEW_YEAR - 1, NEW_YEAR, NEW_YEAR + 1)):
         stack.produce(topic, {"value": b"%d" % number, "timestamp": moment})
-    run_well(config)
+    archive_once(config)
     assert values(read(stack, config, topic)) == [b"1", b"2"]
 
 
@@ -93,10 +93,10 @@ def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> Non
         producer.produce(topic, value=b"%d" % number)
     producer.flush(30)  # what is not sent is purged
     producer.abort_transaction(30)
-    report = run_well(config)
+    report = archive_once(config)
     assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
     assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]
-    assert run_well(config).waves == 0
+    assert archive_once(config).waves == 0
 
 
 def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
@@ -109,7 +109,7 @@ def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack
         time.sleep(0.25)
     expected = _after_compaction(stack, topic)
     assert len(expected) < TURNS * 21, "nothing was compacted"
-    run_well(config)
+    archive_once(config)
     rows = [(row["kafka"]["offset"], row["key"], row["val"]) for row in read(stack, config, topic).to_pylist()]
     assert sorted(offset for offset, _, _ in rows) == expected
     assert any(value is None for _, _, value in rows), "no tombstone"
@@ -132,5 +132,5 @@ def test_a_log_that_starts_inside_a_batch_is_read_from_there(stack: Stack) -> No
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(100)))
     stack.admin.delete_records([TopicPartition(topic, 0, 37)])[TopicPartition(topic, 0)].result(30)
-    run_well(config)
+    archive_once(config)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(37, 100)]

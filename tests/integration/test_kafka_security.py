@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from archiver.errors import AccessDenied, BrokerUnavailable
 from archiver.kafka import BrokerClient, PartitionFetcher
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
 from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint

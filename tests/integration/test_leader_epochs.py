@@ -19,7 +19,7 @@ from archiver.errors import ArchiverError, DataLoss, LogTruncated
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.kafka import PartitionFetcher
 from tests.fault.soak.log_cut import cut_log
-from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.archive.job_runs import archive_once, numbered, places, read, run
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.own_broker import OwnBroker, own_broker
 from tests.support.servers.stack import Stack, unique
@@ -56,7 +56,7 @@ def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         own.produce(topics["covered"], *numbered(range(10)))
         begun(own, topics["covered"], range(10, 15)).abort_transaction(60)
         for story in ("regrown", "covered", "shorter"):
-            run_well(configs[story])
+            archive_once(configs[story])
 
         def cut() -> None:
             for story, before in (("regrown", 12), ("covered", 10), ("shorter", 12)):
@@ -113,14 +113,14 @@ def problem_of(config: Path) -> dict[str, Any] | None:
 
 def test_a_transaction_that_outlives_its_leader(elected: Elected) -> None:
     stack, (config, topic) = elected.stack, elected.topic("outlives")
-    assert run_well(config).records == 10
+    assert archive_once(config).records == 10
     assert offsets_of(stack, config, topic) == '{"0":[11,2]}', "the marker's epoch counts"
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
 
     set_back(stack, config, topic, offsets='{"0":[11,0]}', epoch=0)
     assert problem_of(config) is None
     stack.produce(topic, *numbered(range(3)))
-    assert run_well(config).records == 3
+    assert archive_once(config).records == 3
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(11, 14))]
     assert offsets_of(stack, config, topic) == '{"0":[14,2]}', "a table with an epoch too small heals"
 

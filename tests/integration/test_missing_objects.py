@@ -19,7 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.reconcile import reconcile
 from catalog.model import FileState, TranslatedRange
 from catalog.registry import Registry
-from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.archive.job_runs import archive_once, numbered, places, read, run
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 from tests.support.storage.lossy_objects import LossyStore, ObjectFault, lossy_store
@@ -41,7 +41,7 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, committed: int = 5,
     config = stack.config({topic: {}})
     if committed:
         stack.produce(topic, *numbered(range(committed)))
-        run_well(config)
+        archive_once(config)
     stack.produce(topic, *numbered(range(committed, committed + waiting)))
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
@@ -95,7 +95,7 @@ def test_a_store_without_the_table_gives_up_nothing(
         assert pending(config) == before
     assert proxy.struck > 2
     proxy.calm()
-    assert run_well(elsewhere).records == 5
+    assert archive_once(elsewhere).records == 5
     assert places(read(stack, config, topic)) == [(0, n) for n in range(committed + 5)]
     assert FileState.REJECTED not in states(config)
 
@@ -117,7 +117,7 @@ def test_a_file_that_comes_back_is_committed(
     store.write(path, data)
     (done,) = reconcile(load_config(config))
     assert (done.landed, done.rows, done.error) == (1, 5, None)
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
     assert states(config) == {FileState.COMMITTED: 2}
 
@@ -126,10 +126,10 @@ def test_a_file_that_comes_back_too_late_stays_out(stack: Stack, monkeypatch: py
     config, topic = staged(stack, monkeypatch)
     store, path, data = take_away(config)
     stack.produce(topic, *numbered(range(10, 12)))
-    assert run_well(config).records == 7
+    assert archive_once(config).records == 7
     store.write(path, data)
     for _ in range(2):
-        assert run_well(config).records == 0
+        assert archive_once(config).records == 0
     assert places(read(stack, config, topic)) == [(0, n) for n in range(12)]
     assert states(config) == {FileState.COMMITTED: 2, FileState.REJECTED: 1}
 
@@ -171,7 +171,7 @@ def test_a_gap_that_is_accepted_begins_where_the_missing_files_did(
         (0, 8, 6)
     ]
     store.write(path, data)
-    assert run_well(config).records == 0
+    assert archive_once(config).records == 0
     assert places(read(stack, config, topic)) == [(0, 6), (0, 7)]
 
 

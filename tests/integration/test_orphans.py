@@ -25,10 +25,10 @@ from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
-from tests.support.archive.archiving import archive_once
-from tests.support.archive.mending import PARTITIONS as MENDED_PARTITIONS
-from tests.support.archive.mending import RIGHT, archived_wrongly
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.wrong_schema import PARTITIONS as MENDED_PARTITIONS
+from tests.support.archive.wrong_schema import RIGHT, archived_wrongly
 from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive as archive_process

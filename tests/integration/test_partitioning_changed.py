@@ -16,8 +16,7 @@ from archiver.upkeep.reconcile import reconcile
 from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
-from tests.support.archive.archiving import without_registry
-from tests.support.archive.ingesting import places, read, run, run_well
+from tests.support.archive.job_runs import archive_once, places, read, run, without_registry
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.support.servers.stack import Stack
 
@@ -46,7 +45,7 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, st
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, 0)
-    run_well(config)
+    archive_once(config)
     produce(stack, topic, 1)
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
@@ -95,7 +94,7 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     assert back in str(report.error)
     with stack.catalog().load_table(table).update_spec() as update:
         update.remove_field("event_day").add_field("kafka.ingest_timestamp", DayTransform(), "ingest_day")
-    run_well(config)
+    archive_once(config)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(36)]
     assert found(stack, table) == 36
 
@@ -105,7 +104,7 @@ def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(sta
     config = stack.config({topic: {}})
     table = load_config(config).topic(topic).table
     produce(stack, topic, 0)
-    run_well(config)
+    archive_once(config)
     engine.session.sql("USE lake")
     try:
         for turn, change in enumerate(CHANGES, start=1):
@@ -118,7 +117,7 @@ def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(sta
             for statement in statements:
                 assert statement.startswith(f"ALTER TABLE {table} ")
                 engine.session.sql(statement)
-            run_well(config)
+            archive_once(config)
             fields = stack.catalog().load_table(table).spec().fields
             assert [(each.name, str(each.transform)) for each in fields] == [("ingest_day", "day")], statements
     finally:
@@ -140,7 +139,7 @@ def test_files_staged_for_days_stay_in_days_when_the_table_goes_over_to_hours(
     config.write_text(config.read_text().replace(f'[topics."{topic}"]', f'[topics."{topic}"]\npartition_by = "hour"'))
     assert load_config(config).topic(topic).partition_by == "hour"
     produce(stack, topic, 2)
-    run_well(config)
+    archive_once(config)
     specs = stack.catalog().load_table(table).specs()
     files = stack.catalog().load_table(table).inspect.files().to_pylist()
     units = [str(specs[file["spec_id"]].fields[0].transform) for file in files]

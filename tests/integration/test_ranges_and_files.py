@@ -25,8 +25,7 @@ from catalog.iceberg.rewrite import Rewritten
 from catalog.model import FileState, TranslatedRange, new_id
 from catalog.ranges.holes import GoneRows
 from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
-from tests.support.archive.archiving import without_registry
-from tests.support.archive.ingesting import run, run_well
+from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import compact, delete_rows
@@ -49,7 +48,7 @@ def archived(stack: Stack) -> tuple[Path, str]:
     config = stack.config({topic: {}})
     for start in (0, 10, 20):
         produce(stack, topic, range(start, start + 10))
-        run_well(config)
+        archive_once(config)
     return config, topic
 
 
@@ -113,7 +112,7 @@ def test_three_files_become_two(
     Rebuild(load_config(bare), [topic]).run()
     assert [row[:-1] for row in rows_of(bare)] == [row[:-1] for row in before], "all but the commit"
     produce(stack, topic, range(30, 35))
-    run_well(bare)
+    archive_once(bare)
     check(stack, bare, topic)
 
 
@@ -158,7 +157,7 @@ def test_retired_records_are_gone_and_not_missed(
         assert summary is not None
         assert summary.additional_properties["archiver.retired-rows"] == "20"
     produce(stack, topic, range(30, 35))
-    run_well(config)
+    archive_once(config)
     left = [record for record in from_kafka(stack, topic, 1) if record.offset >= 20]
     check(stack, config, topic, records=left)
     before = rows_of(config)
@@ -196,7 +195,7 @@ def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, st
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, range(10))
-    run_well(config)
+    archive_once(config)
     produce(stack, topic, range(10, 20))
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
@@ -233,7 +232,7 @@ def test_a_range_in_several_files_is_committed_once_through_kills(
     with monkeypatch.context() as kill:
         kill.setenv("ARCHIVER_FAULT", f"{fault}:raise")
         assert not run(config).succeeded
-    run_well(config)
+    archive_once(config)
     is_committed(config)
     check(stack, config, topic)
     with Workshop.of(config) as shop:
@@ -244,7 +243,7 @@ def test_a_range_in_several_files_is_committed_once_through_kills(
         again = without_registry(stack, config, with_journal=with_journal)
         Rebuild(load_config(again), [topic]).run()
         assert [row[:9] for row in rows_of(again)] == [row[:9] for row in rows_of(config)]
-        run_well(again)
+        archive_once(again)
         check(stack, again, topic)
 
 
@@ -284,7 +283,7 @@ def test_a_part_that_is_forgotten_makes_no_smaller_range(stack: Stack, monkeypat
         with shop.registry.claims.nothing_staged(shop.topic, gone) as still:
             still.forget_deleted(gone)
         assert shop.registry.missing.load(shop.topic) == ()
-    run_well(config)
+    archive_once(config)
     check(stack, config, topic)
 
 
@@ -298,7 +297,7 @@ def test_files_that_are_found_again_are_staged_only_together(stack: Stack, monke
     put_back()
     (done,) = Rebuild(load_config(fresh), [topic]).run()
     assert (done.staged, done.left) == (1, ())
-    run_well(fresh)
+    archive_once(fresh)
     is_committed(fresh)
     check(stack, fresh, topic)
 

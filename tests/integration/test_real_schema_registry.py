@@ -19,7 +19,7 @@ from archiver.config import load_config
 from archiver.errors import UnknownSubject
 from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
 from schema_mapping.protobuf.descriptors import find_descriptor, parse_descriptor_set
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import compile_text

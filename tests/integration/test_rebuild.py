@@ -20,9 +20,9 @@ from catalog.errors import RegistryBehind
 from catalog.model import FileState, VersionRecord
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState
-from tests.support.archive.archiving import archive_once, without_registry
-from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly, produce, values
+from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.wrong_schema import PARTITIONS, RIGHT, archived_wrongly, produce, values
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 

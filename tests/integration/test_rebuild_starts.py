@@ -21,8 +21,7 @@ from archiver.upkeep.rebuild.unreferenced import Ends, LeftFor, continuing_range
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.tables import TableCatalog
 from catalog.registry import Registry
-from tests.support.archive.archiving import without_registry
-from tests.support.archive.ingesting import numbered, places, read, run, run_well
+from tests.support.archive.job_runs import archive_once, numbered, places, read, run, without_registry
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -66,7 +65,7 @@ def test_what_lies_behind_a_head_that_never_arrived_waits_for_it(
     shown = CliRunner().invoke(app, ["registry", "rebuild", topic, "--config", str(fresh)])
     assert shown.exit_code == 0
     assert rest in shown.output
-    run_well(fresh)
+    archive_once(fresh)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
 
 
@@ -76,7 +75,7 @@ def test_offset_0_needs_no_proof(stack: Stack, monkeypatch: pytest.MonkeyPatch, 
     fresh = without_registry(stack, config, with_journal=with_journal)
     done = rebuild(fresh, topic)
     assert (done.staged, done.left) == (2, ())
-    assert run_well(fresh).waves == 0
+    assert archive_once(fresh).waves == 0
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
 
 
@@ -93,7 +92,7 @@ def test_the_journal_or_an_operator_knows_where_a_partition_begins(
     fresh = without_registry(stack, config, with_journal=True)
     journaled = rebuild(fresh, topic)
     assert (journaled.staged, journaled.left) == (2, ())
-    run_well(fresh)
+    archive_once(fresh)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(3, 10)]
 
 
@@ -128,11 +127,11 @@ def test_a_latest_start_outlives_the_registry(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"start_from": "latest"}})
     stack.produce(topic, *({"value": b"old"} for _ in range(4)))
-    run_well(config)
+    archive_once(config)
     stack.produce(topic, *({"value": b"new"} for _ in range(3)))
     fresh = without_registry(stack, config, with_journal=True)
     rebuild(fresh, topic)
-    run_well(fresh)
+    archive_once(fresh)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(4, 7)]
 
 

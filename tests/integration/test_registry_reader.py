@@ -17,7 +17,7 @@ from archiver.config import load_config
 from catalog.errors import RegistryDenied, RegistryNotMigrated, RegistryOutdated
 from catalog.registry import Registry, RegistryReader
 from catalog.registry.postgres import Postgres
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.catalog.catalog_files import message
 from tests.support.catalog.foreign_writes import compact

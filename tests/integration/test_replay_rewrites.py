@@ -9,7 +9,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes

@@ -25,10 +25,10 @@ from archiver.upkeep.reprocess.error_rows import ErrorFilter
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.report import ReprocessReport
 from catalog.registry import FileClaims, Registry
-from tests.support.archive.archiving import archive_once
-from tests.support.archive.mending import PARTITIONS, RIGHT, archived_wrongly, produce
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
+from tests.support.archive.wrong_schema import PARTITIONS, RIGHT, archived_wrongly, produce
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import descriptor_of
 from tests.support.servers.stack import Stack

@@ -18,7 +18,7 @@ from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate, RefillReport
-from tests.support.archive.archiving import archive_once, without_registry
+from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.catalog.foreign_writes import compact, delete_rows, set_main, table_of
 from tests.support.engine.inline_engine import InlineEngine

@@ -10,9 +10,9 @@ import pytest
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.replay import ReplayConsumer
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_archive, from_kafka
-from tests.support.schemas import corpus
+from tests.support.kafka import odd_records
 from tests.support.schemas.order_schema import ORDER_PROTO, order_bytes
 from tests.support.servers.stack import Stack
 
@@ -51,12 +51,12 @@ def test_everything_that_a_broker_serves_comes_back(
     noise = random.Random(source)
     values = [order_bytes(noise) for _ in range(500)] + [noise.randbytes(number) for number in range(60)]
     bootstrap = stack.bootstrap_servers
-    corpus.produce_odd_records(bootstrap, topic, PARTITIONS)
-    corpus.produce_batch_sizes(bootstrap, topic, PARTITIONS, values, seed=1)
-    corpus.produce_transactions(bootstrap, topic, PARTITIONS)
-    corpus.produce_extreme_times(bootstrap, topic, PARTITIONS)
+    odd_records.produce_odd_records(bootstrap, topic, PARTITIONS)
+    odd_records.produce_batch_sizes(bootstrap, topic, PARTITIONS, values, seed=1)
+    odd_records.produce_transactions(bootstrap, topic, PARTITIONS)
+    odd_records.produce_extreme_times(bootstrap, topic, PARTITIONS)
     if source == "nested":
-        corpus.produce_large(bootstrap, topic, PARTITIONS, 100, seed=2)
+        odd_records.produce_large(bootstrap, topic, PARTITIONS, 100, seed=2)
     config = stack.config({topic: {"value": protobuf(order_proto), "partition_source": source}})
 
     archive_once(config, topic, engine=engine)
@@ -69,7 +69,7 @@ def test_everything_that_a_broker_serves_comes_back(
 @pytest.mark.slow
 def test_gigabytes_of_large_records_come_back(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(PARTITIONS, {"max.message.bytes": "67108864"})
-    corpus.produce_large(stack.bootstrap_servers, topic, PARTITIONS, 600, seed=3)
+    odd_records.produce_large(stack.bootstrap_servers, topic, PARTITIONS, 600, seed=3)
     config = stack.config({topic: {}})
 
     archive_once(config, topic, engine=engine)
@@ -79,12 +79,12 @@ def test_gigabytes_of_large_records_come_back(stack: Stack, engine: SparkEngine)
 
 def test_append_times_come_back_though_they_go_backwards(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
-    corpus.produce_odd_records(stack.bootstrap_servers, topic, 1)
+    odd_records.produce_odd_records(stack.bootstrap_servers, topic, 1)
     segments = list(stack.endpoints.directory.rglob(f"{topic}-0/{SEGMENT}"))
     if not segments:
         pytest.skip("the broker's log is not on this machine, so its append times can't be set back")
     times = [1_700_000_000_000, 1_600_000_000_123, 1_650_000_000_456]
-    assert corpus.set_append_times(segments[0], times) >= len(times)
+    assert odd_records.set_append_times(segments[0], times) >= len(times)
     config = stack.config({topic: {}})
 
     archive_once(config, topic, engine=engine)
@@ -96,7 +96,7 @@ def test_append_times_come_back_though_they_go_backwards(stack: Stack, engine: S
 
 def test_header_names_that_are_not_utf8_come_back(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic(1)
-    sent = corpus.produce_binary_names(stack.bootstrap_servers, topic)
+    sent = odd_records.produce_binary_names(stack.bootstrap_servers, topic)
     config = stack.config({topic: {}})
 
     archive_once(config, topic, engine=engine)

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 

@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import duckdb_on, rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.support.engine.inline_engine import InlineEngine

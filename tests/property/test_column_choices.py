@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from schema_mapping import MappingOptions, compile_mapping
 from tests.support.schemas.column_choices import excluding, with_extensions
 from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
+from tests.support.schemas.random_choices import DrawnChoices, SeededChoices
 from tests.support.schemas.random_payloads import random_payload
 from tests.support.schemas.random_schemas import random_schema
-from tests.support.schemas.wire_choices import DrawnChoices, SeededChoices
 
 SEEDS = st.integers(0, 2**32 - 1)
 OPTIONS = st.builds(

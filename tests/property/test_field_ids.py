@@ -26,8 +26,8 @@ from schema_mapping.columns.ledger import ASKS
 from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.protobuf.column_options import COLUMN_NUMBER
 from schema_mapping.row import RowMapping, row_mapping_from_json, row_mapping_from_text
-from tests.support.kafka.wire_bytes import delimited
 from tests.support.schemas.column_choices import EXCLUDE
+from tests.support.schemas.protobuf_bytes import delimited
 
 MESSAGES = ("M", "A", "B")
 NAMES = ("a", "A", "b", "B", "a_2", "a_deleted_101", "__raw__", "__Unrecognized__")

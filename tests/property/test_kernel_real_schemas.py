@@ -9,8 +9,8 @@ from google.protobuf.descriptor import Descriptor
 
 from schema_mapping.protobuf.descriptors import closure, find_descriptor
 from tests.support.schemas.kernel_check import NATIVE, check_upb_is_canonical, check_values
+from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.random_payloads import random_payload
-from tests.support.schemas.wire_choices import SeededChoices
 
 MODULES = (
     "google.api.annotations_pb2",

@@ -15,9 +15,9 @@ from schema_mapping import compile_mapping
 from schema_mapping.protobuf.descriptors import extensions_of
 from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.kernel_check import check_values
+from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.random_payloads import random_payload
 from tests.support.schemas.real_schemas import messages, protos
-from tests.support.schemas.wire_choices import SeededChoices
 
 PACKAGES = ("googleapis-common-protos-1.76.0", "xds-protos-1.85.0")
 MOST_VALUES = 300

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.wire import Codec, decode_batches, encode_batches
-from tests.support.kafka.produced_records import RECORDS
-from tests.support.kafka.record_batches import BUILDER_CODECS, Record, build, headers_of
+from tests.support.kafka.record_batches import BUILDER_CODECS, RECORDS, Record, build, headers_of
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 

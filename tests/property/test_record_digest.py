@@ -14,8 +14,8 @@ from archiver.archive.records import RECORDS as SEEN
 from archiver.wire import decode_batches
 from archiver.wire.record_digest import RecordDigest
 from catalog.digests import add_digests
-from tests.support.kafka.produced_records import RECORDS as PRODUCED
 from tests.support.kafka.record_batches import BUILDER_CODECS, Record, build
+from tests.support.kafka.record_batches import RECORDS as PRODUCED
 from tests.support.kafka.record_digest import SeenRecord, digest, encoding
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)

@@ -14,7 +14,7 @@ from archiver.ingest.report import JobReport
 from archiver.observe.archive_json import archive_lines
 from archiver.observe.archive_screen import ArchiveScreen
 from archiver.observe.json_lines import JsonLines
-from tests.support.archive.events import play
+from tests.support.archive.job_events import play
 
 AWAY = JobReport(topics=(), waves=0, seconds=4.0, error=BrokerUnavailable("No broker answers", addresses="127.0.0.1:9"))
 

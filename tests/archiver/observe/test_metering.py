@@ -20,7 +20,7 @@ from archiver.observe.json_lines import JsonLines
 from archiver.observe.metering import Metering
 from archiver.observe.tracing import Spans, tracer_to
 from archiver.observer import all_of
-from tests.support.archive.events import play, run
+from tests.support.archive.job_events import play, run
 
 
 @pytest.fixture

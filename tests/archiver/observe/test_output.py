@@ -16,7 +16,7 @@ from archiver.observe.archive_screen import ArchiveScreen
 from archiver.observe.bars import Terminal
 from archiver.observe.output import Output
 from archiver.observer import all_of
-from tests.support.archive.events import play, run
+from tests.support.archive.job_events import play, run
 
 
 @contextmanager

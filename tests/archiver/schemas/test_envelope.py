@@ -12,7 +12,7 @@ import pytest
 from archiver.schemas.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
 from archiver.schemas.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
 from archiver.schemas.registered_schema import Indexes
-from tests.support.kafka.wire_bytes import varint
+from tests.support.schemas.protobuf_bytes import varint
 
 
 class Ids:

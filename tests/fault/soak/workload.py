@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tests.fault.soak.ledger import Ledger, Payload, Place
-from tests.support.schemas.corpus import CODECS, ODD_HEADERS, rdkafka
+from tests.support.kafka.odd_records import CODECS, ODD_HEADERS, rdkafka
 
 TIMEOUT_S = 60.0
 WILD_TIMES = (1, 253_402_300_799_999, 253_402_300_800_000, (1 << 63) - 1, 946_684_800_000, 4_102_444_800_000)

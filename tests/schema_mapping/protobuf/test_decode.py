@@ -16,8 +16,8 @@ from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.decode import decode, decode_parts
 from schema_mapping.protobuf.message_mapping import MessageMapping
-from tests.support.kafka.wire_bytes import delimited
 from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.protobuf_bytes import delimited
 from tests.support.schemas.upb_judge import parse
 
 ORDER = """

@@ -19,11 +19,11 @@ from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import closure, find_descriptor
 from schema_mapping.protobuf.field_kinds import WireKind
 from schema_mapping.protobuf.type_graph import FieldType, type_graph
-from tests.support.kafka.wire_bytes import varint
 from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
 from tests.support.schemas.proto_text import compile_text
+from tests.support.schemas.protobuf_bytes import varint
+from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.random_payloads import random_payload
-from tests.support.schemas.wire_choices import SeededChoices
 
 MORE = """edition = "2024"; package o; import "google/protobuf/descriptor.proto";
 extend google.protobuf.FieldOptions { string shown_as = 50001; }"""

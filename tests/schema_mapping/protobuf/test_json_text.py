@@ -14,8 +14,8 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import MappingOptions, compile_mapping
-from tests.support.kafka.wire_bytes import delimited
 from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.protobuf_bytes import delimited
 
 OPTIONS = MappingOptions(well_known_types="native")
 TEXT = """

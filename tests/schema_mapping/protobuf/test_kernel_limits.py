@@ -12,8 +12,8 @@ from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.protobuf.decode import decode
 from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.engine.cpu_time import spent
-from tests.support.kafka.wire_bytes import delimited, varint
 from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.protobuf_bytes import delimited, varint
 
 TEXT = """
 import "archiver/options.proto";

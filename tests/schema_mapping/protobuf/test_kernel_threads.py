@@ -13,7 +13,7 @@ import pytest
 from archiver.wire import decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping import compile_mapping
-from tests.support.engine.thread_times import seconds
+from tests.support.engine.cpu_time import spent_by_threads
 from tests.support.kafka.record_batches import Record, build
 from tests.support.schemas.proto_text import descriptor_of
 
@@ -54,9 +54,9 @@ def kernels() -> dict[str, Callable[[], object]]:
 def test_two_threads_do_the_work_of_nearly_two(name: str) -> None:
     run = kernels()[name]
     run()
-    times = max(1, round(0.05 / seconds(run, 1, 1)))
+    times = max(1, round(0.05 / spent_by_threads(run, 1, 1)))
     found: list[float] = []
     while len(found) < ATTEMPTS and (not found or found[-1] < WANTED):
-        rounds = [2 * seconds(run, 1, times) / seconds(run, 2, times) for _ in range(ROUNDS)]
+        rounds = [2 * spent_by_threads(run, 1, times) / spent_by_threads(run, 2, times) for _ in range(ROUNDS)]
         found.append(statistics.median(rounds))
     assert max(found) >= WANTED, found

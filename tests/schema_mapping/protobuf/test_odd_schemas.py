@@ -14,8 +14,8 @@ from schema_mapping.protobuf.message_mapping import MessageMapping
 from schema_mapping.protobuf.table_rows import NO_FIELD, FieldRow, NodeRow, SpaceRow, field_arrays
 from tests.support.schemas.kernel_check import check_upb_is_canonical, check_values
 from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.random_payloads import random_payload
-from tests.support.schemas.wire_choices import SeededChoices
 
 LARGEST = (1 << 29) - 1
 SQL_WORDS = ("select", "from", "table", "order", "group", "where", "key", "value", "element", "partition", "offset")

@@ -11,6 +11,7 @@ import cramjam
 import google_crc32c
 import pyarrow as pa
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
+from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 from kafka.record.util import encode_varint
 
@@ -33,6 +34,18 @@ class Record:
     key: bytes | None = b"key"
     value: bytes | None = b"value"
     headers: tuple[tuple[str, bytes | None], ...] = field(default=())
+
+
+TIMES = st.integers(-(1 << 61), (1 << 61) - 1)
+BYTES = st.none() | st.binary(max_size=300)
+RECORDS = st.builds(
+    Record,
+    timestamp=TIMES,
+    key=BYTES,
+    value=BYTES,
+    headers=st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=4).map(tuple),
+)
+"""Any record that the builders take."""
 
 
 def build(

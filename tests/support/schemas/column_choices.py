@@ -9,9 +9,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 from schema_mapping.protobuf.column_options import COLUMN_NUMBER
-from tests.support.kafka.wire_bytes import delimited
+from tests.support.schemas.protobuf_bytes import delimited
+from tests.support.schemas.random_choices import Choices, chance
 from tests.support.schemas.random_schemas import pool_of
-from tests.support.schemas.wire_choices import Choices, chance
 
 F = FieldDescriptorProto
 EXCLUDE = b"\x10\x01"

@@ -11,7 +11,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
 
 from archiver.engine.spark import SparkEngine
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.evolution_cases import CASES, TYPES_AFTER, TYPES_BEFORE

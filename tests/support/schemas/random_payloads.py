@@ -11,8 +11,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from tests.support.kafka.wire_bytes import varint
-from tests.support.schemas.wire_choices import Choices, chance, pick
+from tests.support.schemas.protobuf_bytes import varint
+from tests.support.schemas.random_choices import Choices, chance, pick
 
 F = FieldDescriptor
 VARINTS = (

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from tests.support.schemas.wire_choices import Choices, chance, pick
+from tests.support.schemas.random_choices import Choices, chance, pick
 
 F = FieldDescriptorProto
 SCALARS = (

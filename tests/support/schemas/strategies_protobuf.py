@@ -6,9 +6,9 @@ from google.protobuf.descriptor import Descriptor
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from tests.support.schemas.random_choices import DrawnChoices, SeededChoices
 from tests.support.schemas.random_payloads import random_payload
 from tests.support.schemas.random_schemas import random_schema
-from tests.support.schemas.wire_choices import DrawnChoices, SeededChoices
 
 
 @st.composite

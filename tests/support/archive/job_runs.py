@@ -1,7 +1,8 @@
-"""Runs of the job on real topics, and what their tables then hold."""
+"""Runs of the archive job in this process, what the tables then hold, and a configuration without the registry."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,36 +13,54 @@ from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.ingest.job import ArchiveJob, JobReport
 from tests.support.engine.inline_engine import InlineEngine
-from tests.support.servers.stack import Stack
+from tests.support.servers.stack import Stack, unique
 
 
 def run(config: Path, *topics: str, engine: Engine | None = None) -> JobReport:
+    """Run the job once; partitions may fail."""
     return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine()).run_once()
 
 
-def run_well(config: Path, *topics: str) -> JobReport:
-    report = run(config, *topics)
+def archive_once(config: Path, *topics: str, engine: Engine | None = None) -> JobReport:
+    """Archive `topics` to their end; a failure of any partition fails the test."""
+    report = run(config, *topics, engine=engine)
     assert report.succeeded, report
     return report
 
 
+def without_registry(stack: Stack, config: Path, *, with_journal: bool) -> Path:
+    """The configuration with an empty database and, if so asked, an empty journal."""
+    settings = load_config(config)
+    text = config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(stack.database()))
+    if not with_journal:
+        text = text.replace(json.dumps(settings.archive.journal), json.dumps(f"s3://{stack.bucket}/{unique('none')}"))
+    path = config.with_name("rebuilt.toml")
+    path.write_text(text)
+    return path
+
+
 def read(stack: Stack, config: Path, topic: str) -> pa.Table:
+    """The topic's table as pyiceberg reads it."""
     return stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow()
 
 
 def places(table: pa.Table) -> list[tuple[int, int]]:
+    """Partition and offset of each row."""
     return sorted((row["partition"], row["offset"]) for row in table.column("kafka").to_pylist())
 
 
 def values(table: pa.Table) -> list[bytes]:
+    """The bytes of each row's value."""
     return sorted(row["__raw__"] for row in table.column("val").to_pylist())
 
 
 def numbered(numbers: Sequence[int], partitions: int = 1, **more: Any) -> list[dict[str, Any]]:
+    """A record for each number, dealt out to the partitions in turn."""
     return [{"value": b"%d" % number, "partition": number % partitions, **more} for number in numbers]
 
 
 def schema(folder: Path, fields: str) -> dict[str, str]:
+    """The configuration of a Protobuf format; its .proto file has these fields."""
     path = folder / "event.proto"
     path.write_text(f'syntax = "proto3"; package shop; message Event {{ {fields} }}')
     return {"format": "protobuf", "message": "shop.Event", "proto": str(path)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf import message_factory
 
-from tests.support.archive.archiving import archive_once
+from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import descriptor_of
 from tests.support.servers.stack import Stack
