@@ -2,6 +2,9 @@
 
 ARCHIVER_TEST_STACK chooses them: `embedded` (default), `docker` (see stack_docker.py), or the folder of a stack that
 `archiver local up` started, which is used as it is and left running.
+
+HYPOTHESIS_PROFILE chooses how properties are tried: `deterministic` (default, CI too) or `exhaustive`. Neither has a
+deadline: a busy machine is no failure.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from archiver.errors import LocalStackError
 from archiver.local import LocalStack
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
 
 CHOICE = os.environ.get("ARCHIVER_TEST_STACK", "embedded")
 _FOLDER = "stack"
+_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+settings.register_profile(
+    "deterministic", derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=_SLOW
+)
+settings.register_profile("exhaustive", deadline=None, max_examples=5_000, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deterministic"))
 
 
 def pytest_report_header() -> list[str]:
