@@ -1,4 +1,4 @@
-"""Tests share through modules of their own: no test module is imported by another, and nothing by `*`."""
+"""Tests share through modules in `tests/support`: no test module is imported by another, and nothing by `*`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
+TOPICS = {"archive", "catalog", "engine", "kafka", "schemas", "servers", "storage"}
+WORKBENCHES = {"conformance", "fault", "fuzz", "producers", "typing", "vectors"}
+"""Folders with programs or declarations of their own, which aren't shared helpers."""
 
 
 def wrong_imports(source: str) -> list[str]:
@@ -45,3 +48,49 @@ def test_no_test_module_is_imported(path: Path) -> None:
 )
 def test_such_imports_are_found(line: str, found: list[str]) -> None:
     assert wrong_imports(line) == found
+
+
+def is_at_home(path: str) -> bool:
+    """Whether a module of the tests lies where it belongs: a helper under its topic in `tests/support`."""
+    folder, _, name = path.rpartition("/")
+    if name.startswith("test_") or name in ("__init__.py", "conftest.py"):
+        return True
+    top, *topic = folder.split("/")
+    return top in WORKBENCHES or (top == "support" and len(topic) == 1 and topic[0] in TOPICS)
+
+
+def test_helpers_lie_under_their_topic() -> None:
+    modules = (path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py"))
+    assert [module for module in modules if not is_at_home(module)] == []
+
+
+def test_every_helper_says_what_it_is_for() -> None:
+    helpers = sorted((TESTS / "support").glob("*/*.py"))
+    assert [str(path) for path in helpers if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_every_helper_is_used() -> None:
+    """By a test, a bench, another helper, or as a program."""
+    sources = [path for root in (TESTS, TESTS.parent / "bench") for path in root.rglob("*.py")]
+    texts = {path: path.read_text() for path in sources}
+    for helper in sorted((TESTS / "support").glob("*/*.py")):
+        name = f"tests.support.{helper.parent.name}"
+        used = (f"{name}.{helper.stem}", f"from {name} import {helper.stem}")
+        assert any(one in text for path, text in texts.items() if path != helper for one in used), helper
+
+
+@pytest.mark.parametrize(
+    ("path", "home"),
+    [
+        ("support/kafka/logs.py", True),
+        ("archiver/conftest.py", True),
+        ("archiver/wire/test_gap.py", True),
+        ("fault/soak/deck.py", True),
+        ("archiver/wire/batches.py", False),
+        ("support/logs.py", False),
+        ("support/various/logs.py", False),
+        ("property/messages.py", False),
+    ],
+)
+def test_helpers_elsewhere_are_found(path: str, home: bool) -> None:
+    assert is_at_home(path) is home
