@@ -17,13 +17,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOTS = ("archiver", "catalog", "schema_mapping")
 PUBLIC = (
+    "archiver.archive.batches",
+    "archiver.cli",
     "archiver.config",
     "archiver.engine",
     "archiver.kafka",
     "archiver.local",
     "archiver.replay",
+    "archiver.replay.consumer",
     "archiver.schemas",
+    "archiver.storage.parquet",
     "archiver.wire",
+    "catalog.registry",
     "schema_mapping",
 )
 """Packages that others import from: these must say what is public."""
@@ -86,6 +91,11 @@ def has_text_below(module: ast.Module, name: str) -> bool:
 @pytest.mark.parametrize("package", PUBLIC)
 def test_a_package_that_others_use_says_what_is_public(package: str) -> None:
     assert public(package)
+
+
+@pytest.mark.parametrize("package", [*packages()])
+def test_a_package_says_what_it_is_for(package: str) -> None:
+    assert (import_module(package).__doc__ or "").strip()
 
 
 @pytest.mark.parametrize("package", sorted({package for package, _ in NAMES}))
@@ -165,6 +175,12 @@ def test_names_in_a_page_are_in_the_code(page: Path) -> None:
 def test_paths_in_a_page_are_in_the_tree(page: Path) -> None:
     missing = {path for path in paths(page.read_text()) if not (ROOT / path).exists()}
     assert {path for path in missing if not (ROOT / "proto" / path).exists()} == set()
+
+
+def test_the_map_has_every_room() -> None:
+    named = paths((ROOT / "docs" / "architecture.md").read_text())
+    rooms = {package.replace(".", "/") for package in packages() if package.count(".") == 1}
+    assert rooms <= {path.rstrip("/") for path in named}
 
 
 def test_wrong_names_are_found() -> None:
