@@ -1,0 +1,63 @@
+"""Deleted rows as masks: plain Python judges which rows a delete file means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.archive.deletes import Deletes, EqualityKeys
+
+NUMBER, NAME = 7, 8
+NUMBERS = st.none() | st.integers(0, 2)
+NAMES = st.none() | st.sampled_from(["a", "b", ""])
+ROWS = st.lists(st.tuples(NUMBERS, NAMES), max_size=12)
+
+
+def batch(rows: list[tuple[int | None, str | None]]) -> pa.RecordBatch:
+    """Rows as a file has them: the number one struct deep, the name beside it, under names of the file's own."""
+    number = pa.field("n", pa.int32(), metadata={"PARQUET:field_id": str(NUMBER)})
+    name = pa.field("renamed", pa.string(), metadata={"PARQUET:field_id": str(NAME)})
+    struct = pa.StructArray.from_arrays([pa.array([row[0] for row in rows], pa.int32())], fields=[number])
+    columns = [struct, pa.array([row[1] for row in rows], pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([pa.field("s", struct.type), name]))
+
+
+def keys(rows: list[tuple[int | None, str | None]]) -> EqualityKeys:
+    """The delete file has the wider type: columns were promoted since the rows were written."""
+    numbers, names = pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.string())
+    return EqualityKeys((NUMBER, NAME), (numbers, names))
+
+
+@given(ROWS, ROWS.filter(bool))
+def test_a_row_is_deleted_when_every_column_equals_one_key_s(
+    rows: list[tuple[int | None, str | None]], deleted: list[tuple[int | None, str | None]]
+) -> None:
+    assert keys(deleted).matches(batch(rows)).tolist() == [row in deleted for row in rows]
+
+
+def test_many_columns_do_not_overflow() -> None:
+    """A code for each combination of values would need far more than 64 bits."""
+    fields = [pa.field(f"c{each}", pa.int64(), metadata={"PARQUET:field_id": str(each)}) for each in range(40)]
+    values = [pa.array(range(each, each + 100)) for each in range(40)]
+    rows = pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))
+    half = EqualityKeys(tuple(range(40)), tuple(each[::2] for each in values))
+    assert half.matches(rows).tolist() == [row % 2 == 0 for row in range(100)]
+
+
+@given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 12), max_size=5))
+def test_positions_count_from_the_file_s_first_row(positions: set[int], sizes: list[int]) -> None:
+    deletes = Deletes(np.array(sorted(positions), np.int64))
+    kept: list[bool] = []
+    for size in sizes:
+        rows = pa.RecordBatch.from_arrays([pa.nulls(size)], names=["x"])
+        kept += deletes.survivors(rows, len(kept)).tolist()
+    assert kept == [row not in positions for row in range(sum(sizes))]
+
+
+def test_positions_and_keys_both_delete() -> None:
+    deletes = Deletes(np.array([0], np.int64), (keys([(1, "a")]), keys([(None, None)])))
+    rows = batch([(2, "b"), (1, "a"), (None, None), (2, "b")])
+    assert deletes.survivors(rows, 0).tolist() == [False, False, False, True]
+    assert deletes.field_ids == {NUMBER, NAME}
