@@ -1,0 +1,103 @@
+"""What a table refers to: its files, manifests and lists, and those of a commit that may still land."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyiceberg.manifest import write_manifest_list
+
+from archiver.errors import ObjectMissing
+from archiver.upkeep.orphans.references import References
+from catalog.iceberg.archive_table import ArchiveTable
+from tests.support.archive.listed_table import ListedTable, data_file
+
+
+@dataclass
+class Loaded:
+    """As much of an ArchiveTable as looking at references needs."""
+
+    iceberg: Any
+
+    @property
+    def io(self) -> Any:
+        return self.iceberg.io
+
+    @property
+    def snapshot_id(self) -> int | None:
+        found: int | None = self.iceberg.metadata.current_snapshot_id
+        return found
+
+
+def loaded(listed: ListedTable) -> ArchiveTable:
+    return cast("ArchiveTable", Loaded(listed.table()))
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> ListedTable:
+    made = ListedTable(tmp_path)
+    made.add([data_file("file:///data/a", [1]), data_file("s3a://elsewhere/b", [1])])
+    return made
+
+
+def attempt(listed: ListedTable, *, parent: int | None) -> str:
+    """The list of a snapshot that no table has yet, with one manifest of its own."""
+    other = ListedTable(listed.folder)
+    manifest = other.add([data_file("file:///data/late", [1])])
+    path = listed.folder / f"snap-{manifest.stem}.avro"
+    with write_manifest_list(2, listed.io.new_output(path.as_uri()), 2, parent, 100, "deflate") as writer:
+        writer.add_manifests(other.manifests)
+    return path.as_uri()
+
+
+def test_files_manifests_and_lists_are_known_by_name(listed: ListedTable) -> None:
+    references, table = References(), loaded(listed)
+    assert references.look(lambda: table, ()) is table
+    snapshot_list = table.iceberg.metadata.snapshots[0].manifest_list
+    names = ["a", "b", *(path.rpartition("/")[2] for path in (snapshot_list, listed.manifests[0].manifest_path))]
+    assert [name for name in names if name not in references] == []
+    assert "file:///data/a" not in references
+
+
+def test_what_was_once_referred_to_stays_so(listed: ListedTable, tmp_path: Path) -> None:
+    references = References()
+    references.look(lambda: loaded(listed), ())
+    later = ListedTable(tmp_path)
+    later.add([data_file("file:///data/c", [1])])
+    references.look(lambda: loaded(later), ())
+    assert "a" in references
+    assert "c" in references
+
+
+@pytest.mark.parametrize(("parent", "lands"), [(1, True), (7, False), (None, False)])
+def test_a_commit_may_land_on_the_snapshot_the_table_still_has(
+    listed: ListedTable, parent: int | None, lands: bool
+) -> None:
+    references = References()
+    references.look(lambda: loaded(listed), (attempt(listed, parent=parent),))
+    assert ("late" in references) is lands
+
+
+def test_a_list_that_went_is_of_a_commit_that_cannot_land(listed: ListedTable) -> None:
+    references = References()
+    references.look(lambda: loaded(listed), ((listed.folder / "snap-gone.avro").as_uri(),))
+    assert "a" in references
+    assert "snap-gone.avro" not in references
+
+
+def test_a_table_that_moved_on_is_loaded_again(listed: ListedTable) -> None:
+    stale, fresh = loaded(listed), loaded(listed)
+    Path(stale.iceberg.metadata.snapshots[0].manifest_list.removeprefix("file://")).unlink()
+    tables = iter([stale, fresh])
+    references = References()
+    assert references.look(lambda: next(tables), ()) is fresh
+    assert "a" in references
+
+
+def test_a_list_that_stays_away_is_an_error(listed: ListedTable) -> None:
+    table = loaded(listed)
+    Path(table.iceberg.metadata.snapshots[0].manifest_list.removeprefix("file://")).unlink()
+    with pytest.raises(ObjectMissing):
+        References().look(lambda: table, ())

@@ -1,0 +1,241 @@
+"""What passes for an orphan: a file of ours, old, and wanted by nobody; every doubt keeps it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from ulid import ULID
+
+from archiver.errors import BadSegment
+from archiver.storage.data_names import DataName
+from archiver.storage.segment import SegmentMetadata, SegmentOrigin
+from archiver.upkeep.orphans.report import KeptFor, OrphanKind, TopicOrphans
+from archiver.upkeep.orphans.search import MANIFEST_SECONDS, Connected, OrphanSearch
+from catalog.iceberg.append import prepare
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import new_attempt_id
+from catalog.model import FileState, new_id
+from catalog.registry.claims import Claims
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
+
+HOUR = 3_600
+NOW_MS = 1_900_000_000_000
+OLD_MS = NOW_MS - 10 * HOUR * 1_000
+YOUNG_MS = NOW_MS - HOUR * 1_000
+
+
+def origin(end: int, *, topic: str = TOPIC.topic, cluster: str = TOPIC.cluster_id) -> SegmentOrigin:
+    return SegmentOrigin(cluster_id=cluster, topic=topic, topic_id="", partition=0, start_offset=0, end_offset=end)
+
+
+def footer(end: int | None = None, *, version: int | None = 1, **of: str) -> SegmentMetadata:
+    made = None if end is None else origin(end, **of)
+    return SegmentMetadata(rows=1, origin=made, mapping=None, schema_version=1, format_version=version)
+
+
+@dataclass
+class Lake:
+    """A table that has archived 100 offsets, and what lies beside its files. Also registry, journal and format."""
+
+    folder: Path
+    memory: MemoryCatalog
+    footers: dict[str, SegmentMetadata] = field(default_factory=dict)
+    known: Claims = field(default_factory=Claims)
+    journaled: set[str] = field(default_factory=set)
+    older_than: float = 5.0 * HOUR
+    extensions: frozenset[str] = frozenset({"parquet"})
+
+    def put(self, says: SegmentMetadata | None, *, ms: int = OLD_MS, rewritten: bool = False) -> str:
+        """A data file of ours with this footer; without one, it can't be read."""
+        ulid = str(ULID.from_timestamp(ms / 1_000))
+        place = {} if rewritten else {"partition": 0, "start_offset": 0}
+        name = str(DataName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))
+        self._write("data", name, ms)
+        if says:
+            self.footers[name] = says
+        return name
+
+    def put_manifest(self, *, ms: int = OLD_MS) -> str:
+        name = f"{new_attempt_id(self.memory.load().uuid)}-m0.avro"
+        self._write("metadata", name, ms)
+        return name
+
+    def _write(self, folder: str, name: str, ms: int) -> None:
+        path = self.folder / folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (ms / 1_000, ms / 1_000))
+
+    def search(self) -> tuple[dict[str, OrphanKind], TopicOrphans]:
+        report = TopicOrphans(topic=TOPIC.topic, table=TOPIC.table)
+        me = cast("Any", self)
+        connected = Connected(registry=me, catalog=me, journal=me, formats=me, now_ms=NOW_MS)
+        found = OrphanSearch(connected, TOPIC, report, lambda _: None, older_than=self.older_than).run(
+            self.memory.load()
+        )
+        report.kept = +report.kept
+        return {each.name: each.kind for each in found}, report
+
+    @property
+    def ledger(self) -> Any:
+        return self
+
+    @property
+    def claims(self) -> Any:
+        return self
+
+    def check_table(self, topic: Any, table: Any) -> None:
+        pass
+
+    def require(self, topic: Any) -> ArchiveTable:
+        return self.memory.load()
+
+    def of(self, topic: Any, files: Mapping[str, str]) -> Claims:
+        return self.known
+
+    def of_table(self, table: Any) -> Any:
+        return self
+
+    def needed(self, names: Any) -> set[str]:
+        return self.journaled & set(names)
+
+    def of_path(self, path: str) -> Any:
+        return self
+
+    @contextmanager
+    def open(self, objects: Any, path: str) -> Iterator[Any]:
+        name = path.rpartition("/")[2]
+        if name not in self.footers:
+            raise BadSegment("cut short", file=path)
+        yield _Reader(self.footers[name])
+
+
+@dataclass
+class _Reader:
+    metadata: SegmentMetadata
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    memory = MemoryCatalog(tmp_path)
+    memory.apply(prepare(memory.load(), [span(0, 0, 100)], change=None, commit_id=new_id()))
+    return Lake(tmp_path, memory)
+
+
+def test_an_old_file_that_nobody_knows_is_an_orphan(lake: Lake) -> None:
+    name = lake.put(footer(100))
+    assert lake.search()[0] == {name: OrphanKind.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"), [(FileState.REJECTED, OrphanKind.REJECTED), (FileState.REPLACED, OrphanKind.REPLACED)]
+)
+def test_the_registry_says_how_it_came_to_be_one(lake: Lake, state: FileState, kind: OrphanKind) -> None:
+    name = lake.put(footer(100))
+    lake.known = Claims(states={name: state})
+    assert lake.search()[0] == {name: kind}
+
+
+def kept(lake: Lake) -> Counter[KeptFor]:
+    found, report = lake.search()
+    assert found == {}
+    return report.kept
+
+
+def test_a_young_file_stays(lake: Lake) -> None:
+    lake.put(footer(100), ms=YOUNG_MS)
+    assert kept(lake) == {KeptFor.AGE: 1}
+
+
+def test_the_time_in_the_name_counts_as_well_as_the_store_s(lake: Lake) -> None:
+    """A store's clock may be wrong, and so may a machine's."""
+    copied_long_ago = lake.put(footer(100), ms=YOUNG_MS)
+    os.utime(lake.folder / "data" / copied_long_ago, (OLD_MS / 1_000, OLD_MS / 1_000))
+    copied_lately = lake.put(footer(100))
+    os.utime(lake.folder / "data" / copied_lately, (YOUNG_MS / 1_000, YOUNG_MS / 1_000))
+    assert kept(lake) == {KeptFor.AGE: 2}
+
+
+@pytest.mark.parametrize("state", [FileState.UPLOADED, FileState.COMMITTED])
+def test_what_the_registry_waits_for_stays(lake: Lake, state: FileState) -> None:
+    lake.known = Claims(states={lake.put(footer(100)): state})
+    assert kept(lake) == {KeptFor.REGISTRY: 1}
+
+
+def test_what_a_rewrite_in_doubt_is_about_stays(lake: Lake) -> None:
+    lake.known = Claims(rewriting=frozenset({lake.put(footer(100))}))
+    assert kept(lake) == {KeptFor.REGISTRY: 1}
+
+
+def test_a_claim_stands_as_long_as_it_is_renewed(lake: Lake) -> None:
+    name = lake.put(footer(100))
+    lake.known = Claims(renewed={name: YOUNG_MS})
+    assert kept(lake) == {KeptFor.AGE: 1}
+    lake.known = Claims(renewed={name: OLD_MS})
+    assert lake.search()[0] == {name: OrphanKind.UNKNOWN}
+
+
+def test_what_the_journal_has_stays(lake: Lake) -> None:
+    lake.journaled = {lake.put(footer(100))}
+    assert kept(lake) == {KeptFor.JOURNAL: 1}
+
+
+def test_offsets_that_the_table_has_not_reached_stay(lake: Lake) -> None:
+    lake.put(footer(101))
+    assert kept(lake) == {KeptFor.OFFSETS: 1}
+
+
+@pytest.mark.parametrize(
+    "says", [footer(100, topic="other"), footer(100, cluster="other"), footer()], ids=["topic", "cluster", "nothing"]
+)
+def test_a_file_whose_footer_does_not_name_this_archive_stays(lake: Lake, says: SegmentMetadata) -> None:
+    lake.put(says)
+    assert kept(lake) == {KeptFor.FOOTER: 1}
+
+
+def test_a_rewritten_file_has_no_origin_and_is_known_by_its_format_version(lake: Lake) -> None:
+    ours = lake.put(footer(), rewritten=True)
+    lake.put(footer(version=None), rewritten=True)
+    found, report = lake.search()
+    assert found == {ours: OrphanKind.UNKNOWN}
+    assert report.kept == {KeptFor.FOOTER: 1}
+
+
+def test_a_file_that_cannot_be_read_stays_and_is_told(lake: Lake) -> None:
+    name = lake.put(None)
+    found, report = lake.search()
+    assert found == {}
+    assert [path.rpartition("/")[2] for path in report.failures] == [name]
+    assert not report.succeeded
+
+
+def test_names_that_are_not_ours_are_not_looked_at(lake: Lake) -> None:
+    for name in ("part-0.parquet", f"other-0-{0:020d}-{str(ULID.from_timestamp(1)).lower()}.parquet"):
+        lake._write("data", name, OLD_MS)
+    lake._write("metadata", "11111111-1111-4111-8111-111111111111-m0.avro", OLD_MS)
+    found, report = lake.search()
+    assert (found, report.kept) == ({}, {})
+
+
+def test_an_old_manifest_of_a_commit_that_did_not_land_is_an_orphan(lake: Lake) -> None:
+    name = lake.put_manifest()
+    assert lake.search()[0] == {name: OrphanKind.MANIFEST}
+
+
+def test_a_manifest_may_be_of_a_commit_on_its_way_whatever_age_is_asked_for(lake: Lake) -> None:
+    lake.older_than = 0.0
+    lake.put_manifest(ms=NOW_MS - int(MANIFEST_SECONDS - 1) * 1_000)
+    assert kept(lake) == {KeptFor.AGE: 1}
+
+
+def test_the_table_s_own_manifests_are_no_orphans(lake: Lake) -> None:
+    for path in (lake.folder / "metadata").iterdir():
+        os.utime(path, (OLD_MS / 1_000, OLD_MS / 1_000))
+    assert kept(lake) == {}
