@@ -1,0 +1,92 @@
+"""Claims on uploads: made at once, renewed now and then, and forgotten at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from archiver.upkeep.reprocess.upload_claims import RENEW_SECONDS, UploadClaims
+from catalog.errors import RegistryUnreachable
+from tests.support.catalog.memory import TOPIC
+
+
+@dataclass
+class Registry:
+    """Notes what is claimed; may be away at the end."""
+
+    renewed: list[list[str]] = field(default_factory=list)
+    forgotten: list[list[str]] = field(default_factory=list)
+    is_away: bool = False
+
+    @property
+    def claims(self) -> Any:
+        return self
+
+    def renew(self, topic: Any, names: list[str]) -> None:
+        self.renewed.append(names)
+
+    def forget(self, topic: Any, names: list[str]) -> None:
+        if self.is_away:
+            raise RegistryUnreachable("away")
+        self.forgotten.append(names)
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("archiver.upkeep.reprocess.upload_claims.time", made)
+    return made
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def test_a_file_is_claimed_by_name_and_once(registry: Registry, clock: Clock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+        claims.keep("s3://bucket/data/b.parquet", "s3://bucket/data/a.parquet")
+        claims.keep("s3a://bucket/data/a.parquet")
+        claims.keep()
+    assert registry.renewed == [["a.parquet", "b.parquet"]]
+    assert registry.forgotten == [["a.parquet", "b.parquet"]]
+
+
+def test_all_claims_are_renewed_when_they_are_due(registry: Registry, clock: Clock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+        claims.keep("a")
+        for clock.now in (RENEW_SECONDS - 1, RENEW_SECONDS, RENEW_SECONDS + 1, 2 * RENEW_SECONDS):
+            claims.keep("b")
+    assert registry.renewed == [["a"], ["b"], ["a", "b"], ["a", "b"]]
+
+
+def test_a_run_that_uploads_nothing_asks_nothing(registry: Registry, clock: Clock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+        clock.now = 2 * RENEW_SECONDS
+        claims.keep()
+    assert (registry.renewed, registry.forgotten) == ([], [])
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_failure_is_told_and_claims_are_forgotten_if_the_registry_answers(
+    registry: Registry, clock: Clock, *, is_away: bool
+) -> None:
+    def fail() -> None:
+        with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+            claims.keep("a")
+            raise ValueError("failed")
+
+    registry.is_away = is_away
+    with pytest.raises(ValueError, match="failed"):
+        fail()
+    assert registry.forgotten == ([] if is_away else [["a"]])

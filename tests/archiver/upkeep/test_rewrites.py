@@ -1,0 +1,178 @@
+"""A rewrite's way into the table: remembered first, recorded last, and settled where a kill cut it short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from archiver.archive.table_files import TableFile
+from archiver.errors import ObjectMissing
+from archiver.upkeep.rewrites import put_in_place, settle_rewrites
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import Unresolved
+from catalog.iceberg.rewrite import Displaced, Replacement, Rewrite, Rewritten
+from tests.support.archive.listed_table import position_deletes
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, file
+
+OLD, NEW = "file:///data/old.parquet", "new.parquet"
+
+
+def table_file(path: str, *deletes: str) -> TableFile:
+    return TableFile(
+        path=path,
+        format="parquet",
+        rows=1,
+        size_bytes=1,
+        spec_id=0,
+        place=(1,),
+        partitions=None,
+        offsets=None,
+        latest=None,
+        position_deletes=tuple(position_deletes(each, [1]) for each in deletes),
+    )
+
+
+@dataclass
+class World:
+    """Registry, catalog, journal and the table's files: what they are told comes in `told`, in order."""
+
+    folder: Path
+    told: list[str] = field(default_factory=list)
+    outcome: Any = None
+    there: dict[str, TableFile] = field(default_factory=dict)
+    unfinished_ones: tuple[Rewrite, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.memory = MemoryCatalog(self.folder / "table")
+        path = (self.folder / NEW).as_uri()
+        self.rewrite_ = Rewrite(
+            commit_id="c", reason="test", schema_version=1, replacements=(Replacement(path=OLD, file=file(path)),)
+        )
+
+    @property
+    def rewrites(self) -> Any:
+        return self
+
+    def begin(self, topic: Any, rewrite: Rewrite) -> None:
+        self.told.append("begin")
+
+    def abandon(self, topic: Any, rewrite: Rewrite) -> None:
+        self.told.append("abandon")
+
+    def finish(self, topic: Any, rewrite: Rewrite) -> None:
+        self.told.append("finish")
+
+    def unfinished(self, topic: Any) -> tuple[Rewrite, ...]:
+        return self.unfinished_ones
+
+    def keep_rewrite(self, rewrite: Rewrite) -> None:
+        self.told.append("journal")
+
+    def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
+        self.told.append("commit")
+        self.changed = changed(table)
+        return self.outcome
+
+    def load(self, topic: Any) -> ArchiveTable:
+        return self.memory.load()
+
+    def files(self, iceberg: Any) -> Any:
+        return self
+
+    def named(self, paths: Any) -> dict[str, TableFile]:
+        return {path: each for path, each in self.there.items() if path in paths}
+
+    def put(self, known: TableFile | None = None) -> Rewritten | Displaced:
+        me = cast("Any", self)
+        return put_in_place(
+            self.memory.load(),
+            self.rewrite_,
+            {OLD: known or table_file(OLD)},
+            change=None,
+            registry=me,
+            catalog=me,
+            manifests=me,
+            journal=me,
+        )
+
+    def settle(self) -> list[str]:
+        me = cast("Any", self)
+        settle_rewrites(TOPIC, me, me, me, me)
+        return self.told
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / NEW).write_bytes(b"new")
+    return World(tmp_path)
+
+
+def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> None:
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    assert world.put() is world.outcome
+    assert world.told == ["begin", "commit", "journal", "finish"]
+
+
+def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
+    """Orphan removal may have been faster than `begin`."""
+    (world.folder / NEW).unlink()
+    with pytest.raises(ObjectMissing):
+        world.put()
+    assert world.told == ["begin", "abandon"]
+
+
+def test_where_nobody_knows_it_stays_begun(world: World) -> None:
+    world.outcome = Unresolved(commit_id="c", attempts=3, reason="no answer")
+    with pytest.raises(CatalogUnreachable) as error:
+        world.put()
+    assert error.value.retryable
+    assert world.told == ["begin", "commit"]
+
+
+def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
+    world.outcome = Displaced(paths=(OLD,))
+    world.unfinished_ones = (world.rewrite_,)
+    assert world.put() is world.outcome
+    assert world.told == ["begin", "commit", "abandon"]
+
+
+@pytest.mark.parametrize(
+    ("there", "changed"),
+    [
+        ((), (OLD,)),
+        ((table_file(OLD),), (OLD,)),
+        ((table_file(OLD, "d"),), ()),
+        ((table_file(OLD, "d", "later"),), (OLD,)),
+    ],
+    ids=["gone", "deletes undone", "as it was read", "deleted from since"],
+)
+def test_the_catalog_is_told_which_files_aren_t_as_they_were_read(
+    world: World, there: tuple[TableFile, ...], changed: tuple[str, ...]
+) -> None:
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    world.there = {each.path: each for each in there}
+    world.put(table_file(OLD, "d"))
+    assert world.changed == changed
+
+
+def test_one_whose_new_file_is_in_the_table_landed(world: World) -> None:
+    world.unfinished_ones = (world.rewrite_,)
+    path = world.rewrite_.replacements[0].file.path
+    world.there = {path: table_file(path)}
+    assert world.settle() == ["journal", "finish"]
+
+
+def test_one_whose_old_file_is_still_there_may_yet_land(world: World) -> None:
+    world.unfinished_ones = (world.rewrite_,)
+    world.there = {OLD: table_file(OLD)}
+    assert world.settle() == []
+
+
+def test_one_with_neither_file_can_t_land(world: World) -> None:
+    world.unfinished_ones = (world.rewrite_,)
+    assert world.settle() == ["abandon"]

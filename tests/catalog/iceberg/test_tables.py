@@ -1,0 +1,227 @@
+"""Tables in a catalog that loses requests and answers: made once, loaded as ours, never taken for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import requests
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import update_table_metadata
+
+from catalog.errors import CatalogUnreachable, NotOurTable, TableMissing
+from catalog.iceberg import tables
+from catalog.iceberg.commit import Backoff
+from catalog.iceberg.tables import TableCatalog
+from tests.support.catalog.memory import TOPIC, change, span
+
+NESTED = replace(TOPIC, table="lake.kafka.orders")
+
+
+@dataclass
+class Rest:
+    """A REST catalog in memory, as TableCatalog calls it. `script` says what becomes of the next requests to make."""
+
+    folder: Path
+    tables: dict[str, TableMetadata] = field(default_factory=dict)
+    namespaces: set[tuple[str, ...]] = field(default_factory=set)
+    script: list[Callable[[Callable[[], Any]], Any]] = field(default_factory=list)
+    asked_pause: Any = field(default_factory=lambda: SimpleNamespace(seconds=lambda: 0.0))
+    is_closed: bool = False
+
+    def load_table(self, name: str) -> Table:
+        if name not in self.tables:
+            raise NoSuchTableError(name)
+        return self._table(name, self.tables[name])
+
+    def list_tables(self, namespace: str) -> list[tuple[str, ...]]:
+        if (namespace,) not in self.namespaces:
+            raise NoSuchNamespaceError(namespace)
+        return [tuple(name.split(".")) for name in self.tables]
+
+    def namespace_exists(self, namespace: tuple[str, ...]) -> bool:
+        return namespace in self.namespaces
+
+    def create_namespace(self, namespace: tuple[str, ...]) -> None:
+        assert not namespace[1:] or namespace[:-1] in self.namespaces, "its parent comes first"
+        self.namespaces.add(namespace)
+
+    def create_table_transaction(self, name: str, schema: Schema) -> Any:
+        assert tuple(name.split(".")[:-1]) in self.namespaces
+        location = (self.folder / name).as_uri()
+        staged = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location, {}, uuid4())
+        return SimpleNamespace(_table=self._table(name, staged))
+
+    def commit_table(self, table: Table, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
+        name = ".".join(table.name())
+
+        def make() -> Any:
+            if name in self.tables:
+                raise CommitFailedException("it is there")
+            empty = MetastoreCatalog._empty_table_metadata()
+            self.tables[name] = update_table_metadata(empty, updates, enforce_validation=True)
+            return SimpleNamespace(metadata=self.tables[name])
+
+        return self.script.pop(0)(make) if self.script else make()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def _table(self, name: str, metadata: TableMetadata) -> Table:
+        return Table(tuple(name.split(".")), metadata, "", PyArrowFileIO(), catalog=None)  # type: ignore[arg-type]
+
+
+def lose_request(make: Callable[[], Any]) -> Any:
+    raise requests.ConnectionError("never arrived")
+
+
+def lose_answer(make: Callable[[], Any]) -> Any:
+    make()
+    raise requests.ReadTimeout("no answer")
+
+
+def twice(make: Callable[[], Any]) -> Any:
+    make()
+    return make()
+
+
+def say_so_only(make: Callable[[], Any]) -> Any:
+    return SimpleNamespace(metadata=None)
+
+
+@pytest.fixture
+def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rest:
+    made = Rest(tmp_path)
+    monkeypatch.setattr(tables, "connect", lambda *_, **__: made)
+    return made
+
+
+@pytest.fixture
+def catalog(rest: Rest) -> TableCatalog:
+    return TableCatalog({"uri": "http://catalog"}, backoff=Backoff(attempts=3, pause=lambda _: None))
+
+
+def test_a_table_that_is_not_there_is_none_or_an_error_as_is_asked(catalog: TableCatalog) -> None:
+    assert catalog.load(TOPIC) is None
+    assert catalog.adopt(TOPIC.table, topic=TOPIC.topic) is None
+    with pytest.raises(TableMissing, match="the table is gone"):
+        catalog.require(TOPIC)
+
+
+def test_a_table_is_made_with_every_namespace_above_it(catalog: TableCatalog, rest: Rest) -> None:
+    made = catalog.ensure(NESTED, change())
+    assert rest.namespaces == {("lake",), ("lake", "kafka")}
+    assert made.uuid == rest.tables[NESTED.table].table_uuid
+    assert (made.partition_by, made.partition_source) == ("day", "nested")
+    assert made.schema.as_struct() == change().schema.as_struct()
+
+
+def test_a_table_that_is_there_is_left_as_it_is(catalog: TableCatalog) -> None:
+    first = catalog.ensure(TOPIC, change(), partition_by="month")
+    again = catalog.ensure(TOPIC, change(), partition_by="hour")
+    assert (again.uuid, again.partition_by) == (first.uuid, "month")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [[lose_answer], [lose_request], [lose_request, lose_request], [lose_request, lose_answer], [twice]],
+    ids=["answer lost", "request lost", "two lost", "lost either way", "delivered twice"],
+)
+def test_it_is_made_once_whatever_the_network_loses(
+    catalog: TableCatalog, rest: Rest, script: list[Callable[[Callable[[], Any]], Any]]
+) -> None:
+    rest.script = script
+    assert catalog.ensure(TOPIC, change()).uuid == rest.tables[TOPIC.table].table_uuid
+    assert rest.script == []
+
+
+def test_a_catalog_that_never_answers_is_given_up(catalog: TableCatalog, rest: Rest) -> None:
+    rest.script = [lose_request] * 9
+    with pytest.raises(CatalogUnreachable):
+        catalog.ensure(TOPIC, change())
+    assert len(rest.script) == 6
+
+
+def test_a_catalog_that_says_it_made_the_table_must_have_it(catalog: TableCatalog, rest: Rest) -> None:
+    rest.script = [say_so_only]
+    with pytest.raises(TableMissing, match="does not have it"):
+        catalog.ensure(TOPIC, change())
+
+
+def test_a_rival_that_makes_the_namespace_first_does_no_harm(
+    catalog: TableCatalog, rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(namespace: tuple[str, ...]) -> None:
+        rest.namespaces.add(namespace)
+        raise NamespaceAlreadyExistsError(".".join(namespace))
+
+    monkeypatch.setattr(rest, "create_namespace", late)
+    assert catalog.ensure(NESTED, change()).topic is NESTED
+
+
+def test_another_topic_s_table_is_not_ours(catalog: TableCatalog) -> None:
+    catalog.ensure(TOPIC, change())
+    other = replace(TOPIC, topic="payments")
+    for ask in (catalog.load, catalog.require):
+        with pytest.raises(NotOurTable):
+            ask(other)
+    with pytest.raises(NotOurTable):
+        catalog.adopt(TOPIC.table, topic="payments")
+    adopted = catalog.adopt(TOPIC.table, topic=TOPIC.topic)
+    assert adopted is not None
+    assert (adopted.topic.id, adopted.topic.cluster_id) == (0, TOPIC.cluster_id)
+
+
+def test_a_namespace_says_which_archives_it_has(catalog: TableCatalog, rest: Rest) -> None:
+    assert catalog.archives("kafka") == {}
+    made = catalog.ensure(TOPIC, change())
+    foreign = made.iceberg.metadata.model_copy(update={"properties": {}})
+    rest.tables["kafka.others"] = foreign
+    assert catalog.archives("kafka") == {TOPIC.table: TOPIC.topic}
+
+
+def test_a_table_made_anew_under_the_same_name_is_not_committed_to(catalog: TableCatalog, rest: Rest) -> None:
+    known = catalog.ensure(TOPIC, change())
+    del rest.tables[TOPIC.table]
+    with pytest.raises(TableMissing, match="was dropped"):
+        catalog.commit(known, [span(0, 0, 10)], commit_id="c")
+    assert catalog.ensure(TOPIC, change()).uuid != known.uuid
+    with pytest.raises(TableMissing, match="was dropped") as error:
+        catalog.commit(known, [span(0, 0, 10)], commit_id="c")
+    assert error.value.context["uuid"] == str(known.uuid)
+
+
+def test_a_catalog_may_be_away_at_first(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [CatalogUnreachable("away"), CatalogUnreachable("away"), CatalogUnreachable("away"), rest]
+
+    def connect(*_: Any, **__: Any) -> Rest:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return rest
+
+    monkeypatch.setattr(tables, "connect", connect)
+    with pytest.raises(CatalogUnreachable):
+        TableCatalog({"uri": "http://catalog"})
+    with TableCatalog({"uri": "http://catalog"}, may_be_away=True) as catalog:
+        with pytest.raises(CatalogUnreachable):
+            catalog.load(TOPIC)
+        assert catalog.load(TOPIC) is None
+    assert rest.is_closed
