@@ -69,6 +69,26 @@ def test_every_helper_says_what_it_is_for() -> None:
     assert [str(path) for path in helpers if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
+def missing_helpers(source: str) -> list[str]:
+    """Modules of the tests that are imported and aren't there: a test that needs servers would tell late."""
+    modules = [node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.module]
+    paths = {name: TESTS.parent / name.replace(".", "/") for name in modules if name.startswith("tests.")}
+    return [name for name, path in paths.items() if not (path.is_dir() or path.with_suffix(".py").is_file())]
+
+
+@pytest.mark.parametrize("root", [TESTS, TESTS.parent / "bench"], ids=["tests", "bench"])
+def test_helpers_that_are_imported_are_there(root: Path) -> None:
+    missing = {str(path): missing_helpers(path.read_text()) for path in sorted(root.rglob("*.py"))}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+def test_a_missing_helper_is_found() -> None:
+    lines = (
+        "from tests.support.kafka.logs import a\nfrom tests.support.kafka import logs\nfrom tests.support.gone import b"
+    )
+    assert missing_helpers(lines) == ["tests.support.gone"]
+
+
 def test_every_helper_is_used() -> None:
     """By a test, a bench, another helper, or as a program."""
     sources = [path for root in (TESTS, TESTS.parent / "bench") for path in root.rglob("*.py")]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from catalog.holes import ExpectedRange
 from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
 
 from archiver.commit.standing import Standing, standing
 from catalog.errors import RolledBack, RowsRemoved
-from catalog.holes import ExpectedRange
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import PartitionOffset, new_id
 from tests.support.archive.lake import TOPIC, Lake
