@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from catalog.holes import ExpectedRange
 from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
 
 from archiver.commit.standing import Standing, standing
 from catalog.errors import RolledBack, RowsRemoved
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import PartitionOffset, new_id
+from catalog.ranges.holes import ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 
 
@@ -63,7 +63,7 @@ class Archived:
                 partition=0,
                 start_offset=start,
                 end_offset=start + 10,
-                path=path,
+                files=(ExpectedFile(path=path, rows=10),),
                 rows=10,
                 file_rows=10,
                 digest=None,
@@ -142,7 +142,7 @@ def test_files_that_others_removed_are_told_as_such(archived: Archived) -> None:
 
 
 def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:
-    archived.lake.delete_positions({archived.registry.ranges[1].path: [3, 4]})
+    archived.lake.delete_positions({archived.registry.ranges[1].files[0].path: [3, 4]})
     found = archived.look()
     assert isinstance(found.error, RowsRemoved)
     assert spans(found) == [(13, 15, 2)]

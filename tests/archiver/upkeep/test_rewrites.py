@@ -11,10 +11,12 @@ import pytest
 from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing
 from archiver.upkeep.rewrites import put_in_place, settle_rewrites
-from catalog.errors import CatalogUnreachable
+from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
-from catalog.iceberg.rewrite import Displaced, Replacement, Rewrite, Rewritten
+from catalog.iceberg.rewrite import Displaced, Rewritten
+from catalog.model import DataFileInfo, new_id
+from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.archive.listed_table import position_deletes
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file
 
@@ -25,7 +27,7 @@ def table_file(path: str, *deletes: str) -> TableFile:
     return TableFile(
         path=path,
         format="parquet",
-        rows=1,
+        rows=5,
         size_bytes=1,
         spec_id=0,
         place=(1,),
@@ -34,6 +36,10 @@ def table_file(path: str, *deletes: str) -> TableFile:
         latest=None,
         position_deletes=tuple(position_deletes(each, [1]) for each in deletes),
     )
+
+
+def rewrite_of(group: RewriteGroup) -> Rewrite:
+    return Rewrite(commit_id=new_id(), reason="test", schema_version=1, groups=(group,))
 
 
 @dataclass
@@ -49,10 +55,11 @@ class World:
 
     def __post_init__(self) -> None:
         self.memory = MemoryCatalog(self.folder / "table")
-        path = (self.folder / NEW).as_uri()
-        self.rewrite_ = Rewrite(
-            commit_id="c", reason="test", schema_version=1, replacements=(Replacement(path=OLD, file=file(path)),)
-        )
+        self.rewrite_ = rewrite_of(RewriteGroup.of_file(OLD, self.new))
+
+    @property
+    def new(self) -> DataFileInfo:
+        return file((self.folder / NEW).as_uri(), rows=5)
 
     @property
     def rewrites(self) -> Any:
@@ -162,7 +169,7 @@ def test_the_catalog_is_told_which_files_aren_t_as_they_were_read(
 
 def test_one_whose_new_file_is_in_the_table_landed(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
-    path = world.rewrite_.replacements[0].file.path
+    path = world.new.path
     world.there = {path: table_file(path)}
     assert world.settle() == ["journal", "finish"]
 
@@ -176,3 +183,32 @@ def test_one_whose_old_file_is_still_there_may_yet_land(world: World) -> None:
 def test_one_with_neither_file_can_t_land(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     assert world.settle() == ["abandon"]
+
+
+def spans(rows: int, **gone: int) -> tuple[RecordSpan, ...]:
+    return (RecordSpan(partition=0, start_offset=0, end_offset=5, rows=rows, **gone),)
+
+
+def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(world: World) -> None:
+    fewer = NewFile(file=file(world.new.path, rows=3), spans=spans(3))
+    world.rewrite_ = rewrite_of(RewriteGroup(paths=(OLD,), files=(fewer,)))
+    with pytest.raises(RewriteRefused) as error:
+        world.put()
+    assert (error.value.context["old_rows"], error.value.context["new_rows"]) == (5, 3)
+    assert world.told == []
+
+
+def test_records_that_are_left_out_on_purpose_account_for_themselves(world: World) -> None:
+    fewer = NewFile(file=file(world.new.path, rows=3), spans=spans(3, erased=2))
+    world.rewrite_ = rewrite_of(RewriteGroup(paths=(OLD,), files=(fewer,), why="asked for"))
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    assert world.put() is world.outcome
+
+
+@pytest.mark.parametrize(("gone", "told"), [({"retired": 5}, ["journal", "finish"]), ({"removed": 5}, ["abandon"])])
+def test_one_without_new_files_landed_if_it_emptied_its_old_ones_on_purpose(
+    world: World, gone: dict[str, int], told: list[str]
+) -> None:
+    """No snapshot of its time is left, and no file that would show it."""
+    world.unfinished_ones = (rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, **gone), why="too old")),)
+    assert world.settle() == told
