@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
 import pytest
+from archiver.archive.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from archiver.errors import ConfigError
 from archiver.storage.segment import RowRange
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from archiver.storage.data_names import DataName
 from ulid import ULID
 
 from archiver.errors import BadSegment
-from archiver.storage.data_names import DataName
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.orphans.report import KeptFor, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import MANIFEST_SECONDS, Connected, OrphanSearch

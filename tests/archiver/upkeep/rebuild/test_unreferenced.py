@@ -10,10 +10,10 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from archiver.storage.data_names import DataName
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.storage.data_names import DataName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.rebuild.footers import NO_EPOCH, range_id, range_of
