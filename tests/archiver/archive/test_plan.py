@@ -12,8 +12,9 @@ from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
 
 from archiver.archive.delete_index import DeleteIndex
 from archiver.archive.file_columns import COLUMNS, in_columns
-from archiver.archive.plan import TopicSnapshot, first_offset_since, high_watermark, low_watermark, select
+from archiver.archive.plan import TopicSnapshot, select_files
 from archiver.archive.table_files import TableFiles
+from archiver.archive.watermarks import first_offset_since, high_watermark, low_watermark
 from archiver.storage.segment import RowRange
 from tests.support.archive.listed_table import data_file
 
@@ -59,7 +60,7 @@ def test_files_that_may_hold_rows_come_by_their_least_offset(
     told: list[Told], offsets: tuple[int, int], partition: int, since: int | None
 ) -> None:
     wanted = RowRange(partition=partition, start_offset=offsets[0], end_offset=offsets[1], min_timestamp=since)
-    found = [int(file.path.removeprefix("file:///")) for file in select(files_of(told), wanted)]
+    found = [int(file.path.removeprefix("file:///")) for file in select_files(files_of(told), wanted)]
     held = [number for number, one in enumerate(told) if may_hold(one, wanted)]
     assert found == sorted(held, key=lambda number: -1 if told[number][1] is None else told[number][1][0])
 

@@ -30,7 +30,7 @@ def table_file(path: str, *deletes: str) -> TableFile:
         rows=5,
         size_bytes=1,
         spec_id=0,
-        place=(1,),
+        partition_values=(1,),
         partitions=None,
         offsets=None,
         latest=None,

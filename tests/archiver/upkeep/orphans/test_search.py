@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from archiver.storage.data_names import DataName
 from ulid import ULID
 
 from archiver.errors import BadSegment
+from archiver.storage.file_names import DataFileName
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.orphans.report import KeptFor, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import MANIFEST_SECONDS, Connected, OrphanSearch
@@ -56,7 +56,7 @@ class Lake:
         """A data file of ours with this footer; without one, it can't be read."""
         ulid = str(ULID.from_timestamp(ms / 1_000))
         place = {} if rewritten else {"partition": 0, "start_offset": 0}
-        name = str(DataName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))
+        name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))
         self._write("data", name, ms)
         if says:
             self.footers[name] = says
@@ -103,7 +103,7 @@ class Lake:
     def of_table(self, table: Any) -> Any:
         return self
 
-    def needed(self, names: Any) -> set[str]:
+    def files_in_table(self, names: Any) -> set[str]:
         return self.journaled & set(names)
 
     def of_path(self, path: str) -> Any:

@@ -10,10 +10,10 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from archiver.storage.data_names import DataName
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.rebuild.footers import NO_EPOCH, range_id, range_of
@@ -45,7 +45,7 @@ class Folder:
         """A file named for its partition and first offset."""
         assert says.origin is not None
         partition, start = says.origin.partition, says.origin.start_offset
-        name = DataName(
+        name = DataFileName(
             topic=says.origin.topic, ulid=new_id(), extension="parquet", partition=partition, start_offset=start
         )
         found = self.path / "data" / str(name)
@@ -161,7 +161,7 @@ def test_an_archived_partition_goes_on_where_it_ends(end: int, starts: set[int],
 
 
 def test_a_file_s_range_is_its_footer_s_with_the_id_in_its_name() -> None:
-    name = DataName(topic="orders", ulid=new_id(), extension="parquet", partition=4, start_offset=10)
+    name = DataFileName(topic="orders", ulid=new_id(), extension="parquet", partition=4, start_offset=10)
     path = f"s3://bucket/data/{name}"
     info = file(path)
     made = range_of(path, footer(10, 20, partition=4), info)
