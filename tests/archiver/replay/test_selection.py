@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from archiver.errors import ConfigError
+from archiver.replay.export import records
+from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from archiver.storage.segment import RowRange
 from tests.support.archive.lake import Lake
 
@@ -94,6 +95,14 @@ def test_a_partition_that_is_not_archived_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no such partition") as error:
         ranges(partitions=(0, 1))
     assert error.value.context["partitions"] == [1]
+
+
+def offsets(lake: Lake, **selection: Any) -> list[tuple[int, int]]:
+    return [
+        (row["partition"], row["offset"])
+        for batch in records(lake.archive(), Selection.parse(**selection))
+        for row in batch.to_pylist()
+    ]
 
 
 def test_selections(filled: Lake):
