@@ -53,8 +53,8 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
     return row
 
 
-def find(connection: Connection, *, cluster_id: str, topic: str) -> TopicRow | None:
-    """The topic's row. None where the registry doesn't know the topic."""
+def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUID | None = None) -> TopicRow | None:
+    """The topic's row; None if the registry doesn't know it, or knows it with another table than `table_uuid`."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s"  # noqa: S608 - column names, no input
         " AND coalesce(table_uuid = %s, true)",
