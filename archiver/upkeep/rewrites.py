@@ -124,9 +124,10 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that left records out may have landed though no snapshot of that time is retained.
+    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
 
-    Its old files are gone then, as it wanted. If it has no new files, nothing else can tell.
+    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
+    must not have more records of the offsets than were to stay.
     """
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
     if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
