@@ -25,8 +25,7 @@ from catalog.iceberg.rewrite import Rewritten
 from catalog.model import FileState, TranslatedRange, new_id
 from catalog.ranges.holes import GoneRows
 from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
-from tests.support.archive.archiving import without_registry
-from tests.support.archive.ingesting import run, run_well
+from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import compact, delete_rows
