@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
-from catalog.journal import JournaledCommit
-from catalog.ranges.held import HeldRange
+from catalog.journal_entries import JournaledCommit
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import regrouped
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.ranges.stored_ranges import StoredRange
 
 _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 
 def current_ranges(
     commits: Iterable[tuple[str, JournaledCommit]], accepted: Sequence[Acceptance] = ()
-) -> tuple[HeldRange, ...]:
+) -> tuple[StoredRange, ...]:
     """The ranges, in the order of the commits that brought them or their files.
 
     Each commit comes with its name in the journal. Names sort by time. A later range replaces earlier ranges that
@@ -31,7 +31,7 @@ def current_ranges(
     state = _State(accepted)
     for name, commit in by_name.items():
         for one in commit.ranges:
-            state.add(name, HeldRange.of(one, commit_id=commit.commit_id))
+            state.add(name, StoredRange.of(one, commit_id=commit.commit_id))
     groups = [
         (name, commit.rewrite, group)
         for name, commit in by_name.items()
@@ -59,10 +59,10 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
 class _State:
     def __init__(self, accepted: Sequence[Acceptance]) -> None:
         self._accepted = list(accepted)
-        self._held: dict[str, tuple[str, HeldRange]] = {}
+        self._held: dict[str, tuple[str, StoredRange]] = {}
         self._by_path: dict[str, dict[str, None]] = {}
 
-    def add(self, name: str, one: HeldRange) -> None:
+    def add(self, name: str, one: StoredRange) -> None:
         self._held[one.id] = (name, one)
         for path in one.paths:
             self._by_path.setdefault(path, {})[one.id] = None
@@ -73,18 +73,18 @@ class _State:
         for made in regrouped(rewrite, group, old, is_done=True):
             self.add(name, made)
 
-    def ranges(self) -> tuple[HeldRange, ...]:
+    def ranges(self) -> tuple[StoredRange, ...]:
         found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
         kept = _latest([one for _, one in found])
         return tuple(self._less_accepted(one) for _, one in found if one.id in kept)
 
-    def _remove(self, range_id: str) -> HeldRange:
+    def _remove(self, range_id: str) -> StoredRange:
         _, one = self._held.pop(range_id)
         for path in one.paths:
             del self._by_path[path][range_id]
         return one
 
-    def _less_accepted(self, one: HeldRange) -> HeldRange:
+    def _less_accepted(self, one: StoredRange) -> StoredRange:
         for each in tuple(self._accepted):
             if each.is_of(one):
                 self._accepted.remove(each)
@@ -92,7 +92,7 @@ class _State:
         return one
 
 
-def _latest(ranges: Sequence[HeldRange]) -> set[str]:
+def _latest(ranges: Sequence[StoredRange]) -> set[str]:
     """The ids of the ranges, given in order, that no later range overlaps."""
     kept: set[str] = set()
     covered: dict[int, list[tuple[int, int]]] = {}

@@ -44,7 +44,7 @@ def _reader(path: Path, topics: list[str]) -> Iterator[tuple[StatusReader, tuple
     from archiver.config import load_config
     from archiver.ingest.topic.status import StatusReader
     from archiver.kafka.broker import BrokerClient
-    from catalog.iceberg.tables import TableCatalog
+    from catalog.iceberg.table_catalog import TableCatalog
     from catalog.registry import Registry
 
     loaded = load_config(path)

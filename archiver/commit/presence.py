@@ -20,7 +20,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
-from catalog.registry import MissingFiles
+from catalog.registry import MissingObjects
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Presence:
 
     topic: TopicRow
     objects: ObjectStore
-    missing: MissingFiles
+    missing: MissingObjects
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:

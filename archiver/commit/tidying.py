@@ -10,7 +10,7 @@ import logging
 import secrets
 from typing import Final
 
-from archiver.commit.committing import StagedTopic
+from archiver.commit.commit_staged import StagedTopic
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 

@@ -22,7 +22,7 @@ from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.settle import Settled
-from catalog.journal import (
+from catalog.journal_entries import (
     FORMAT,
     JournalContents,
     JournaledCommit,
@@ -32,7 +32,7 @@ from catalog.journal import (
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
 from catalog.ranges.holes import Acceptance
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
 
 if TYPE_CHECKING:
     from catalog.registry import Registry

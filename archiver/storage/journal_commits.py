@@ -20,7 +20,7 @@ from ulid import ULID
 
 from archiver.errors import BadSegment, ObjectMissing, StorageError, StorageUnavailable
 from archiver.storage.objects import ListedObject, ObjectStore
-from catalog.journal import JournaledCommit, commits_in, merged
+from catalog.journal_entries import JournaledCommit, commits_in, merged
 
 READERS: Final = 16
 LEAST_MERGED: Final = 256

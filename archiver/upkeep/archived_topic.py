@@ -10,7 +10,7 @@ from archiver.config.model import TopicConfig
 from archiver.errors import NotArchived
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
 

@@ -11,15 +11,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from archiver.archive.table_files import ManifestReader
-from archiver.commit.committing import StagedTopic, commit_pending
+from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.config import Config
 from archiver.errors import ObjectMissing, TopicBusy
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import known_topics
-from archiver.upkeep.rewrites import settle_rewrites
+from archiver.upkeep.file_rewrite import settle_rewrites
 from catalog.errors import TableMissing
-from catalog.iceberg.columns import SchemaChange
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState

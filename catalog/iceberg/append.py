@@ -32,13 +32,13 @@ from catalog.errors import NewerFormat
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import new_attempt_id
-from catalog.iceberg.columns import SchemaChange, check_new_ids, merge
 from catalog.iceberg.creation import sort_order
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import Head
 from catalog.iceberg.offsets import advance, encode_offsets, encode_ranges, encode_spans
 from catalog.iceberg.partitions import spec_of
 from catalog.iceberg.producers import merge_append
+from catalog.iceberg.schema_change import SchemaChange, check_new_ids, merge
 from catalog.model import DataFileInfo, TranslatedRange
 
 _LOG = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from catalog.errors import TableError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.lineage import check_lineage
 from catalog.iceberg.offsets import advance, in_order, spans
 from catalog.iceberg.rest import UNANSWERED
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import PartitionOffset, TranslatedRange
 
 

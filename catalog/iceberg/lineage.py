@@ -187,20 +187,3 @@ def _listed(spans: Mapping[int, Iterable[tuple[int, int]]]) -> str:
         f"partition {partition} " + ", ".join(f"[{start}, {end})" for start, end in joined(those))
         for partition, those in sorted(spans.items())
     )
-
-
-def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of `spans` that no span of `cover` covers."""
-    found: list[tuple[int, int]] = []
-    covered = joined(cover)
-    for start, end in joined(spans):
-        at = start
-        for low, high in covered:
-            if low >= end or high <= at:
-                continue
-            if low > at:
-                found.append((at, low))
-            at = high
-        if at < end:
-            found.append((at, end))
-    return found

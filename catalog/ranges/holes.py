@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from catalog.ranges.held import HeldRange
+from catalog.ranges.stored_ranges import StoredRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Acceptance:
     partition: int | None = None
     start_offset: int | None = None
 
-    def is_of(self, one: HeldRange) -> bool:
+    def is_of(self, one: StoredRange) -> bool:
         """Whether the acceptance belongs to this range, and the range expects as many rows as it did then."""
         place = (self.partition, self.start_offset, frozenset(self.paths))
         is_same = place == (one.partition, one.start_offset, frozenset(one.paths))

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 from catalog.digests import add_digests
 from catalog.errors import RewriteRefused
 from catalog.model import ulid_in
-from catalog.ranges.held import HeldFile, HeldRange, spread
-from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.ranges.spans import joined
+from catalog.ranges.stored_ranges import StoredFile, StoredRange, spread
 
 Offsets: TypeAlias = tuple[int, int]
 
@@ -25,8 +25,8 @@ _NAMED: Final = 5
 
 
 def regrouped(
-    rewrite: Rewrite, group: RewriteGroup, held: Iterable[HeldRange], *, is_done: bool
-) -> tuple[HeldRange, ...]:
+    rewrite: Rewrite, group: RewriteGroup, held: Iterable[StoredRange], *, is_done: bool
+) -> tuple[StoredRange, ...]:
     """The ranges that replace those of `held` which have records in the group's old files.
 
     RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is
@@ -58,7 +58,7 @@ class _New:
 class _Part:
     """Old ranges and new spans of one partition that overlap, directly or through others."""
 
-    old: tuple[HeldRange, ...]
+    old: tuple[StoredRange, ...]
     new: dict[Offsets, list[_New]]
 
     @property
@@ -67,7 +67,7 @@ class _Part:
 
 
 class _Regrouping:
-    def __init__(self, rewrite: Rewrite, group: RewriteGroup, old: Sequence[HeldRange]) -> None:
+    def __init__(self, rewrite: Rewrite, group: RewriteGroup, old: Sequence[StoredRange]) -> None:
         self._rewrite = rewrite
         self._group = group
         self._old = tuple(old)
@@ -87,7 +87,7 @@ class _Regrouping:
                     new={each: new[partition][each] for each in sorted(new[partition]) if low <= each[0] < high},
                 )
 
-    def successors(self, part: _Part, *, is_done: bool) -> Iterator[HeldRange]:
+    def successors(self, part: _Part, *, is_done: bool) -> Iterator[StoredRange]:
         """The ranges that replace the old ranges of a part."""
         if not is_done:
             self._check(part)
@@ -110,7 +110,7 @@ class _Regrouping:
                     lost=sum(file.lost for file in gone),
                     retired=sum(file.retired for file in gone),
                 )
-            yield HeldRange(
+            yield StoredRange(
                 topic=self._old[0].topic,
                 partition=new[0].span.partition,
                 start_offset=offsets[0],
@@ -199,13 +199,13 @@ class _Regrouping:
             return [_span(*held[0], rows=rows, digest=digest)]
         return [_span(one, file, rows=file.rows, digest=file.digest) for one, file in held]
 
-    def _held(self, new: _New, offsets: Offsets) -> HeldFile:
+    def _held(self, new: _New, offsets: Offsets) -> StoredFile:
         assert new.file is not None
         span, file = new.span, new.file.file
         name = ulid_in(file.path)
         at = f"{span.partition}-{offsets[0]}"
         number = self._group.files.index(new.file)
-        return HeldFile(
+        return StoredFile(
             id=(name if new.is_first else f"{name}-{at}") if name else f"{self._rewrite.commit_id}-{at}-{number}",
             file=file,
             rows=span.rows,
@@ -217,8 +217,8 @@ class _Regrouping:
             retired=span.retired,
         )
 
-    def _empty(self, span: RecordSpan) -> HeldFile:
-        return HeldFile(
+    def _empty(self, span: RecordSpan) -> StoredFile:
+        return StoredFile(
             id=f"{self._rewrite.commit_id}-{span.partition}-{span.start_offset}",
             file=None,
             rows=0,
@@ -247,7 +247,7 @@ class _Regrouping:
         )
 
 
-def _span(one: HeldRange, file: HeldFile, *, rows: int, digest: str | None) -> RecordSpan:
+def _span(one: StoredRange, file: StoredFile, *, rows: int, digest: str | None) -> RecordSpan:
     return RecordSpan(
         partition=one.partition,
         start_offset=one.start_offset,
@@ -258,7 +258,7 @@ def _span(one: HeldRange, file: HeldFile, *, rows: int, digest: str | None) -> R
     )
 
 
-def _counted(file: HeldFile, *, erased: int = 0, lost: int = 0, retired: int = 0) -> HeldFile:
+def _counted(file: StoredFile, *, erased: int = 0, lost: int = 0, retired: int = 0) -> StoredFile:
     return replace(file, erased=file.erased + erased, lost=file.lost + lost, retired=file.retired + retired)
 
 

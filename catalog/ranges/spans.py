@@ -14,3 +14,20 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
+
+
+def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of `spans` that no span of `cover` covers."""
+    found: list[tuple[int, int]] = []
+    covered = joined(cover)
+    for start, end in joined(spans):
+        at = start
+        for low, high in covered:
+            if low >= end or high <= at:
+                continue
+            if low > at:
+                found.append((at, low))
+            at = high
+        if at < end:
+            found.append((at, end))
+    return found

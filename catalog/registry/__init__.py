@@ -4,6 +4,6 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
-from catalog.registry.registry import FileClaims, MissingFiles, Part, Registry, RegistryReader, in_transaction
+from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
 
-__all__ = ["FileClaims", "MissingFiles", "Part", "Registry", "RegistryReader", "in_transaction"]
+__all__ = ["KnownFiles", "MissingObjects", "Part", "Registry", "RegistryReader", "in_transaction"]

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import RegistryError
 from catalog.model import DataFileInfo, FileState, TopicRow
-from catalog.ranges.held import HeldFile, HeldRange
+from catalog.ranges.stored_ranges import StoredFile, StoredRange
 from catalog.registry.postgres import Connection
 
 _ROWS: Final = """
@@ -51,7 +51,7 @@ IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
 """The SQL condition for the rows of ranges with given ids."""
 
 
-def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[HeldRange, ...]:
+def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[StoredRange, ...]:
     """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
     found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
     for range_id in range_ids:
@@ -60,7 +60,7 @@ def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> t
     return tuple(found[range_id] for range_id in range_ids)
 
 
-def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
+def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[StoredRange, ...]:
     """The accepted ranges with records in these files, by partition and offset. Each has all of its files."""
     found = connection.execute(
         f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
@@ -73,7 +73,7 @@ def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> t
 class Loaded:
     """A range as its rows describe it. `is_whole` says that none of its rows is missing."""
 
-    range: HeldRange
+    range: StoredRange
     is_whole: bool
 
 
@@ -85,7 +85,7 @@ def held(connection: Connection, topic: TopicRow, condition: str, **values: Any)
 
 
 def put_committed(
-    connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange], *, known: Collection[str] = ()
+    connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange], *, known: Collection[str] = ()
 ) -> None:
     """Add ranges that are already in the table. The caller has made room for them in their partitions.
 
@@ -95,7 +95,7 @@ def put_committed(
         connection.execute(_KEEP if row["id"] in known else INSERT, row)
 
 
-def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[HeldRange]) -> int:
+def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange]) -> int:
     """Add those ranges in the table that the registry lacks; return how many.
 
     A range that the registry knows in part is left as it is.
@@ -110,7 +110,7 @@ def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[
     return added
 
 
-def _is_known(connection: Connection, topic: TopicRow, one: HeldRange) -> bool:
+def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
     """Whether the registry has one of the range's rows, or an accepted range that overlaps it."""
     found = connection.execute(
         "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
@@ -130,7 +130,7 @@ def _is_known(connection: Connection, topic: TopicRow, one: HeldRange) -> bool:
 
 def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
     _, _, partition, start, end, _, _, _, _, lost, parts, *_ = rows[0]
-    one = HeldRange(
+    one = StoredRange(
         topic=topic.topic,
         partition=partition,
         start_offset=start,
@@ -143,9 +143,9 @@ def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
     return Loaded(one, is_whole=len(rows) == parts and one.id == rows[0][0])
 
 
-def _held_file(row: tuple[Any, ...]) -> HeldFile:
+def _held_file(row: tuple[Any, ...]) -> StoredFile:
     _, row_id, _, _, _, version, _, file, _, _, _, rows, digest, expected, commit_id, erased, lost, retired = row
-    return HeldFile(
+    return StoredFile(
         id=row_id,
         file=DataFileInfo.from_json(file) if file else None,
         rows=rows,
@@ -159,7 +159,7 @@ def _held_file(row: tuple[Any, ...]) -> HeldFile:
     )
 
 
-def rows_of(topic: TopicRow, one: HeldRange, state: FileState, reason: str | None = None) -> list[dict[str, Any]]:
+def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | None = None) -> list[dict[str, Any]]:
     """The values of a range's rows, for `INSERT`."""
     return [
         _file_row(held)
@@ -181,7 +181,7 @@ def rows_of(topic: TopicRow, one: HeldRange, state: FileState, reason: str | Non
     ]
 
 
-def _sized(ranges: Iterable[HeldRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
+def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
     """The rows of committed ranges. Only the first row of a file has its size, so that sums are right.
 
     `seen` has the paths of the files that were counted before.
@@ -192,7 +192,7 @@ def _sized(ranges: Iterable[HeldRange], topic: TopicRow, seen: set[str]) -> Iter
             seen.add(row["path"])
 
 
-def _file_row(held: HeldFile) -> dict[str, Any]:
+def _file_row(held: StoredFile) -> dict[str, Any]:
     file = held.file
     return {
         "id": held.id,

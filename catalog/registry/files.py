@@ -14,7 +14,7 @@ from typing import Any
 from catalog.errors import RegistryError
 from catalog.iceberg.settle import Settled
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
-from catalog.ranges.held import HeldRange
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 
@@ -49,11 +49,11 @@ def stage(
         if one.start_offset == end:
             ends[one.partition] = one.end_offset
             accepted.append(one)
-            rows += file_rows.rows_of(topic, HeldRange.of(one), FileState.UPLOADED)
+            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.UPLOADED)
         else:
             rejected.append(one)
             reason = f"starts at {one.start_offset}, its partition ends at {end}"
-            rows += file_rows.rows_of(topic, HeldRange.of(one), FileState.REJECTED, reason)
+            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, reason)
     if rows:
         with connection.cursor() as cursor:
             cursor.executemany(file_rows.INSERT, rows)

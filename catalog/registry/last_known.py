@@ -12,7 +12,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from catalog.iceberg.known_tables import KnownTable
+from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.model import TopicRow
 from catalog.registry.postgres import Connection
 
@@ -28,7 +28,7 @@ class KnownSchemas:
     subjects: Mapping[str, int] = field(default_factory=dict)
 
 
-def remember_table(connection: Connection, topic: TopicRow, known: KnownTable) -> None:
+def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTable) -> None:
     """Keep the topic's table as it was just loaded."""
     value: dict[str, Any] = {"metadata": json.loads(known.metadata), "vended": known.vended}
     connection.execute(
@@ -39,12 +39,14 @@ def remember_table(connection: Connection, topic: TopicRow, known: KnownTable) -
     )
 
 
-def recall_table(connection: Connection, topic: TopicRow) -> KnownTable | None:
+def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | None:
     """The topic's table as it was last loaded. None where it never was."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
-    return None if found is None else KnownTable(metadata=json.dumps(found[0]["metadata"]), vended=found[0]["vended"])
+    return (
+        None if found is None else LastKnownTable(metadata=json.dumps(found[0]["metadata"]), vended=found[0]["vended"])
+    )
 
 
 def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:

@@ -17,18 +17,18 @@ from uuid import UUID
 
 from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, VersionRecord
-from catalog.ranges.held import HeldRange
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
-    claims,
-    expected,
+    expected_rows,
     files,
     history,
+    known_files,
     last_known,
     ledger,
-    missing,
+    missing_objects,
+    partition_starts,
+    pending_rewrites,
     restoring,
-    rewrites,
-    starts,
     topics,
     trimming,
 )
@@ -91,12 +91,12 @@ class Ledger(LedgerReader):
     note_journaled = in_transaction(history.note_journaled)
 
 
-class Starts(Part):
+class PartitionStarts(Part):
     """The first offset of each partition, as it was first decided."""
 
-    decide = in_transaction(starts.decide)
-    pending = in_transaction(starts.pending)
-    first_log_starts = in_transaction(starts.first_log_starts)
+    decide = in_transaction(partition_starts.decide)
+    pending = in_transaction(partition_starts.pending)
+    first_log_starts = in_transaction(partition_starts.first_log_starts)
 
 
 class Files(Part):
@@ -119,46 +119,46 @@ class Files(Part):
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
             if settled.landed:
-                expected.forget_checked(connection, topic)
+                expected_rows.forget_checked(connection, topic)
 
 
-class MissingFiles(Part):
+class MissingObjects(Part):
     """Staged ranges whose objects were missing when they were to be committed."""
 
-    reject = in_transaction(missing.reject)
-    load = in_transaction(missing.load)
-    take_up = in_transaction(missing.take_up)
+    reject = in_transaction(missing_objects.reject)
+    load = in_transaction(missing_objects.load)
+    take_up = in_transaction(missing_objects.take_up)
 
 
-class Rows(Part):
+class ExpectedRows(Part):
     """The rows a table must have: those missing at the last check, and those accepted to be gone."""
 
-    expected_ranges = in_transaction(expected.expected)
-    committed_spans = in_transaction(expected.all_committed_spans)
-    checked = in_transaction(expected.checked)
-    note_checked = in_transaction(expected.note_checked)
-    gone = in_transaction(expected.gone)
-    record_refill = in_transaction(expected.record_refill)
+    expected_ranges = in_transaction(expected_rows.expected_ranges)
+    committed_spans = in_transaction(expected_rows.all_committed_spans)
+    checked = in_transaction(expected_rows.checked)
+    note_checked = in_transaction(expected_rows.note_checked)
+    gone = in_transaction(expected_rows.gone)
+    record_refill = in_transaction(expected_rows.record_refill)
 
 
-class Rewrites(Part):
+class PendingRewrites(Part):
     """Rewrites of data files, remembered from before their commit until their outcome is known."""
 
-    begin = in_transaction(rewrites.begin)
-    finish = in_transaction(rewrites.finish)
-    abandon = in_transaction(rewrites.forget)
-    unfinished = in_transaction(rewrites.unfinished)
+    begin = in_transaction(pending_rewrites.begin)
+    finish = in_transaction(pending_rewrites.finish)
+    abandon = in_transaction(pending_rewrites.forget)
+    unfinished = in_transaction(pending_rewrites.unfinished)
 
 
-class FileClaims(Part):
+class KnownFiles(Part):
     """Which files the registry needs, whatever the table says; and the claims of runs on their uploads."""
 
-    of = in_transaction(claims.claims)
-    renew = in_transaction(claims.renew)
-    forget = in_transaction(claims.forget)
+    file_states = in_transaction(known_files.file_states)
+    renew = in_transaction(known_files.renew)
+    forget = in_transaction(known_files.forget)
 
     @contextmanager
-    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[claims.Standstill]:
+    def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[known_files.Standstill]:
         """What is known of `files` (paths, with the ULIDs in their names). Inside the block nothing is staged.
 
         No rewrite begins either, as long as `Standstill.check` passes. Keep the block short: others wait for it, and
@@ -166,7 +166,9 @@ class FileClaims(Part):
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
-            yield claims.Standstill(self._postgres, connection, topic, claims.claims(connection, topic, files))
+            yield known_files.Standstill(
+                self._postgres, connection, topic, known_files.file_states(connection, topic, files)
+            )
 
 
 class LastKnown(Part):
@@ -215,12 +217,12 @@ class Registry(_Opened):
         super().__init__(Postgres.migrated(dsn, connections=connections))
         self.topics = Topics(self._postgres)
         self.ledger = Ledger(self._postgres)
-        self.starts = Starts(self._postgres)
+        self.starts = PartitionStarts(self._postgres)
         self.files = Files(self._postgres)
-        self.missing = MissingFiles(self._postgres)
-        self.rows = Rows(self._postgres)
-        self.rewrites = Rewrites(self._postgres)
-        self.claims = FileClaims(self._postgres)
+        self.missing = MissingObjects(self._postgres)
+        self.rows = ExpectedRows(self._postgres)
+        self.rewrites = PendingRewrites(self._postgres)
+        self.claims = KnownFiles(self._postgres)
         self.last_known = LastKnown(self._postgres)
 
     @contextmanager
@@ -245,7 +247,7 @@ class Registry(_Opened):
         table_uuid: UUID,
         state: LedgerState,
         records: Sequence[VersionRecord],
-        ranges: Sequence[HeldRange],
+        ranges: Sequence[StoredRange],
     ) -> Restored:
         """Add what the registry lacks of a topic.
 
@@ -255,5 +257,5 @@ class Registry(_Opened):
             topics.check_table(connection, topic, table_uuid)
             restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
             if restored.ranges:
-                expected.forget_checked(connection, topic)
+                expected_rows.forget_checked(connection, topic)
             return restored

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
-from catalog.ranges.held import HeldRange
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import file_rows, history, ledger, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
@@ -30,7 +30,7 @@ def restore(
     *,
     state: LedgerState,
     records: Sequence[VersionRecord],
-    ranges: Sequence[HeldRange],
+    ranges: Sequence[StoredRange],
 ) -> Restored:
     """Add what is missing: the ledger up to `state`, and ranges that are in the table.
 

@@ -13,7 +13,7 @@ from pyiceberg.manifest import FileFormat
 from pyiceberg.table.update import update_table_metadata
 
 from archiver.archive.mappings import NoMappings
-from archiver.commit.missing_rows import search
+from archiver.commit.find_holes import search
 from archiver.errors import UnknownFormat
 from archiver.ingest.task.work import translate_range
 from archiver.storage.formats import FORMATS, SegmentFormats

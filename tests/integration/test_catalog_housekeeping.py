@@ -9,7 +9,7 @@ from pyiceberg.table.update import SetPropertiesUpdate
 
 from catalog.iceberg.commit import Committed
 from catalog.iceberg.expiry import Retention
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, new_id
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written

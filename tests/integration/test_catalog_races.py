@@ -12,7 +12,7 @@ from pyiceberg.catalog import load_catalog
 
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unresolved
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange, new_id
 from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
 from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with

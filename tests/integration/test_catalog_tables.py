@@ -16,9 +16,9 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 
 from catalog.errors import CatalogDenied, CatalogRefused, NewerFormat, NotOurTable, TableMissing, TopicRecreated
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Committed, Moved
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, new_id
 from schema_mapping.row import PartitionSource
 from tests.support.catalog.catalog_files import DAY, assigned, bare, made, new_topic, written

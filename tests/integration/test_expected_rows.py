@@ -12,7 +12,7 @@ from catalog.errors import RewriteRefused
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
 from catalog.ranges.holes import Acceptance, Checked, GoneRows, Hole
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack

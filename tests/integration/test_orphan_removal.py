@@ -21,7 +21,7 @@ from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import OrphanSearch
 from catalog.errors import RegistryUnreachable
 from catalog.model import TopicRow, new_id
-from catalog.registry import FileClaims, Registry, postgres
+from catalog.registry import KnownFiles, Registry, postgres
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -132,13 +132,13 @@ def test_others_stage_between_slow_deletions(
     """A slow store holds the lock for so long and no longer; the rest goes under another."""
     monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
     held: list[float] = []
-    nothing_staged = FileClaims.nothing_staged
+    nothing_staged = KnownFiles.nothing_staged
 
-    def counted(claims: FileClaims, topic: TopicRow, files: dict[str, str]) -> Any:
+    def counted(claims: KnownFiles, topic: TopicRow, files: dict[str, str]) -> Any:
         held.append(time.monotonic())
         return nothing_staged(claims, topic, files)
 
-    monkeypatch.setattr(FileClaims, "nothing_staged", counted)
+    monkeypatch.setattr(KnownFiles, "nothing_staged", counted)
     with Registry(dsn) as registry:
         remove(registry, report)
     assert left(tmp_path) == 0

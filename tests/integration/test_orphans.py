@@ -20,9 +20,9 @@ from archiver.upkeep.orphans.report import OrphanKind, OrphansReport
 from archiver.upkeep.reprocess.job import Reprocess
 from catalog.errors import RegistryUnreachable
 from catalog.iceberg.append import prepare
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TranslatedRange, new_id
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 from tests.support.archive.job_runs import archive_once

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from ulid import ULID
 
-from archiver.commit.missing_rows import search
+from archiver.commit.find_holes import search
 from archiver.config import load_config
 from archiver.errors import InjectedFault
 from archiver.storage.objects import ObjectStore
@@ -21,10 +21,10 @@ from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
 from catalog.errors import RewriteRefused
-from catalog.iceberg.rewrite import Rewritten
+from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.model import FileState, TranslatedRange, new_id
 from catalog.ranges.holes import GoneRows
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired

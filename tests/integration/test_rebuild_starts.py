@@ -19,7 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.rebuild.job import Rebuild, RebuiltTopic
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFor, continuing_ranges
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run, without_registry
 from tests.support.servers.stack import Stack

@@ -12,11 +12,11 @@ import pytest
 
 from catalog.current_ranges import current_ranges
 from catalog.errors import RewriteRefused
-from catalog.journal import JournaledCommit
+from catalog.journal_entries import JournaledCommit
 from catalog.model import TopicRow, new_id
-from catalog.ranges.held import HeldRange
 from catalog.ranges.holes import Acceptance
-from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import Registry, file_rows
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack, unique
@@ -129,21 +129,21 @@ class Twins:
         self._registry.rows.record_refill(self._topic, replaced={}, accepted=[accepted], commit_id=new_id())
         self._accepted.append(accepted)
 
-    def held(self) -> list[HeldRange]:
+    def held(self) -> list[StoredRange]:
         """The ranges that the registry has."""
         with psycopg.connect(self._dsn) as connection:
             found = list(file_rows.held(connection, self._topic, "state = 'committed'"))
         assert all(each.is_whole for each in found)
         return [each.range for each in found]
 
-    def journaled(self) -> list[HeldRange]:
+    def journaled(self) -> list[StoredRange]:
         """The ranges by the journal, its entries in any order and some twice."""
         entries = [*self.commits, *self._random.sample(self.commits, len(self.commits) // 2)]
         self._random.shuffle(entries)
         found = current_ranges(entries, self._accepted)
         return sorted(found, key=lambda one: one.start_offset)
 
-    def _some(self) -> list[HeldRange]:
+    def _some(self) -> list[StoredRange]:
         """Neighbours that have files."""
         ranges = self.held()
         if not ranges:

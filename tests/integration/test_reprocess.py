@@ -24,7 +24,7 @@ from archiver.upkeep.orphans.report import KeptFor
 from archiver.upkeep.reprocess.error_rows import ErrorFilter
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.report import ReprocessReport
-from catalog.registry import FileClaims, Registry
+from catalog.registry import KnownFiles, Registry
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
@@ -277,7 +277,7 @@ def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack,
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(FileClaims, "forget", lambda *_: None)  # as a kill would leave it
+        patched.setattr(KnownFiles, "forget", lambda *_: None)  # as a kill would leave it
         with pytest.raises(KeyboardInterrupt):
             reprocess_while(config, topic, die)
     late = Orphans(

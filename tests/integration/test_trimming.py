@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from catalog.model import DataFileInfo, FileState, PartitionOffset, TopicRow, TranslatedRange, new_id
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from catalog.registry.trimming import Trimmed
 from tests.support.catalog.memory import span
@@ -75,7 +75,7 @@ def test_old_files_lose_what_manifests_say_of_columns(dsn: str, registry: Regist
     assert registry.files.trim(orders) == Trimmed()
     assert query(dsn, KEPT) == before
     assert registry.files.counts(orders) == counts
-    assert set(registry.claims.of(orders, dict.fromkeys(claims, "")).states.values()) == {FileState.COMMITTED}
+    assert set(registry.claims.file_states(orders, dict.fromkeys(claims, "")).states.values()) == {FileState.COMMITTED}
     whole, slim = (
         row[0] for row in query(dsn, "SELECT max(length(file::text)) FROM files GROUP BY slim ORDER BY slim")
     )

@@ -21,7 +21,7 @@ from archiver.archive.table_files import ManifestReader, TableFiles
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
 from schema_mapping.row import RowMapping

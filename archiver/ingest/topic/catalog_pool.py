@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import Self, TypeVar
 
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 
 Topic = TypeVar("Topic")
 Found = TypeVar("Found")

@@ -18,10 +18,10 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
-from catalog.registry.missing import first_offsets
+from catalog.registry.missing_objects import first_offsets
 from schema_mapping.errors import ContextError
 
 _ELECTION_TRIES = 5

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
-from archiver.commit.committing import StagedTopic
+from archiver.commit.commit_staged import StagedTopic
 from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
@@ -26,9 +26,9 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.partitions import partitioned_by
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.registry.leases import Leases

@@ -15,7 +15,7 @@ from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched
 from archiver.ingest.topic.log_bounds import LogBounds
 from archiver.kafka.broker import BrokerClient
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
 
 Topic = TypeVar("Topic")

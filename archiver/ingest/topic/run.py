@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from archiver.commit.committing import commit_pending
-from archiver.commit.standing import standing
+from archiver.commit.commit_staged import commit_pending
+from archiver.commit.table_check import check_archive
 from archiver.commit.tidying import tidy_by_chance
 from archiver.config.model import TopicConfig
 from archiver.errors import LogTruncated, NoProgress, SchemaRegistryError
@@ -35,7 +35,7 @@ from archiver.kafka.broker import BrokerClient
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
@@ -125,7 +125,7 @@ class TopicRun:
             self.commit()
         error: ContextError | None
         try:
-            error = standing(
+            error = check_archive(
                 self.opened.topic,
                 self._registry,
                 partial(self._catalog.load, self.opened.topic),

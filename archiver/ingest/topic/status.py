@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from archiver.commit.standing import Standing, standing
+from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
 from archiver.errors import NotArchived, SourceError
 from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
@@ -25,11 +25,11 @@ from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import OpenTransaction, open_transactions
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RolledBack
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.ranges.holes import GoneRows, Hole
 from catalog.registry import Registry
-from catalog.registry.missing import first_offsets
+from catalog.registry.missing_objects import first_offsets
 from schema_mapping.errors import ContextError
 
 _MAGIC: Final = 16
@@ -117,7 +117,7 @@ class StatusReader:
         row = self._registry.topics.find(cluster_id=self._cluster_id, topic=config.name)
         staged = self._registry.files.staged_ends(row) if row else {}
         waiting = Counter(one.partition for one in self._registry.files.pending(row)) if row else Counter[int]()
-        found = self._standing(row) if row else Standing()
+        found = self._check_archive(row) if row else TableCheck()
         archived = found.table.offsets if found.table else {}
         missing = self._registry.missing.load(row, table_offsets=archived) if row else ()
         described = self._brokers.describe([config.name])[config.name]
@@ -196,8 +196,8 @@ class StatusReader:
             )
         return found
 
-    def _standing(self, row: TopicRow) -> Standing:
-        return standing(row, self._registry, partial(self._catalog.load, row), formats=self._formats)
+    def _check_archive(self, row: TopicRow) -> TableCheck:
+        return check_archive(row, self._registry, partial(self._catalog.load, row), formats=self._formats)
 
     def _archived(self, row: TopicRow | None) -> ArchiveReader:
         if row is None:
@@ -230,7 +230,7 @@ def batch_time(data: bytes) -> int | None:
     return None if found < 0 else int(found)
 
 
-def _problem(config: TopicConfig, found: Standing) -> ContextError | None:
+def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:
     """What stops the topic goes before rows that others removed, which are told and don't."""
     if found.table is None or isinstance(found.error, RolledBack):
         return found.error

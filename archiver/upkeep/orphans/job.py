@@ -28,7 +28,7 @@ from archiver.upkeep.orphans.report import (
     TopicOrphans,
 )
 from archiver.upkeep.orphans.search import Connected, OrphanSearch
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError

@@ -20,7 +20,7 @@ from archiver.upkeep.orphans.report import Orphan, OrphanFailed, OrphanObserver,
 from archiver.upkeep.orphans.search import OrphanSearch
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.registry.claims import Claims, Standstill
+from catalog.registry.known_files import FileStates, Standstill
 
 BATCH: Final = 64
 WORKERS: Final = 16
@@ -48,7 +48,7 @@ def remove_orphans(
         files = {each.path: each.ulid for each in batch if each.ulid}
         with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()
-            needed = [each for each in batch if _is_needed(search, still.claims, each)]
+            needed = [each for each in batch if _is_needed(search, still.known, each)]
             report.needed_again += needed
             deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still)
             try:
@@ -64,8 +64,8 @@ def remove_orphans(
             raise next(reversed(deletion.errors.values()))
 
 
-def _is_needed(search: OrphanSearch, claims: Claims, each: Orphan) -> bool:
-    return each.name in search.references or claims.needs(each.name) or search.is_renewed(claims, each.name)
+def _is_needed(search: OrphanSearch, known: FileStates, each: Orphan) -> bool:
+    return each.name in search.references or known.needs(each.name) or search.is_renewed(known, each.name)
 
 
 class _Deletion:

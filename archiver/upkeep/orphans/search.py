@@ -30,10 +30,10 @@ from archiver.upkeep.orphans.report import (
 )
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName, is_ours
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import FileState, TopicRow
 from catalog.registry import Registry
-from catalog.registry.claims import Claims
+from catalog.registry.known_files import FileStates
 
 MANIFEST_SECONDS: Final = 3600.0
 """Younger manifests may belong to a commit that is under way, whatever age was asked for."""
@@ -101,24 +101,26 @@ class OrphanSearch:
         table = self.look()
         self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
         data = {name: each for name, each in listed.data.items() if name not in self.references}
-        claims = self._connected.registry.claims.of(self._topic, {each.path: at.ulid for each, at in data.values()})
-        young = [name for name in data if self.is_renewed(claims, name)]
-        wanted = [name for name in data if claims.needs(name) and name not in young]
+        known = self._connected.registry.claims.file_states(
+            self._topic, {each.path: at.ulid for each, at in data.values()}
+        )
+        young = [name for name in data if self.is_renewed(known, name)]
+        wanted = [name for name in data if known.needs(name) and name not in young]
         self._report.kept[KeptFor.AGE] += len(young)
         self._report.kept[KeptFor.REGISTRY] += len(wanted)
         for name in (*young, *wanted):
             del data[name]
         proven = self._proven(table, objects, self._not_journaled(table, data))
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]
-        return (*self._orphans(proven, claims), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
+        return (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
 
     def look(self) -> ArchiveTable:
         """Add to `references` what the table refers to now; return the table."""
         return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
 
-    def is_renewed(self, claims: Claims, name: str) -> bool:
+    def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file, more recently than orphans are old."""
-        said_ms = claims.renewed.get(name)
+        said_ms = known.renewed.get(name)
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
@@ -198,9 +200,9 @@ class OrphanSearch:
             return KeptFor.FOOTER
         return None if origin.end_offset <= offsets.get(origin.partition, 0) else KeptFor.OFFSETS
 
-    def _orphans(self, found: Iterable[tuple[ListedObject, DataFileName]], claims: Claims) -> Iterator[Orphan]:
+    def _orphans(self, found: Iterable[tuple[ListedObject, DataFileName]], known: FileStates) -> Iterator[Orphan]:
         for each, name in found:
-            state = claims.states.get(each.name)
+            state = known.states.get(each.name)
             kind = OrphanKind.UNKNOWN if state is None else _KINDS[state]
             yield _orphan(each, kind, ulid=name.ulid)
 

@@ -24,9 +24,9 @@ from archiver.upkeep.rebuild.table_ranges import table_ranges
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.errors import SchemaConflict
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange, merge
-from catalog.iceberg.tables import TableCatalog
-from catalog.journal import JournalContents
+from catalog.iceberg.schema_change import SchemaChange, merge
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.journal_entries import JournalContents
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.field_ids import assign

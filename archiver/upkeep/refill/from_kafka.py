@@ -18,8 +18,8 @@ from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
-from catalog.iceberg.columns import SchemaChange
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError

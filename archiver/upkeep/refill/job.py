@@ -24,7 +24,7 @@ from archiver.upkeep.refill.originals import originals
 from archiver.upkeep.refill.report import Fate, Mended, RefillReport
 from archiver.upkeep.refill.steps import Found, Made, RefillWork
 from catalog.errors import CatalogUnreachable
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo
 from catalog.ranges.holes import Acceptance, Hole
 from catalog.registry import Registry

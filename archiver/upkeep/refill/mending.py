@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from archiver.commit.missing_rows import Offsets, TableRows
+from archiver.commit.table_rows import Offsets, TableRows
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from archiver.archive.table_files import ManifestReader
-from archiver.commit.missing_rows import search
+from archiver.commit.find_holes import search
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import DataLoss, UnknownTopic
@@ -18,19 +18,20 @@ from archiver.ingest.task.work import MODULES
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
-from archiver.upkeep.rewrites import settle_rewrites
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Unresolved
-from catalog.iceberg.lineage import check_lineage, set_back, uncovered
-from catalog.iceberg.refill import PlannedAnew, Refill, Refilled
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.lineage import check_lineage, set_back
+from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
 from catalog.ranges.holes import Acceptance, ExpectedRange, Hole
+from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
 
 

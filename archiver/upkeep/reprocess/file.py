@@ -32,7 +32,7 @@ from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
-from catalog.ranges.rewrite_groups import RewriteGroup
+from catalog.ranges.rewrite import RewriteGroup
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 

@@ -26,15 +26,15 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
+from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.reprocess.error_rows import ErrorFilter
 from archiver.upkeep.reprocess.file import ReprocessTarget
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
 from archiver.upkeep.reprocess.rounds import Rounds, error_columns
-from archiver.upkeep.rewrites import settle_rewrites
-from catalog.iceberg.columns import SchemaChange, merge
 from catalog.iceberg.properties import metrics_properties
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange, merge
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
 from schema_mapping.field_ids import Assignment, assign
 

@@ -13,18 +13,18 @@ from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
 from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
 from archiver.storage.journal import TableJournal
+from archiver.upkeep.file_rewrite import put_in_place
 from archiver.upkeep.reprocess.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.upload_claims import UploadClaims
-from archiver.upkeep.rewrites import put_in_place
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
-from catalog.iceberg.rewrite import Rewritten
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.rewrite_commit import Rewritten
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
 from schema_mapping import names
 from schema_mapping.errors import ContextError

@@ -24,10 +24,10 @@ from archiver.storage.journal_commits import JournalCommits
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.errors import RegistryOutdated
-from catalog.journal import JournaledCommit
+from catalog.journal_entries import JournaledCommit
 from catalog.model import TopicRow, VersionRecord, file_name
-from catalog.ranges.held import HeldRange
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import file, span
@@ -71,7 +71,7 @@ def held(journal: TableJournal) -> list[tuple[Any, ...]]:
     return found
 
 
-def held_files(ranges: Iterable[HeldRange]) -> list[tuple[Any, ...]]:
+def held_files(ranges: Iterable[StoredRange]) -> list[tuple[Any, ...]]:
     return [
         (one.partition, one.start_offset, one.end_offset, each.file, each.commit_id)
         for one in ranges

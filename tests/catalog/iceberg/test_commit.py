@@ -11,9 +11,9 @@ from pyiceberg.types import LongType, NestedField
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import CatalogUnreachable, SchemaConflict
 from catalog.iceberg.append import Attempt, prepare
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, MovedPartition, Unresolved, commit
 from catalog.iceberg.offsets import encode_offsets
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import PartitionOffset, TranslatedRange, new_id
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
 

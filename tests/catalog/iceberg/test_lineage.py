@@ -18,10 +18,11 @@ from catalog.errors import RolledBack, TableError
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
 from catalog.iceberg.expiry import Retention, expirable
-from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, set_back, uncovered
-from catalog.iceberg.refill import PlannedAnew, Refill, Refilled, commit_refill
+from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, set_back
+from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled, commit_refill
 from catalog.iceberg.settle import Landed, settle
 from catalog.model import TranslatedRange, new_id
+from catalog.ranges.spans import uncovered
 from tests.support.catalog.memory import MemoryCatalog, file, span
 
 AT_ONCE = Backoff(pause=lambda _: None)

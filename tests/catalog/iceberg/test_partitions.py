@@ -17,9 +17,9 @@ from catalog.errors import NotOurTable, PartitioningChanged
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
 from catalog.iceberg.partitions import placed
-from catalog.iceberg.rewrite import Rewritten, commit_rewrite
+from catalog.iceberg.rewrite_commit import Rewritten, commit_rewrite
 from catalog.model import DataFileInfo, TranslatedRange, new_id
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.catalog.memory import MemoryCatalog, file, span
 
 DAY = 20_000

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from catalog.current_ranges import current_ranges
 from catalog.digests import add_digests, digest_text
 from catalog.errors import RewriteRefused
-from catalog.journal import FORMAT, JournaledCommit
+from catalog.journal_entries import FORMAT, JournaledCommit
 from catalog.model import DataFileInfo, TranslatedRange, new_id
-from catalog.ranges.held import HeldRange
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import regrouped
-from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.stored_ranges import StoredRange
 from tests.support.catalog.memory import file, span
 
 
@@ -53,16 +53,16 @@ def rewrite(group: RewriteGroup) -> Rewrite:
     return Rewrite(commit_id=new_id(), reason="compact", schema_version=2, groups=(group,))
 
 
-def done(group: RewriteGroup, held: Sequence[HeldRange], *, is_done: bool = False) -> tuple[HeldRange, ...]:
+def done(group: RewriteGroup, held: Sequence[StoredRange], *, is_done: bool = False) -> tuple[StoredRange, ...]:
     return regrouped(rewrite(group), group, held, is_done=is_done)
 
 
-def seen(ranges: Iterable[HeldRange]) -> list[tuple[int, int, int, int, int]]:
+def seen(ranges: Iterable[StoredRange]) -> list[tuple[int, int, int, int, int]]:
     return [(one.start_offset, one.end_offset, len(one.files), one.rows, one.expected) for one in ranges]
 
 
 OLD = [stored(0, 10), stored(10, 20), stored(20, 30)]
-HELD = [HeldRange.of(one, commit_id="A") for one in OLD]
+HELD = [StoredRange.of(one, commit_id="A") for one in OLD]
 
 
 def test_three_files_become_two() -> None:
@@ -77,7 +77,7 @@ def test_one_file_may_hold_ranges_that_are_no_neighbours_and_of_several_partitio
     other = stored(5, 9, partition=3)
     one = new_file(record_span(0, 10), record_span(20, 30), record_span(5, 9, partition=3))
     group = RewriteGroup(paths=paths([OLD[0], OLD[2], other]), files=(one,))
-    made = done(group, [*HELD, HeldRange.of(other)])
+    made = done(group, [*HELD, StoredRange.of(other)])
     assert seen(made) == [(0, 10, 1, 10, 10), (20, 30, 1, 10, 10), (5, 9, 1, 4, 4)]
     assert {path for each in made for path in each.paths} == {one.file.path}
     assert len({each.id for each in made}) == 3
@@ -185,7 +185,7 @@ def test_any_regrouping_keeps_offsets_counts_and_digests(
 ) -> None:
     """Spans that tile the same offsets, spread over any number of files, sharing them; then one record goes astray."""
     old = [stored(start, end) for start, end in pairwise(before)]
-    held = [HeldRange.of(one) for one in old]
+    held = [StoredRange.of(one) for one in old]
     spans = [record_span(start, end) for start, end in pairwise(after)]
     number = data.draw(st.integers(1, len(spans)))
     places = [data.draw(st.integers(0, number - 1)) for _ in spans]

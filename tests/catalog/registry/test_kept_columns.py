@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from catalog.journal import JournaledSchema
+from catalog.journal_entries import JournaledSchema
 from catalog.model import VersionRecord
 from catalog.registry.ledger import _columns, _entry
 from schema_mapping import LedgerState, assign

@@ -20,7 +20,7 @@ from archiver.ingest.stopping import stop_on_signals
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry.leases import Leases
 from schema_mapping.errors import ContextError

@@ -23,13 +23,13 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout
 from archiver.storage.spool import TaskSpool
-from archiver.upkeep.rewrites import put_in_place
+from archiver.upkeep.file_rewrite import put_in_place
 from archiver.wire.record_digest import RecordDigest
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.rewrite import Displaced, Rewritten
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.rewrite_commit import Displaced, Rewritten
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TopicRow, new_id
-from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
 from schema_mapping import names
 

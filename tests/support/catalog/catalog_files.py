@@ -22,9 +22,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, StringType
 
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.properties import metrics_properties
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from schema_mapping.field_ids import Assignment, LedgerState, assign
 from schema_mapping.protobuf.descriptors import SourceSchema

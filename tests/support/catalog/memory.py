@@ -21,9 +21,9 @@ from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, Stri
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.creation import first_updates
 from catalog.iceberg.properties import first_properties
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 
 TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")

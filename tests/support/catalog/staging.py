@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pyiceberg.table.update import SetPropertiesUpdate
 
-from archiver.commit.committing import CommitReport, StagedTopic, commit_pending
+from archiver.commit.commit_staged import CommitReport, StagedTopic, commit_pending
 from archiver.storage.journal import TableJournal
 from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt

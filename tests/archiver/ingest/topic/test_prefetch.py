@@ -18,7 +18,7 @@ from archiver.ingest.topic.prefetch import prefetch
 from archiver.kafka.broker import BrokerClient, PartitionDescription, TopicDescription
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset
 
 

@@ -13,7 +13,7 @@ from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.rebuild.footers import ranges_of
 from archiver.upkeep.rebuild.table_ranges import table_ranges
 from catalog.model import DataFileInfo, new_id
-from catalog.ranges.held import HeldRange
+from catalog.ranges.stored_ranges import StoredRange
 from tests.support.catalog.memory import MemoryCatalog, span
 
 
@@ -54,7 +54,7 @@ def found(tmp_path: Path) -> Any:
     table = MemoryCatalog(tmp_path).load()
 
     def look(
-        journaled: list[HeldRange], files: list[str], footers: dict[str, SegmentMetadata]
+        journaled: list[StoredRange], files: list[str], footers: dict[str, SegmentMetadata]
     ) -> list[tuple[Any, ...]]:
         there = {where: table_file(where) for where in files}
         return [(*one.offsets, one.paths) for one in table_ranges(table, journaled, there, footers)]
@@ -63,7 +63,7 @@ def found(tmp_path: Path) -> Any:
 
 
 def test_ranges_of_a_rewrite_that_the_journal_missed_take_the_places_of_all_they_overlap(found: Any) -> None:
-    old = [HeldRange.of(span(0, start, start + 10)) for start in (0, 10, 20, 30)]
+    old = [StoredRange.of(span(0, start, start + 10)) for start in (0, 10, 20, 30)]
     first, second = path(), path()
     footers = {first: footer(0, 15), second: footer(15, 30)}
     kept = old[3].paths
@@ -71,14 +71,14 @@ def test_ranges_of_a_rewrite_that_the_journal_missed_take_the_places_of_all_they
 
 
 def test_what_the_journal_knows_and_the_table_has_stays(found: Any) -> None:
-    old = HeldRange.of(span(0, 0, 10))
+    old = StoredRange.of(span(0, 0, 10))
     stray = path()
     assert found([old], [*old.paths, stray], {stray: footer(5, 15)}) == [(0, 10, old.paths)]
 
 
 def test_a_file_of_a_range_takes_the_place_of_one_that_is_gone(found: Any) -> None:
     whole = span(0, 0, 10)
-    both = HeldRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
+    both = StoredRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
     made = path()
     assert found([both], [both.paths[0], made], {made: footer(0, 10)}) == [(0, 10, (both.paths[0], made))]
 

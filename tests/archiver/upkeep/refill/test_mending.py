@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.table.update import update_table_metadata
 
 from archiver.archive.mappings import NoMappings
-from archiver.commit.missing_rows import TableRows
+from archiver.commit.table_rows import TableRows
 from archiver.ingest.task.work import translate_range
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archiver.commit import missing_rows
-from archiver.commit.missing_rows import TableRows, named, search
+from archiver.commit import find_holes as missing_rows
+from archiver.commit.find_holes import named, search
+from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.ranges.holes import ExpectedFile, ExpectedRange

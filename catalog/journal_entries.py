@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
-from catalog.ranges.held import HeldRange
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
+from catalog.ranges.stored_ranges import StoredRange
 from schema_mapping.columns.evolution import Change
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, SchemaVersion
 from schema_mapping.columns.types import read_type
@@ -127,7 +127,7 @@ class JournalContents:
 
     schemas: tuple[JournaledSchema, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
-    ranges: tuple[HeldRange, ...] = ()
+    ranges: tuple[StoredRange, ...] = ()
 
     @property
     def ledger(self) -> LedgerState:

@@ -16,11 +16,11 @@ from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt, attempt_of, data_file, evolve, head_text
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved, commit_once
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.offsets import encode_offsets
 from catalog.iceberg.producers import merge_append
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo, PartitionOffset
 
 Span: TypeAlias = tuple[int, int, int]

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Backoff, Committed, commit
-from catalog.iceberg.known_tables import KnownTable
+from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.model import new_id
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> ArchiveTable:
 
 
 def test_what_tasks_and_plans_need_is_kept(table: ArchiveTable) -> None:
-    again = KnownTable.of(table, {}).table(TOPIC, {})
+    again = LastKnownTable.of(table, {}).table(TOPIC, {})
     for name in ("uuid", "location", "data_location", "properties", "offsets", "schema", "last_column_id"):
         assert getattr(again, name) == getattr(table, name)
     assert again.partition_field == table.partition_field
@@ -57,7 +57,7 @@ def test_credentials_of_the_catalogs_are_not_kept(
     iceberg = table.iceberg
     io = type(iceberg.io)(storage)
     reached = ArchiveTable(topic=TOPIC, iceberg=Table(("kafka", "orders"), iceberg.metadata, "", io, catalog=None))  # type: ignore[arg-type]
-    known = KnownTable.of(reached, OWN)
+    known = LastKnownTable.of(reached, OWN)
     assert known.vended is vended
     assert "theirs" not in known.metadata
     if vended:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from catalog.iceberg.commit import Backoff, Committed, commit
-from catalog.iceberg.rewrite import Displaced, RewriteOutcome, Rewritten, commit_rewrite, data_files
+from catalog.iceberg.rewrite_commit import Displaced, RewriteOutcome, Rewritten, commit_rewrite, data_files
 from catalog.model import new_id
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, file, span
 
 AT_ONCE = Backoff(pause=lambda _: None)

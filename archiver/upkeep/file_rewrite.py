@@ -23,12 +23,12 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Unresolved, find_commit
-from catalog.iceberg.rewrite import Displaced, Rewritten
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.rewrite_commit import Displaced, Rewritten
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
 
 LOOKS_AT_ONCE: Final = 16

@@ -1,7 +1,7 @@
 """A range of offsets with the files that hold its records, and how many rows the table must have.
 
 Ranges and files are many to many: a range may be in several files, and after a rewrite one file may hold records of
-several ranges. So a `HeldFile` is one range in one file. The registry has a row of `files` for each.
+several ranges. So a `StoredFile` is one range in one file. The registry has a row of `files` for each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from catalog.model import DataFileInfo, TranslatedRange, ulid_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFile:
+class StoredFile:
     """The records of one range in one file. `file` is None for a range without records.
 
     `rows` and `digest` count the range's records only. The table must have `expected` of these rows. The others are
@@ -42,10 +42,10 @@ class HeldFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRange:
+class StoredRange:
     """A range and the files that hold its records.
 
-    There is always at least one `HeldFile`: a range without records has one whose `file` is None.
+    There is always at least one `StoredFile`: a range without records has one whose `file` is None.
     """
 
     topic: str
@@ -54,14 +54,14 @@ class HeldRange:
     end_offset: int
     leader_epoch: int
     created_ms: int
-    files: tuple[HeldFile, ...]
+    files: tuple[StoredFile, ...]
     lost: bool = False
 
     @classmethod
     def of(cls, one: TranslatedRange, *, commit_id: str | None = None) -> Self:
-        """Make a `HeldRange` of a range as it was translated."""
+        """Make a `StoredRange` of a range as it was translated."""
         held = [
-            HeldFile(
+            StoredFile(
                 id=range_id,
                 file=file,
                 rows=file.rows if file else 0,
@@ -140,12 +140,12 @@ class HeldRange:
         return replace(self, files=(first, *others))
 
 
-def spread(files: Iterable[HeldFile], expected: int) -> list[HeldFile]:
+def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
     """Distribute `expected` rows over the files.
 
     Each file gets at most as many rows as it holds. Whatever remains goes to the first file.
     """
-    found: list[HeldFile] = []
+    found: list[StoredFile] = []
     for one in reversed(tuple(files)):
         found.append(replace(one, expected=min(one.rows, expected)))
         expected -= found[-1].expected

@@ -29,7 +29,7 @@ _HISTORY: Mapping[str, object] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTable:
+class LastKnownTable:
     """A table's metadata without its history, as JSON.
 
     `vended` says that its storage needs credentials that only the catalog has.
@@ -39,7 +39,7 @@ class KnownTable:
     vended: bool
 
     @classmethod
-    def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> KnownTable:
+    def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> LastKnownTable:
         """What to keep of a table. `own` are the configured properties of the catalog."""
         metadata = table.iceberg.metadata
         slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})

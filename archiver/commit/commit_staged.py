@@ -15,10 +15,10 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
 from catalog.errors import CatalogUnreachable, PartitionAhead
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Committed, Moved, MovedPartition, Unresolved
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange, new_id
 from catalog.registry import Registry
 

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from catalog.model import TopicRow
 from catalog.ranges.regrouping import regrouped
-from catalog.ranges.rewrite_groups import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from catalog.model import FileState, TopicRow, file_name
-from catalog.registry import rewrites, trimming
+from catalog.registry import pending_rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
 
 UPLOAD_CLAIM_DAYS: Final = 30
@@ -25,7 +25,7 @@ _UPLOAD: Final = "upload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class FileStates:
     """What the registry knows of files, by name.
 
     `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `renewed` is
@@ -44,11 +44,11 @@ class Claims:
 class Standstill:
     """A topic in which nothing is staged and no rewrite begins meanwhile; and what is known of the files."""
 
-    def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, claims: Claims) -> None:
+    def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, known: FileStates) -> None:
         self._postgres = postgres
         self._connection = connection
         self._topic = topic
-        self.claims = claims
+        self.known = known
 
     def check(self) -> None:
         """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row lock.
@@ -64,7 +64,7 @@ class Standstill:
             trimming.forget_deleted(self._connection, self._topic, files)
 
 
-def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> Claims:
+def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
     """What the registry knows of `files`: their paths, with the ULIDs in their names."""
     found = connection.execute(
         "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
@@ -75,7 +75,7 @@ def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) ->
         name, state = file_name(path), FileState(text)
         if states.get(name) not in _NEEDED:
             states[name] = state
-    return Claims(
+    return FileStates(
         states=states,
         rewriting=frozenset(_rewriting(connection, topic)),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
@@ -85,7 +85,7 @@ def claims(connection: Connection, topic: TopicRow, files: Mapping[str, str]) ->
 def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
     return [
         file_name(path)
-        for rewrite in rewrites.unfinished(connection, topic)
+        for rewrite in pending_rewrites.unfinished(connection, topic)
         for path in (*rewrite.old_paths, *rewrite.new_paths)
     ]
 

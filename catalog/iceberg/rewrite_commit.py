@@ -17,12 +17,12 @@ from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt, attempt_of, data_file, evolve
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved, commit_once
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.producers import overwrite
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from archiver.commit.missing_rows import find_holes, named
+from archiver.commit.find_holes import find_holes, named
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RolledBack, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
@@ -19,7 +19,7 @@ from catalog.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TableCheck:
     """The result of a check: the rows that the table lacks, and the error that says why.
 
     Both are empty for a complete table. `table` is None where there is none yet.
@@ -30,21 +30,21 @@ class Standing:
     error: TableError | None = None
 
 
-def standing(
+def check_archive(
     topic: TopicRow,
     registry: Registry,
     load: Callable[[], ArchiveTable | None],
     *,
     known: ArchiveTable | None = None,
     formats: SegmentFormats = FORMATS,
-) -> Standing:
+) -> TableCheck:
     """Check the table. `known` is the table as it was loaded a short time ago, with its history.
 
     Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
     """
     table = known or load()
     if table is None:
-        return Standing()
+        return TableCheck()
     ends = registry.files.committed_ends(topic)
     if _is_less(table, ends):
         table = load() or table  # it may have changed since it was loaded
@@ -57,8 +57,8 @@ def standing(
     holes = find_holes(topic, table, registry, load, is_back=is_back, formats=formats)
     if is_back:
         head = head_of(table.iceberg.metadata)
-        return Standing(table=table, holes=holes, error=rolled_back(table, missing=named(holes) or told, head=head))
-    return Standing(table=table, holes=holes, error=_removed(table, holes) if holes else None)
+        return TableCheck(table=table, holes=holes, error=rolled_back(table, missing=named(holes) or told, head=head))
+    return TableCheck(table=table, holes=holes, error=_removed(table, holes) if holes else None)
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:

@@ -22,20 +22,20 @@ from catalog.errors import CatalogUnreachable, TableError, TableMissing
 from catalog.iceberg import commit as commits
 from catalog.iceberg.append import Attempt, delete
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.columns import SchemaChange
 from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.creation import first_updates
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import housekeep
-from catalog.iceberg.known_tables import KnownTable
+from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
-from catalog.iceberg.refill import Refill, RefillOutcome, commit_refill
+from catalog.iceberg.refill_commit import Refill, RefillOutcome, commit_refill
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
-from catalog.iceberg.rewrite import Changed, RewriteOutcome, commit_rewrite
+from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
+from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
 from catalog.model import TopicRow, TranslatedRange
-from catalog.ranges.rewrite_groups import Rewrite
+from catalog.ranges.rewrite import Rewrite
 from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)
@@ -87,11 +87,11 @@ class TableCatalog:
     def _asked_seconds(self) -> float:
         return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
-    def known(self, table: ArchiveTable) -> KnownTable:
+    def known(self, table: ArchiveTable) -> LastKnownTable:
         """What the registry keeps of a table for when the catalog can't be reached."""
-        return KnownTable.of(table, self._properties)
+        return LastKnownTable.of(table, self._properties)
 
-    def recall(self, topic: TopicRow, known: KnownTable) -> ArchiveTable:
+    def recall(self, topic: TopicRow, known: LastKnownTable) -> ArchiveTable:
         """A table as the registry kept it. CatalogUnreachable where its storage needs the catalog."""
         return known.table(topic, self._properties)
 

@@ -19,7 +19,7 @@ from pyiceberg.types import (
 )
 
 from catalog.errors import SchemaConflict
-from catalog.iceberg.columns import SchemaChange, check_new_ids, merge
+from catalog.iceberg.schema_change import SchemaChange, check_new_ids, merge
 from schema_mapping.field_ids import LedgerState, assign
 from tests.support.catalog.memory import ID, NOTE, change, schema
 

@@ -14,8 +14,8 @@ from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
 from catalog.model import TopicRow, TranslatedRange
-from catalog.ranges.held import HeldRange
 from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
 
@@ -23,7 +23,7 @@ _KEY = "checked"
 _NAME = "rows"
 
 
-def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
+def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
     """The committed ranges that the table must have rows of, by partition and offset.
 
     Ask before you load the table: then the table has every range of the answer.
@@ -34,11 +34,11 @@ def expected(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ..
         " AND (path IS NOT NULL OR expected_rows IS NOT NULL) ORDER BY partition, start_offset, part",
         (topic.id,),
     )
-    ranges = (_expected(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
+    ranges = (_expected_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
     return tuple(one for one in ranges if one.rows > 0)
 
 
-def _expected(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
+def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
     range_id, partition, start, end = rows[0][:4]
     with_file = [row for row in rows if row[4] is not None]
     return ExpectedRange(
@@ -129,7 +129,7 @@ def record_refill(
             {"reason": f"refill: commit {commit_id}", "commit": commit_id, "topic": topic.id, "ids": [range_id]},
         )
         if done.rowcount:
-            file_rows.put_committed(connection, topic, [HeldRange.of(one, commit_id=commit_id) for one in ranges])
+            file_rows.put_committed(connection, topic, [StoredRange.of(one, commit_id=commit_id) for one in ranges])
     for each in accepted:
         _accept(connection, topic, each)
     forget_checked(connection, topic)

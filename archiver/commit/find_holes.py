@@ -6,42 +6,30 @@ are read only where counts don't decide it. The result is kept in the registry f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table.snapshots import Snapshot
 
-from archiver.archive.deletes import DeleteFiles
-from archiver.archive.mappings import KnownMappings, MappingSource
-from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.commit.table_rows import Offsets, TableRows, file_names
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
-from archiver.wire.record_digest import RecordDigest
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, is_ours, keeps_rows, only_adds, since, summary_of
 from catalog.iceberg.offsets import decode_ranges
-from catalog.model import TopicRow, file_name
+from catalog.model import TopicRow
 from catalog.ranges.holes import Checked, ExpectedRange, Hole
 from catalog.ranges.spans import joined
 from catalog.registry import Registry
-from schema_mapping import names
 
 RENEWED: Final = 20
 """After this many snapshots the result is noted again, before the snapshot that it belongs to expires."""
 WINDOW_ROWS: Final = 8_000_000
 """How many expected rows are counted at once. Each takes eight bytes."""
-
-Offsets: TypeAlias = npt.NDArray[np.int64]
 
 
 def find_holes(
@@ -103,75 +91,6 @@ def named(holes: Iterable[Hole]) -> str:
     return "; ".join(found)
 
 
-class TableRows:
-    """The rows of a table's current snapshot, by file and offset."""
-
-    def __init__(self, table: ArchiveTable, formats: SegmentFormats, mappings: MappingSource | None = None) -> None:
-        self._files = {file_name(file.path): file for file in ManifestReader().files(table.iceberg)}
-        objects = ObjectStore.of_table(table.iceberg)
-        self._storage = TopicStorage(
-            deletes=DeleteFiles(objects, formats),
-            objects=objects,
-            formats=formats,
-            mappings=KnownMappings(table.topic.topic, mappings),
-        )
-
-    def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """The ranges that may have lost rows, and those that share a file with one of them.
-
-        Every other range has all of its files in the table, with all rows, and nobody deleted any.
-        """
-        wanted: Counter[str] = Counter()
-        for one in expected:
-            wanted.update({file_name(each.path): each.rows for each in one.files})
-        bad = {name for name, rows in wanted.items() if not self._has(name, rows)}
-        found: dict[str, ExpectedRange] = {}
-        while more := [one for one in expected if one.id not in found and (not one.files or bad & _names((one,)))]:
-            found |= {one.id: one for one in more}
-            bad |= _names(more)
-        return [one for one in expected if one.id in found]
-
-    def _has(self, name: str, rows: int) -> bool:
-        file = self._files.get(name)
-        return file is not None and not file.has_deletes and file.rows >= rows
-
-    def has_file(self, path: str) -> bool:
-        """Whether the table has the file, whatever was deleted from it."""
-        return file_name(path) in self._files
-
-    def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
-        """The number of rows in files that don't belong to complete ranges. None where some of them were deleted."""
-        whole = _names(expected) - _names(suspects)
-        beside = [file for name, file in self._files.items() if name not in whole]
-        return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
-
-    def offsets(self, wanted: RowRange) -> Offsets:
-        """The offsets of the table's rows in a range of a partition, ascending, each once."""
-        found = [
-            kafka.field(names.OFFSET).to_numpy()
-            for file in self._files.values()
-            if _may_hold(file, wanted)
-            for kafka in self._read(file, wanted)
-        ]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
-
-    def digest(self, wanted: RowRange) -> str:
-        """The digest of the table's records in a range of a partition (docs/digest.md). Reads whole rows."""
-        found = RecordDigest()
-        for file in self._files.values():
-            if _may_hold(file, wanted):
-                with closing(OpenFile.open(self._storage, file)) as opened:
-                    for block in opened.reader.blocks(wanted):
-                        for records in opened.records(block, wanted):
-                            found += RecordDigest.of_seen(records)
-        return found.text
-
-    def _read(self, file: TableFile, wanted: RowRange) -> Iterator[pa.StructArray]:
-        with closing(OpenFile.open(self._storage, file)) as opened:
-            for block in opened.reader.blocks(wanted):
-                yield from opened.kafka(block, wanted)
-
-
 def _later(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
     """The snapshots since the last check if its result still holds after them, else None."""
     if known.snapshot_id is None:
@@ -208,7 +127,7 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
         return False
     files = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
     rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in manifests)
-    return (files, rows) == (len(_names(expected)), _rows(expected))
+    return (files, rows) == (len(file_names(expected)), _rows(expected))
 
 
 def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
@@ -258,17 +177,6 @@ def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
     if not len(gaps):
         return one.start_offset, one.end_offset
     return int(edges[gaps[0]]) + 1, int(edges[gaps[-1] + 1])
-
-
-def _may_hold(file: TableFile, wanted: RowRange) -> bool:
-    if file.offsets and (file.offsets.high < wanted.start_offset or file.offsets.low >= wanted.end_offset):
-        return False
-    held = file.partitions
-    return held is None or held.low <= wanted.partition <= held.high
-
-
-def _names(ranges: Iterable[ExpectedRange]) -> set[str]:
-    return {file_name(each.path) for one in ranges for each in one.files}
 
 
 def _rows(ranges: Iterable[ExpectedRange]) -> int:
