@@ -14,7 +14,7 @@ from typing import Final
 from ulid import ULID
 
 from archiver.archive.table_files import ManifestReader, TableFile
-from archiver.commit.missing_rows import TableRows
+from archiver.commit.table_rows import TableRows
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.formats import FORMATS

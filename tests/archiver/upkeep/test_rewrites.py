@@ -10,13 +10,13 @@ import pytest
 
 from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing
-from archiver.upkeep.rewrites import put_in_place, settle_rewrites
+from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
-from catalog.iceberg.rewrite import Displaced, Rewritten
+from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.model import DataFileInfo, new_id
-from catalog.ranges.rewrite_groups import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.archive.listed_table import position_deletes
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file
 

@@ -22,7 +22,7 @@ from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import new_attempt_id
 from catalog.model import FileState, new_id
-from catalog.registry.claims import Claims
+from catalog.registry.known_files import FileStates
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
 HOUR = 3_600
@@ -47,7 +47,7 @@ class Lake:
     folder: Path
     memory: MemoryCatalog
     footers: dict[str, SegmentMetadata] = field(default_factory=dict)
-    known: Claims = field(default_factory=Claims)
+    known: FileStates = field(default_factory=FileStates)
     journaled: set[str] = field(default_factory=set)
     older_than: float = 5.0 * HOUR
     extensions: frozenset[str] = frozenset({"parquet"})
@@ -97,7 +97,7 @@ class Lake:
     def require(self, topic: Any) -> ArchiveTable:
         return self.memory.load()
 
-    def of(self, topic: Any, files: Mapping[str, str]) -> Claims:
+    def file_states(self, topic: Any, files: Mapping[str, str]) -> FileStates:
         return self.known
 
     def of_table(self, table: Any) -> Any:
@@ -139,7 +139,7 @@ def test_an_old_file_that_nobody_knows_is_an_orphan(lake: Lake) -> None:
 )
 def test_the_registry_says_how_it_came_to_be_one(lake: Lake, state: FileState, kind: OrphanKind) -> None:
     name = lake.put(footer(100))
-    lake.known = Claims(states={name: state})
+    lake.known = FileStates(states={name: state})
     assert lake.search()[0] == {name: kind}
 
 
@@ -165,20 +165,20 @@ def test_the_time_in_the_name_counts_as_well_as_the_store_s(lake: Lake) -> None:
 
 @pytest.mark.parametrize("state", [FileState.UPLOADED, FileState.COMMITTED])
 def test_what_the_registry_waits_for_stays(lake: Lake, state: FileState) -> None:
-    lake.known = Claims(states={lake.put(footer(100)): state})
+    lake.known = FileStates(states={lake.put(footer(100)): state})
     assert kept(lake) == {KeptFor.REGISTRY: 1}
 
 
 def test_what_a_rewrite_in_doubt_is_about_stays(lake: Lake) -> None:
-    lake.known = Claims(rewriting=frozenset({lake.put(footer(100))}))
+    lake.known = FileStates(rewriting=frozenset({lake.put(footer(100))}))
     assert kept(lake) == {KeptFor.REGISTRY: 1}
 
 
 def test_a_claim_stands_as_long_as_it_is_renewed(lake: Lake) -> None:
     name = lake.put(footer(100))
-    lake.known = Claims(renewed={name: YOUNG_MS})
+    lake.known = FileStates(renewed={name: YOUNG_MS})
     assert kept(lake) == {KeptFor.AGE: 1}
-    lake.known = Claims(renewed={name: OLD_MS})
+    lake.known = FileStates(renewed={name: OLD_MS})
     assert lake.search()[0] == {name: OrphanKind.UNKNOWN}
 
 

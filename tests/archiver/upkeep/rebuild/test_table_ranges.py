@@ -86,7 +86,7 @@ def test_a_file_of_a_range_takes_the_place_of_one_that_is_gone(found: Any) -> No
 def test_a_file_of_a_range_whose_others_are_gone_leaves_their_rows_expected(tmp_path: Path) -> None:
     table = MemoryCatalog(tmp_path).load()
     whole = span(0, 0, 10)
-    both = HeldRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
+    both = StoredRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
     made = path()
     footers = {made: footer(0, 10, files=2, range_id=both.id)}
     (one,) = table_ranges(table, [both], {made: table_file(made)}, footers)

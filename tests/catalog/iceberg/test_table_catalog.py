@@ -27,9 +27,9 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import update_table_metadata
 
 from catalog.errors import CatalogUnreachable, NotOurTable, TableMissing
-from catalog.iceberg import tables
+from catalog.iceberg import table_catalog
 from catalog.iceberg.commit import Backoff
-from catalog.iceberg.tables import TableCatalog
+from catalog.iceberg.table_catalog import TableCatalog
 from tests.support.catalog.memory import TOPIC, change, span
 
 NESTED = replace(TOPIC, table="lake.kafka.orders")
@@ -109,7 +109,7 @@ def say_so_only(make: Callable[[], Any]) -> Any:
 @pytest.fixture
 def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rest:
     made = Rest(tmp_path)
-    monkeypatch.setattr(tables, "connect", lambda *_, **__: made)
+    monkeypatch.setattr(table_catalog, "connect", lambda *_, **__: made)
     return made
 
 
@@ -217,7 +217,7 @@ def test_a_catalog_may_be_away_at_first(rest: Rest, monkeypatch: pytest.MonkeyPa
             raise answer
         return rest
 
-    monkeypatch.setattr(tables, "connect", connect)
+    monkeypatch.setattr(table_catalog, "connect", connect)
     with pytest.raises(CatalogUnreachable):
         TableCatalog({"uri": "http://catalog"})
     with TableCatalog({"uri": "http://catalog"}, may_be_away=True) as catalog:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
 
-from archiver.commit.standing import Standing, standing
+from archiver.commit.table_check import TableCheck, check_archive
 from catalog.errors import RolledBack, RowsRemoved
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import PartitionOffset, new_id
@@ -73,8 +73,8 @@ class Archived:
     def load(self) -> ArchiveTable:
         return ArchiveTable(topic=TOPIC, iceberg=self.lake.load(TOPIC.topic))
 
-    def look(self, load: Callable[[], ArchiveTable | None] | None = None, **options: Any) -> Standing:
-        return standing(TOPIC, cast("Any", self.registry), load or self.load, **options)
+    def look(self, load: Callable[[], ArchiveTable | None] | None = None, **options: Any) -> TableCheck:
+        return check_archive(TOPIC, cast("Any", self.registry), load or self.load, **options)
 
 
 @pytest.fixture
@@ -86,12 +86,12 @@ def archived(lake: Lake, archive: Any) -> Archived:
     return made
 
 
-def spans(found: Standing) -> list[tuple[int, int, int]]:
+def spans(found: TableCheck) -> list[tuple[int, int, int]]:
     return [(each.start_offset, each.end_offset, each.rows) for each in found.holes]
 
 
 def test_without_a_table_there_is_nothing_to_lack(archived: Archived) -> None:
-    assert archived.look(lambda: None) == Standing()
+    assert archived.look(lambda: None) == TableCheck()
 
 
 def test_a_table_with_all_that_was_committed_is_whole(archived: Archived) -> None:
