@@ -26,16 +26,6 @@ TURNS = 8
 FAULTS = ("before_stage:kill", "after_stage:kill", "before_commit:kill", "after_commit:kill", "after_upload:kill", None)
 
 
-class Watcher:
-    def listed(self, topic: str, objects: int) -> None: ...
-
-    def found(self, topic: str, orphans: int) -> None: ...
-
-    def removed(self, topic: str, orphans: int) -> None: ...
-
-    def failed(self, topic: str, path: str | None, error: ContextError) -> None: ...
-
-
 class Collector(threading.Thread):
     """Collects again and again until it is stopped."""
 
@@ -58,7 +48,7 @@ class Collector(threading.Thread):
 
 
 def collect(config: Path) -> OrphansReport:
-    return Orphans(load_config(config), (), Watcher(), deletes=True).run()
+    return Orphans(load_config(config), (), deletes=True).run()
 
 
 def test_nothing_that_is_referred_to_goes(stack: Stack, tmp_path: Path) -> None:

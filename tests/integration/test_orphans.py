@@ -16,7 +16,7 @@ from archiver.errors import ConfigError
 from archiver.ingest.job import ArchiveJob
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.upkeep.orphans.job import Orphans
-from archiver.upkeep.orphans.report import OrphanKind, OrphansReport
+from archiver.upkeep.orphans.report import OrphanEvent, OrphanKind, OrphansFound, OrphansReport
 from archiver.upkeep.reprocess.job import Reprocess
 from catalog.errors import RegistryUnreachable
 from catalog.iceberg.append import prepare
@@ -24,7 +24,6 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
-from schema_mapping.errors import ContextError
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.wrong_schema import PARTITIONS as MENDED_PARTITIONS
@@ -52,17 +51,10 @@ class Watcher:
 
     def __init__(self, on_found: Callable[[], None] = lambda: None) -> None:
         self._on_found = on_found
-        self.failures: list[ContextError] = []
 
-    def listed(self, topic: str, objects: int) -> None: ...
-
-    def found(self, topic: str, orphans: int) -> None:
-        self._on_found()
-
-    def removed(self, topic: str, orphans: int) -> None: ...
-
-    def failed(self, topic: str, path: str | None, error: ContextError) -> None:
-        self.failures.append(error)
+    def __call__(self, event: OrphanEvent) -> None:
+        if isinstance(event, OrphansFound):
+            self._on_found()
 
 
 def run(config: Path, watcher: Watcher | None = None, *, deletes: bool = False, **options: Any) -> OrphansReport:
