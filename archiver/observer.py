@@ -31,7 +31,8 @@ def all_of(*observers: Observer[E]) -> Observer[E]:
             try:
                 each(event)
             except Exception:  # noqa: BLE001 - it is logged with its traceback
-                working.remove(each)
+                if each in working:  # it may have failed before, inside this very call
+                    working.remove(each)
                 _LOG.exception(
                     "an observer failed at %s and is told nothing more; the work itself goes on: %s",
                     type(event).__name__,

@@ -38,6 +38,18 @@ def test_one_that_raises_is_logged_once_and_left_out_and_the_others_go_on(caplog
     assert "disk full" in str(record.exc_info[1])
 
 
+def test_one_that_fails_twice_inside_one_call_stops_nothing() -> None:
+    def broken(event: int) -> None:
+        if event:
+            tell(event - 1)
+        raise OSError("disk full")
+
+    told: list[int] = []
+    tell = all_of(broken, told.append)
+    tell(1)
+    assert told == [0, 1]
+
+
 def test_who_stops_the_process_is_heard() -> None:
     def interrupt(event: int) -> None:
         raise KeyboardInterrupt
