@@ -1,4 +1,4 @@
-"""Named points where a test can make the job fail: one after each step that a crash could come between.
+"""Named points where a test can make a job fail: before and after the steps that a crash could come between.
 
 `ARCHIVER_FAULT=after_stage:kill` kills the process with SIGKILL at that point. `:raise` raises `InjectedFault`,
 `:pause` sleeps until the process is killed from outside, `:stop` suspends the process until SIGCONT. `@n` means only

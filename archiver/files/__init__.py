@@ -1,6 +1,11 @@
 """Writes data files: decoded batches become rows, rows become files of bounded size, files are uploaded.
 
-What decides about the content, the partition or the end of a data file belongs here; ingest, refill and reprocess use
-it. Reading Kafka, encoding a file format (`archiver.storage`) and committing files (`archiver.commit`) don't.
+What decides about the content, the partition or the end of a file made from Kafka's records belongs here; the archive
+job's task uses it, and refill by that task. Reading Kafka, encoding a file format (`archiver.storage`), rewriting rows
+of existing files (`archiver.upkeep`) and committing files (`archiver.commit`) don't.
+
+`grouping` groups batches and asks `ingest_clock` for their times. `range_writer` writes the groups: `translate` makes
+rows of them, `rotation` says where a file ends, `upload` uploads it.
+
 Nothing is imported here: workers start by the modules they need.
 """

@@ -2,7 +2,7 @@
 
 Within a file `ingest_timestamp` never falls: it is the running maximum of the clock's times. The maximum starts anew
 with each file, so a late time that moved one file to a later partition doesn't move the next file too. The schema is
-constant over a range.
+constant over a range. The end of the range ends the last file: `RangeWriter.end`.
 """
 
 from __future__ import annotations

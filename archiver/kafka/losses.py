@@ -1,4 +1,8 @@
-"""The `DataLoss` errors that planning and fetching share. Each says which records are lost, why, and what to do."""
+"""The `DataLoss` errors that planning and fetching share. Each says which records are lost, why, and what to do.
+
+`archiver.ingest.plan.ranges.check_continuity` decides before a fetch, `PartitionFetcher` during it. One more is made
+where it is found: in `range_reader`, if the log ends before the range does.
+"""
 
 from __future__ import annotations
 

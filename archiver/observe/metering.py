@@ -1,4 +1,4 @@
-"""Shows a job's progress as Prometheus metrics and as health."""
+"""Counts the events of an archive job: into the metrics of `instruments`, and as progress for `health`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages that schema ids and message indexes in envelopes stand for.
+"""Finds the message that the schema id and message indexes of an envelope stand for.
 
 These objects pickle, so that tasks can carry them. They ask the schema registry only about ids that they don't know.
 """

@@ -1,7 +1,7 @@
 """The columns of decoded records, and the arguments and results of decoding.
 
-One row of `RECORDS` is one record as its batch has it: nothing is rounded, clamped or converted. Section 3 of the table
-specification says what becomes of each column.
+One row of `RECORDS` is one record as its batch has it: nothing is rounded, clamped or converted. docs/record-batches.md
+says what each column holds, docs/concepts.md what becomes of it in the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""pyiceberg's transaction, without a deep copy of the table's metadata at each access: some 14 in a commit."""
+"""pyiceberg's transaction, without a deep copy of the table's metadata at each access; a commit made 14 copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns that a key or value needs, as a tree: wanted names and types, but no ids yet."""
+"""The tree of columns that a key or value gets after expansion: wanted names and types, no ids yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the table nodes for messages that are kept as bytes: they only say what upb would refuse inside.
+"""Builds the kernel tables' nodes for messages that are kept as bytes: they only say what upb would refuse inside.
 
 A type has one node, however often it is cut. A recursive type's node refers to itself.
 """

@@ -1,4 +1,4 @@
-"""Builds the table nodes of well-known types that have one column: their fields have slots, but no columns.
+"""Builds the kernel tables' nodes of well-known types that have one column: their fields have slots, but no columns.
 
 Times are parsed like any message, and JSON values are kept whole as bytes. The kernel computes the column's value after
 it has parsed a chunk.

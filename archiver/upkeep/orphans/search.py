@@ -1,8 +1,8 @@
 """Find the orphans of one table: objects with names that only we give, and that nothing refers to any more.
 
-Objects are listed first, then the table and the registry are asked, so a file that becomes needed meanwhile is seen. A
-name of ours is not enough: the footer of a data file must show that it belongs to this archive, and the table must be
-past its offsets.
+Objects are listed first, then the table, the registry and the journal are asked, so a file that becomes needed
+meanwhile is seen. A name of ours is not enough: the object must be old enough, the footer of a data file must show that
+it belongs to this archive, and the table must be past its offsets.
 """
 
 from __future__ import annotations
