@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -124,7 +126,8 @@ def test_a_column_taken_out_outlives_the_others() -> None:
     assert in_use() == before
 
 
-def test_columns_take_little_more_memory_than_they_need() -> None:
+def memory_for_bytes() -> float:
+    """Bytes of blocks that 20,000 records take, for each byte of their columns."""
     records = [
         Record(key=b"%016d" % row, value=b"%0200d" % row, headers=(("trace", b"%032d" % row),)) for row in range(200)
     ]
@@ -132,4 +135,11 @@ def test_columns_take_little_more_memory_than_they_need() -> None:
     before = in_use()
     found = decode_batches(data, start_offset=0, end_offset=20_000).records
     assert found.num_rows == 20_000
-    assert in_use() - before < 1.6 * found.nbytes
+    return (in_use() - before) / found.nbytes
+
+
+def test_columns_take_little_more_memory_than_they_need() -> None:
+    # In a process of its own: blocks that other tests gave back are kept, and larger ones serve as well.
+    program = f"from {__name__} import memory_for_bytes; print(memory_for_bytes())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert 1 <= float(done.stdout) < 1.6
