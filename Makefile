@@ -4,8 +4,8 @@ export JAVA_HOME := $(shell scripts/java-home)
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
 WORKERS ?= 2
-UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not slow"
-REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "integration and not slow" --timeout 600
+UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not slow and not interop"
+REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "integration and not slow and not interop" --timeout 600
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
@@ -13,7 +13,7 @@ FAULTS ?= 200
 SEED ?= 1
 OUT ?= docs/faults.json
 
-.PHONY: help setup demo test unit integration test-slow soak mutants check hooks format conformance interop fuzz fuzz-smoke bench package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak mutants check hooks format docs conformance interop fuzz fuzz-smoke bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,8 +32,11 @@ unit: setup  ## The tests that need no server
 integration: setup  ## The tests on real Kafka, Postgres, S3, catalog and Spark
 	$(REAL)
 
+catalogs: setup  ## The same on another catalog: Iceberg's own in Java
+	ARCHIVER_TEST_CATALOG=java $(REAL)
+
 test-slow: setup  ## The tests that take minutes each
-	$(PY) -m pytest -m slow --timeout 1800
+	$(PY) -m pytest -m "slow and not interop" --timeout 1800
 
 soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; goes on where OUT (docs/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
@@ -54,11 +57,17 @@ format: setup  ## Put the code in the house format
 	.venv/bin/ruff check --fix --exit-zero
 	.venv/bin/ruff format
 
+docs: setup  ## docs/cli.md from the help texts of the commands
+	PYTHONPATH=. $(PY) scripts/cli_docs.py
+
 conformance: setup  ## Google's Protobuf conformance suite against the kernel; its runner comes from npm
 	@scripts/conformance
 
-interop: setup  ## Go, Java, Rust and JavaScript serializers' bytes, made anew where the toolchains are there
+interop: setup  ## Others' serializers write anew, where their toolchains are there; others' engines read the tables (fetches Trino)
 	@scripts/interop $(if $(RECORD),--record)
+	@$(PIP) -r requirements/interop.txt
+	@PYTHONPATH=. $(PY) -m tests.support.servers.trino
+	$(if $(RECORD),ARCHIVER_RECORD=1) $(PY) -m pytest -m interop tests/interop --timeout 1200
 
 fuzz: setup  ## The kernels under sanitizers against bytes nobody would send, FUZZ_SECONDS (1800) guided by coverage
 	@scripts/fuzz
@@ -67,14 +76,20 @@ fuzz-smoke: setup  ## The same for a minute, unguided, with any compiler
 	@scripts/fuzz smoke
 
 bench: setup  ## Ratios beside the best peers, in one run
-	@$(PIP) -r requirements/bench.txt
+	@$(PIP) -r requirements/bench.txt -r requirements/interop.txt
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
+
+wheel: setup  ## dist/*.whl: the archiver with its kernels compiled, for pip
+	@scripts/wheel
+
+image:  ## The container image archiver:VERSION, with docker, podman or buildah; BASE=packages where no image registry is reached
+	@scripts/image
 
 package: setup  ## dist/archiver.pex, the environment for the machines of a Spark cluster
 	@scripts/package
 
 lock: setup  ## Resolve requirements/*.in into the hashed *.txt again
-	for name in run test compiler bench fuzz cluster package; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	for name in setup run test compiler bench interop fuzz cluster package build image; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean:  ## Remove .venv, built kernels and caches
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,11 @@ ROOT = Path(__file__).parent
 KERNELS = sorted(
     path.relative_to(ROOT) for package in ("schema_mapping", "archiver") for path in (ROOT / package).rglob("*.pyx")
 )
+
+SHARED = ROOT / "schema_mapping" / "_cython.c"
+"""Cython's own code, compiled once for all kernels instead of into each."""
+
+FLAGS = [*os.environ.get("KERNEL_FLAGS", "-O3 -g0").split(), "-fno-strict-aliasing"]
 
 
 def choose_compiler() -> None:
@@ -27,19 +33,18 @@ def choose_compiler() -> None:
     os.environ["LDSHARED"] = f"{sys.executable} -m ziglang cc -shared"
 
 
+def module(path: Path) -> Extension:
+    """The extension module that a source is compiled to."""
+    return Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=FLAGS)
+
+
 choose_compiler()
-setup(
-    options={"build_ext": {"parallel": os.cpu_count()}},
-    ext_modules=cythonize(
-        [
-            Extension(
-                ".".join(path.with_suffix("").parts),
-                [str(path)],
-                extra_compile_args=[*os.environ.get("KERNEL_FLAGS", "-O3").split(), "-fno-strict-aliasing"],
-            )
-            for path in KERNELS
-        ],
-        language_level=3,
-        nthreads=0,
-    ),
+shared = module(SHARED.relative_to(ROOT))
+subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED}"], check=True)  # noqa: S603
+kernels = cythonize(
+    [module(path) for path in KERNELS],
+    language_level=3,
+    nthreads=0,
+    shared_utility_qualified_name=shared.name,
 )
+setup(options={"build_ext": {"parallel": os.cpu_count()}}, ext_modules=[shared, *kernels])

@@ -11,11 +11,12 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from archiver.errors import EngineError
+from archiver.errors import ConfigError
 
 SUPPORTED = (17, 21)
 NOISE = (
@@ -27,21 +28,46 @@ NOISE = (
 )
 """How lines begin that tell an operator nothing. All other lines pass unchanged."""
 
+_FRAMES = (b"\tat ", b"\t... ")
+_LAST_LINES = 5
+_SETTLE_SECONDS = 0.2
+_WANTED = " or ".join(map(str, SUPPORTED))
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def require_java(environment: Mapping[str, str]) -> None:
-    """Raise EngineError unless Spark runs on the Java that it would start in this environment."""
+    """Raise ConfigError unless Spark runs on the Java that it would start in this environment."""
+    found_java(environment)
+
+
+def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
+    """The `java` that Spark would start in this environment, and its version. Raises ConfigError if Spark can't use it.
+
+    The error says whether JAVA_HOME or PATH is to blame.
+    """
     java = find_java(environment)
+    home = environment.get("JAVA_HOME")
+    if java is None and home:
+        on_path = shutil.which("java", path=environment.get("PATH"))
+        otherwise = f"unset it, and Spark takes {on_path}" if on_path else "there is no other on PATH"
+        raise ConfigError(
+            f"JAVA_HOME leads to no Java: it has no bin/java. Point it at a Java {_WANTED}; or {otherwise}",
+            JAVA_HOME=home,
+        )
     if java is None:
-        raise EngineError("Spark needs Java 17 and none was found; install it, or point JAVA_HOME at it")
+        raise ConfigError(
+            f"Spark needs Java {_WANTED} and none was found: JAVA_HOME is not set, and PATH has no `java`. Install one"
+            " (Debian: apt-get install openjdk-17-jre-headless), or point JAVA_HOME at it"
+        )
     version = version_of(java)
     if version not in SUPPORTED:
-        raise EngineError(
-            "Spark runs on Java 17 or 21; point JAVA_HOME at one of them",
+        raise ConfigError(
+            f"Spark runs on Java {_WANTED}, and {'JAVA_HOME' if home else 'the first `java` on PATH'} is another:"
+            " point JAVA_HOME at one of them",
             java=str(java),
             version=version if version is not None else "unknown",
         )
+    return java, version
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
@@ -77,7 +103,8 @@ def filtered_children() -> Iterator[None]:
     """Give child processes that start inside the block a standard error that drops `NOISE`.
 
     A process keeps the file descriptor that it starts with, so the filter lasts until its end. Our own standard error
-    is as before afterwards.
+    is as before afterwards. What they say inside the block waits for its end. If the block fails, nothing of it is
+    shown: the error gets its last lines as notes, without Java's stack frames.
     """
     sys.stderr.flush()
     try:
@@ -88,17 +115,56 @@ def filtered_children() -> Iterator[None]:
     reader, writer = os.pipe()
     os.dup2(writer, 2)
     os.close(writer)
-    threading.Thread(target=_forward, args=(reader, original), name="spark-stderr", daemon=True).start()
+    child = _ChildLines(reader, original)
     try:
         yield
+    except BaseException as error:
+        for line in child.drop():
+            error.add_note(line)
+        raise
+    else:
+        child.release()
     finally:
         sys.stderr.flush()
         os.dup2(original, 2)
 
 
-def _forward(reader: int, target: int) -> None:
-    with os.fdopen(reader, "rb") as lines, suppress(OSError):
-        for line in lines:
-            if not line.startswith(NOISE):
-                os.write(target, line)
-    os.close(target)
+class _ChildLines:
+    """Forwards a child's lines to `target` from a thread of its own, once they are released."""
+
+    def __init__(self, reader: int, target: int) -> None:
+        self._reader = reader
+        self._target = target
+        self._lock = threading.Lock()
+        self._held: list[bytes] | None = []
+        self._dropped = False
+        threading.Thread(target=self._forward, name="spark-stderr", daemon=True).start()
+
+    def release(self) -> None:
+        """Write what was held back, and from now on every line as it comes."""
+        with self._lock, suppress(OSError):
+            held, self._held = self._held or [], None
+            for line in held:
+                os.write(self._target, line)
+
+    def drop(self) -> list[str]:
+        """Write nothing from now on. Returns the last lines that were held back and are no stack frames."""
+        time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
+        with self._lock:
+            held, self._held, self._dropped = self._held or [], None, True
+        said = [line.decode(errors="replace").strip() for line in held if not line.startswith(_FRAMES)]
+        return [line for line in said if line][-_LAST_LINES:]
+
+    def _forward(self) -> None:
+        with os.fdopen(self._reader, "rb") as lines, suppress(OSError):
+            for line in lines:
+                if not line.startswith(NOISE):
+                    self._take(line)
+        os.close(self._target)
+
+    def _take(self, line: bytes) -> None:
+        with self._lock:
+            if self._held is not None:
+                self._held.append(line)
+            elif not self._dropped:
+                os.write(self._target, line)

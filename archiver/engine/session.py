@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from archiver.engine.java import filtered_children, require_java
+from archiver.engine.master import check_master, require_answer
 from archiver.engine.worker_daemon import PRELOADED
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError
@@ -58,7 +59,7 @@ def is_submitted(environment: Mapping[str, str]) -> bool:
 
 
 def check_spark(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for options that aren't Spark's, and EngineError if no Java fits. Starts nothing."""
+    """Raise ConfigError for options that aren't Spark's, a master that is none, and if no Java fits. Starts nothing."""
     if is_submitted(os.environ):
         _check_submitted(options)
     if "master" in options and "remote" in options:
@@ -70,6 +71,7 @@ def check_spark(options: Mapping[str, str]) -> None:
                 key=f"spark.{key}",
             )
     if "remote" not in options and not is_submitted(os.environ):
+        check_master(master_of(options))
         require_java(os.environ)
 
 
@@ -95,9 +97,36 @@ def start_session(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> 
         raise
     except Exception as error:
         raise EngineError(
-            f"Spark did not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            spark=remote or _place(options),
+            f"Spark did not start: {reason_of(error)}", spark=remote or _place(options), **_told(error)
         ) from error
+
+
+def reason_of(error: Exception) -> str:
+    """The line of an error of Spark's that names the cause; py4j puts one of its own before it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")
+    return lines[0]
+
+
+def _told(error: Exception) -> dict[str, str]:
+    """What the process that ended said on standard error, where that is the only reason there is."""
+    said = [note for note in getattr(error, "__notes__", ()) if note]
+    return {"java_said": " / ".join(said)} if said and "JAVA_GATEWAY_EXITED" in str(error) else {}
+
+
+def runs_here(options: Mapping[str, str]) -> bool:
+    """Whether tasks run on this machine, by these options."""
+    if "remote" in options or is_submitted(os.environ):
+        return False
+    return re.match(r"local(\[|$)", master_of(options)) is not None
+
+
+def master_of(options: Mapping[str, str]) -> str:
+    """The master that `options` name, else the default."""
+    return options.get("master") or options.get("spark.master") or DEFAULT_MASTER
 
 
 def _place(options: Mapping[str, str]) -> str:
@@ -105,6 +134,7 @@ def _place(options: Mapping[str, str]) -> str:
 
 
 def _join_connect(remote: str, options: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    require_answer(remote)
     builder = SparkSession.builder.remote(remote)
     for key, value in _given(options).items():
         builder = builder.config(key, value)
@@ -119,6 +149,7 @@ def _start_classic(options: Mapping[str, str], preloaded: Sequence[str]) -> tupl
         settings = _given(options)
     else:
         settings = classic_settings(options, preloaded)
+        require_answer(settings["spark.master"])
         prepare_environment(settings, os.environ)
     builder = SparkSession.builder
     for key, value in settings.items():
@@ -140,7 +171,7 @@ def _own_interrupt() -> Iterator[None]:
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> dict[str, str]:
     """All settings of a classic session: the defaults, then `options`. On this machine, also the preloaded modules."""
-    master = options.get("master") or options.get("spark.master") or DEFAULT_MASTER
+    master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
         settings |= _LOCAL_DEFAULTS | {f"spark.executorEnv.{PRELOADED}": ",".join(preloaded)}

@@ -50,6 +50,14 @@ def find_java() -> Java:
     )
 
 
+def installed() -> Iterator[Java]:
+    """Every Java that runs here, whatever its version, in the order in which `find_java` asks."""
+    for home in _candidates():
+        major = _major(home)
+        if major is not None:
+            yield Java(home=home, major=major)
+
+
 def _candidates() -> Iterator[Path]:
     seen: set[Path] = set()
     for home in _places():

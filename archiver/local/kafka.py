@@ -199,8 +199,13 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
     return (PORT, CONTROLLER_PORT) if nodes == 1 else (f"{PORT}-{node}", f"{PORT}-{node}-controller")
 
 
+def fetch_kafka(say: Say) -> Path:
+    """Return the folder with Kafka's jars. They are fetched once."""
+    return jars(f"kafka-{VERSION}", ARTIFACTS, find_java(), say)
+
+
 def _classpath(say: Say) -> str:
-    return f"{jars(f'kafka-{VERSION}', ARTIFACTS, find_java(), say)}/*"
+    return f"{fetch_kafka(say)}/*"
 
 
 def _format(context: PartContext, classpath: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import Progress as Bars
 from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -14,21 +13,24 @@ from rich.text import Text
 from archiver.local.endpoints import Endpoints
 from archiver.local.stack import BROKERS, Progress, parts_of
 from archiver.local.status import PartStatus, StackStatus
+from archiver.observe.console import TextConsole
+from archiver.observe.listing import NOTHING, Column, Listing
 
 _FINAL = ("ready", "already up", "stopped")
 _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
 
 
 @contextmanager
-def followed(console: Console) -> Iterator[Progress]:
+def followed(console: TextConsole) -> Iterator[Progress]:
     """Yield a progress callback for LocalStack that shows on `console` what each part does.
 
     A terminal has one line for each part, other outputs a line for each step.
     """
     if not console.is_terminal:
-        yield lambda part, step: console.print(f"{part}: {step}", highlight=False)
+        yield lambda part, step: console.print(f"{part}: {step}")
         return
-    columns = (SpinnerColumn(finished_text="[green]✓[/]"), TextColumn("{task.description}"), TimeElapsedColumn())
+    done = Text("✓", style="green")
+    columns = (SpinnerColumn(finished_text=done), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Bars(*columns, console=console) as bars:
         width = max(len(part.title) for part in parts_of(max(BROKERS)))
         tasks: dict[str, TaskID] = {}
@@ -43,20 +45,24 @@ def followed(console: Console) -> Iterator[Progress]:
         yield show
 
 
-def parts_table(status: StackStatus) -> Table:
-    """Make a table with one row for each server."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("server", "version", "health", "pid", "address"):
-        table.add_column(heading, no_wrap=True)
+def parts_listing(status: StackStatus) -> Listing:
+    """Make a listing with one row for each server."""
+    listing = Listing(
+        Column(heading="server", kind="name"),
+        Column(heading="version", kind="name"),
+        Column(heading="health", kind="name"),
+        Column(heading="pid"),
+        Column(heading="address", alone="at {}", kind="text"),
+    )
     for part in status.parts:
-        table.add_row(*_cells(part))
-    return table
+        listing.add(*_cells(part))
+    return listing
 
 
 def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
     """Make a table with one row for each address, and with one for each credential if `secrets` is set."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim")
+    table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")
     values = endpoints.public() | (endpoints.secrets() if secrets else {}) | {"logs": str(endpoints.directory / "logs")}
     for name, value in values.items():
@@ -67,4 +73,4 @@ def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
 def _cells(part: PartStatus) -> tuple[str | Text, ...]:
     first_address = next(iter(part.addresses.values()), "")
     health = Text(part.health, style=_COLOURS[part.health])
-    return part.title, part.version, health, str(part.pid or ""), first_address
+    return part.title, part.version, health, str(part.pid or NOTHING), first_address or NOTHING

@@ -1,0 +1,76 @@
+"""Where Spark runs: the forms of `master`, and whether a standalone master or a Spark Connect server answers.
+
+Spark itself finds a wrong master only after its JVM has started, and says so with a Java stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Final
+
+from archiver.errors import ConfigError, EngineError
+
+CONNECT_SECONDS: Final = 5.0
+_STANDALONE: Final = "spark://"
+_CONNECT: Final = "sc://"
+_CONNECT_PORT: Final = 15002
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s/:,\[\]]+):\d{1,5}")
+_FORMS: Final = (
+    re.compile(r"local(\[\s*(\*|[1-9]\d*)\s*(,\s*[1-9]\d*\s*)?\])?"),
+    re.compile(r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"),
+    re.compile(r"yarn"),
+    re.compile(r"(spark|k8s)://\S+"),
+)
+
+
+def check_master(master: str) -> None:
+    """Raise ConfigError if this is no form of a Spark master."""
+    if any(form.fullmatch(master) for form in _FORMS) and all(map(_ADDRESS.fullmatch, _addresses(master))):
+        return
+    hint = " (for Spark Connect, set `remote` instead)" if master.startswith("sc://") else ""
+    raise ConfigError(
+        f"This is no Spark master: write local[2] or local[*] for this machine, spark://HOST:PORT, yarn, or"
+        f" k8s://https://HOST:PORT{hint}",
+        key="spark.master",
+        master=master,
+    )
+
+
+def require_answer(place: str) -> None:
+    """Raise EngineError if `place` (a master, or a Connect server) has addresses and none takes a connection.
+
+    Spark would try for a minute or more, and then fail with errors that don't say so.
+    """
+    reasons: dict[str, str] = {}
+    for address in _connect_address(place) or _addresses(place):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            reasons[address] = str(error)
+        else:
+            return
+    if reasons:
+        raise EngineError(
+            f"Spark doesn't answer. Is it running, and is `{'remote' if _is_remote(place) else 'master'}` in [spark]"
+            " right?",
+            spark=place,
+            addresses=reasons,
+        )
+
+
+def _is_remote(place: str) -> bool:
+    return place.startswith(_CONNECT)
+
+
+def _connect_address(place: str) -> tuple[str, ...]:
+    """The address in `sc://HOST[:PORT][/;…]`."""
+    if not _is_remote(place):
+        return ()
+    address = place.removeprefix(_CONNECT).partition("/")[0]
+    return (address if _ADDRESS.fullmatch(address) else f"{address}:{_CONNECT_PORT}",)
+
+
+def _addresses(master: str) -> tuple[str, ...]:
+    return tuple(master.removeprefix(_STANDALONE).split(",")) if master.startswith(_STANDALONE) else ()
