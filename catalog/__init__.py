@@ -1,6 +1,18 @@
 """What the archiver remembers: the registry in Postgres, and the tables in an Iceberg REST catalog.
 
 `registry` keeps the state of topics and ranges, `iceberg` loads and commits to tables, `ranges` are the values that
-both share, `journal_entries` describes what the journal keeps. Nothing here reads Kafka or writes data files: that is
-the work of `archiver`.
+both share, `recognition` says how well schemas fit a file, `journal_entries` describes what the journal keeps. Nothing
+here reads Kafka or writes data files: that is the work of `archiver`.
 """
+
+__all__ = [
+    "current_ranges",
+    "digests",
+    "errors",
+    "iceberg",
+    "journal_entries",
+    "model",
+    "ranges",
+    "recognition",
+    "registry",
+]

@@ -24,10 +24,13 @@ def current_ranges(
 ) -> tuple[StoredRange, ...]:
     """The ranges, in the order of the commits that brought them or their files.
 
-    Each commit comes with its name in the journal. Names sort by time. A later range replaces earlier ranges that
+    Each commit comes with its name in the journal. Names sort by time. Entries with one name are of one commit, and
+    each may have only some of its ranges. A later range replaces earlier ranges that
     overlap it: a refill archives lost offsets again.
     """
-    by_name = dict(sorted(commits, key=lambda each: each[0]))
+    by_name: dict[str, JournaledCommit] = {}
+    for name, commit in sorted(commits, key=lambda each: each[0]):
+        by_name[name] = by_name[name].joined(commit) if name in by_name else commit
     state = _State(accepted)
     for name, commit in by_name.items():
         for one in commit.ranges:

@@ -3,24 +3,30 @@
 CatalogError
 ├── RegistryError            Postgres
 │   ├── RegistryUnreachable  (retryable) nobody answers, or the server gave up on the call
+│   ├── RegistryMisnamed     the dsn can't be read; nobody was asked
 │   ├── RegistryDenied       credentials, rights or the database's name are wrong
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
+│   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
 └── TableError               the catalog's tables
     ├── CatalogUnreachable   (retryable) nobody answers, the answer says nothing, or others always come first
     ├── CatalogDenied        credentials or rights are wrong
     ├── CatalogRefused       the catalog understood the request and will not do it
+    │   └── ViewsUnsupported     it has tables only
+    ├── NotOurView           a view of this name exists that the archiver didn't make for this topic
     ├── MetadataUnwritable   (retryable) the store didn't take a manifest
     ├── PartitionAhead       (retryable) what is staged of a partition begins after what the table has of it
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
+    ├── FormatUpgraded       others gave the table a format or a column type of Iceberg that can't be written or read
     ├── RolledBack           the table was set back to a state before our last commit
     ├── RowsRemoved          others took archived rows out of the table
+    ├── RowsAltered          others changed archived rows, or added rows with their offsets
     ├── TableMissing         the table a commit belongs to is gone
     └── SchemaConflict       the table's columns were changed so that ours no longer fit
 """
@@ -46,6 +52,10 @@ class RegistryUnreachable(RegistryError):
     retryable: ClassVar[bool] = True
 
 
+class RegistryMisnamed(RegistryError):
+    """The dsn is no connection string of Postgres. No server was asked."""
+
+
 class RegistryDenied(RegistryError):
     """The server answers, but the user, the password, a right or the database's name is wrong."""
 
@@ -64,6 +74,10 @@ class RegistryBehind(RegistryError):
 
 class RewriteRefused(RegistryError):
     """A rewrite's new files don't have the offsets, the number or the digest of the old files' records."""
+
+
+class WouldBecomeRaw(RegistryError):
+    """The topic is archived with a schema, and its keys or values are to be archived without one from now on."""
 
 
 class TopicRecreated(RegistryError):
@@ -92,6 +106,14 @@ class CatalogRefused(TableError):
     """The catalog understood the request and will not do it."""
 
 
+class ViewsUnsupported(CatalogRefused):
+    """The catalog offers no views."""
+
+
+class NotOurView(TableError):
+    """A view of this name exists that the archiver didn't make for this topic. Nothing was changed."""
+
+
 class MetadataUnwritable(TableError):
     """The object store did not take a manifest; nothing was committed."""
 
@@ -116,8 +138,16 @@ class NewerFormat(TableError):
     """The table's `archiver.format-version` is above what this archiver writes."""
 
 
+class RowsAltered(TableError):
+    """Others changed archived rows, or added rows with their offsets. Names these. Archiving goes on."""
+
+
 class TableMissing(TableError):
     """The table that was there is gone."""
+
+
+class FormatUpgraded(TableError):
+    """Others upgraded the table to a format of Iceberg that isn't written, or added a type that can't be read."""
 
 
 class RolledBack(TableError):

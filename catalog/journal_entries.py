@@ -83,6 +83,11 @@ class JournaledCommit:
     ranges: tuple[TranslatedRange, ...] = ()
     rewrite: Rewrite | None = None
 
+    def joined(self, other: Self) -> Self:
+        """The same commit with the ranges of both: each may know only some of them."""
+        ranges = {one.id: one for one in (*other.ranges, *self.ranges)}
+        return replace(self, ranges=tuple(ranges.values()), rewrite=self.rewrite or other.rewrite)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without the column statistics: manifests have those."""
         is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from ulid import ULID
 
 from catalog.digests import add_digests
+from catalog.recognition import Recognition
 
 if TYPE_CHECKING:
     from schema_mapping.columns.evolution import Change
@@ -107,6 +109,7 @@ class DataFileInfo:
     `raw_values` is the number of values that are kept whole in `__raw__` because their columns can't reproduce the
     bytes. Bounds are in Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has
     one. `digest` is the digest of the records (docs/digest.md), None for files that are older than digests.
+    `recognition` says how well the schema fitted, None where that wasn't counted; it isn't part of the JSON.
     """
 
     path: str
@@ -126,6 +129,7 @@ class DataFileInfo:
     digest: str | None = None
     partitioned_by: str | None = None
     format: str = FIRST_FORMAT
+    recognition: Recognition | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values. Field ids become strings, bounds base64, and the first format is not named."""
@@ -155,6 +159,23 @@ class DataFileInfo:
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _BOUNDS = ("lower_bounds", "upper_bounds")
+
+
+def file_json(file: DataFileInfo) -> dict[str, Any]:
+    """A file's JSON as `file`, and beside it its `recognition` where that was counted."""
+    counted = {} if file.recognition is None else {"recognition": file.recognition.to_json()}
+    return {"file": file.to_json(), **counted}
+
+
+def file_from_json(value: Mapping[str, Any]) -> DataFileInfo:
+    """Read what `file_json` wrote, among other keys."""
+    return recognized(DataFileInfo.from_json(value["file"]), value.get("recognition"))
+
+
+def recognized(file: DataFileInfo, counts: Mapping[str, Any] | None) -> DataFileInfo:
+    """The file with the counts of its recognition, from their JSON. None where it wasn't counted."""
+    return file if counts is None else replace(file, recognition=Recognition.from_json(counts))
+
 
 NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, "split_offsets": []}
 """Merged over a file's JSON, this removes what the manifest entry says of the columns."""
@@ -213,6 +234,9 @@ class TranslatedRange:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         plain = {name: getattr(self, name) for name in _PLAIN}
+        counted = [file.recognition and file.recognition.to_json() for file in self.files]
+        if any(each is not None for each in counted):
+            plain["recognition"] = counted
         if len(self.files) > 1:
             return plain | {"files": [file.to_json() for file in self.files]}
         return plain | {"file": self.files[0].to_json() if self.files else None}
@@ -221,7 +245,9 @@ class TranslatedRange:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote."""
         found = value["files"] if "files" in value else filter(None, (value["file"],))
-        files = tuple(DataFileInfo.from_json(each) for each in found)
+        counted = chain(value.get("recognition", ()), repeat(None))
+        described = zip(map(DataFileInfo.from_json, found), counted, strict=False)
+        files = tuple(recognized(file, counts) for file, counts in described)
         return cls(**{name: value[name] for name in _PLAIN if name in value}, files=files)
 
 

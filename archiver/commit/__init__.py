@@ -1,5 +1,8 @@
 """Commit staged files to the table, and check that the table still has what was committed.
 
-`commit_pending` commits, `Presence` checks the objects of staged files, `check_archive` checks the table. Planning and
+`commit_pending` commits, `Presence` checks the objects of staged files, `check_archive` checks the table,
+`compare_rows` compares rows that others may have written. Planning and
 translating belong in `archiver.ingest`, repairs in `archiver.upkeep`.
 """
+
+__all__ = ["commit_staged", "compare_rows", "find_holes", "presence", "table_check", "table_rows", "tidying"]

@@ -52,15 +52,15 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     A partition whose ranges begin after its offset in the table is left out: the offsets in between may be in a newer
     table than the one that the catalog showed. The other partitions are committed. `landed` is called with ranges as
     soon as they are known to be in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet;
-    the ranges stay staged, and calling again finds out.
+    the ranges stay staged, and calling again finds out. TableMissing where the table was dropped or made anew.
     """
-    topic = opened.topic
+    topic, load = opened.topic, partial(catalog.reload, opened.table)
     objects = ObjectStore.of_table(opened.table.iceberg)
-    presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=partial(catalog.require, topic))
+    presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=load)
     presence.take_up()
     moved: dict[int, MovedPartition] = {}
     for _ in range(ATTEMPTS):
-        staged = presence.check(_settle(opened, registry, catalog, landed))
+        staged = presence.check(settle_staged(topic, registry, catalog, opened.journal, load=load, landed=landed))
         ahead = {one.partition: _ahead(topic, moved[one.partition]) for one in staged if one.partition in moved}
         waiting = tuple(one for one in staged if one.partition not in ahead)
         if not waiting:
@@ -99,19 +99,26 @@ def _ahead(topic: TopicRow, moved: MovedPartition) -> PartitionAhead:
     )
 
 
-def _settle(
-    opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded
+def settle_staged(
+    topic: TopicRow,
+    registry: Registry,
+    catalog: TableCatalog,
+    journal: TableJournal,
+    *,
+    load: Callable[[], ArchiveTable],
+    landed: OnLanded = lambda _: None,
+    after_rollback: bool = False,
 ) -> tuple[TranslatedRange, ...]:
-    """Record the fate of pending ranges, and return those that still wait."""
-    topic = opened.topic
-    pending = registry.files.pending(topic)
+    """Record the fate of pending ranges in journal and registry; return those that still wait.
+
+    `load` gives the table; it is called only if ranges are pending. RolledBack where others set the table back. With
+    `after_rollback` a range that was in the table counts as landed.
+    """
+    pending = registry.files.pending(topic)  # before the table: so the table shows what became of each of them
     if not pending:
         return ()
-    table = catalog.load(topic)
-    if table is None:
-        return ()
-    settled: Settled = catalog.settle(table, pending)
-    opened.journal.keep_settled(settled)
+    settled: Settled = catalog.settle(load(), pending, after_rollback=after_rollback)
+    journal.keep_settled(settled)
     registry.files.record(topic, settled)
     if settled.landed:
         landed([one.range for one in settled.landed])

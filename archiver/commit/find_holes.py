@@ -6,7 +6,10 @@ are read only where counts don't decide it. The result is kept in the registry f
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -14,25 +17,30 @@ import numpy as np
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table.snapshots import Snapshot
 
+from archiver.commit.find_altered import Span, find_suspects, span_of, to_compare
 from archiver.commit.table_rows import Offsets, TableRows, file_names
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import history, is_ours, keeps_rows, only_adds, since, summary_of
+from catalog.iceberg.lineage import cut_at, history, is_ours, keeps_rows, only_adds, since, summary_of
 from catalog.iceberg.offsets import decode_ranges
 from catalog.model import TopicRow
-from catalog.ranges.holes import Checked, ExpectedRange, Hole
-from catalog.ranges.spans import joined
+from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange, Hole
+from catalog.ranges.spans import Cover, joined
 from catalog.registry import Registry
 
 RENEWED: Final = 20
 """After this many snapshots the result is noted again, before the snapshot that it belongs to expires."""
+RENEWED_MS: Final = 3_600_000
+"""The same after this long, as snapshots expire by their age."""
 WINDOW_ROWS: Final = 8_000_000
 """How many expected rows are counted at once. Each takes eight bytes."""
 
+_LOG = logging.getLogger(__name__)
 
-def find_holes(
+
+def check_rows(
     topic: TopicRow,
     table: ArchiveTable,
     registry: Registry,
@@ -40,23 +48,41 @@ def find_holes(
     *,
     is_back: bool = False,
     formats: SegmentFormats = FORMATS,
-) -> tuple[Hole, ...]:
-    """The rows that the table lacks, by partition and offset.
+) -> Checked:
+    """The rows that the table lacks, by partition and offset, and the ranges that others altered as far as is known.
+
+    What others may have altered since is noted, for `compare_rows`. No data file is read for it.
 
     `table` was loaded a short time ago; `load` loads it again. `is_back` says that the table was set back: then the
     result of an earlier check says nothing about what came after it. Raises the leaves of StorageError, RegistryError
     and TableError, and ReplayError.
     """
     known = None if is_back else registry.rows.checked(topic)
-    if known is not None and (later := _later(known, table)) is not None:
-        if len(later) >= RENEWED:
-            registry.rows.note_checked(topic, Checked(snapshot_id=table.snapshot_id, holes=known.holes))
-        return known.holes
+    later = None if known is None else _later(known, table)
+    if known is not None and later is not None and all(map(is_ours, later)):
+        if len(later) >= RENEWED or _is_old(later):
+            registry.rows.note_checked(topic, replace(known, snapshot_id=table.snapshot_id, sequence=_sequence(table)))
+        return known
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
-    holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
-    registry.rows.note_checked(topic, Checked(snapshot_id=fresh.snapshot_id, holes=holes))
-    return holes
+    if known is not None and _later(known, fresh) is not None:
+        holes = known.holes
+    else:
+        holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
+    before = registry.rows.last_checked(topic)
+    suspects = find_suspects(fresh, expected, known=known, formats=formats)
+    found = _with_suspects(fresh, expected, holes, suspects, known=known, before=before)
+    if not is_back:
+        found = replace(found, unseen_before=_unseen_before(fresh, before))
+    registry.rows.note_checked(topic, found)
+    if found.unseen_before is not None:
+        _LOG.warning(
+            "%s: changes that others made before snapshot %d weren't looked at: the snapshots since the last check"
+            " have expired",
+            topic.topic,
+            found.unseen_before,
+        )
+    return found
 
 
 def search(
@@ -81,14 +107,62 @@ def search(
     )
 
 
-def named(holes: Iterable[Hole]) -> str:
-    """Holes as text: `partition 0 [10, 20) 10 rows; …`."""
+def named(holes: Iterable[Hole | AlteredRange]) -> str:
+    """Holes or altered ranges as text: `partition 0 [10, 20) 10 rows; …`."""
     found = []
     for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
         those = list(group)
         spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in those))
         found.append(f"partition {partition} {spans} {sum(each.rows for each in those)} rows")
     return "; ".join(found)
+
+
+def _with_suspects(
+    table: ArchiveTable,
+    expected: Sequence[ExpectedRange],
+    holes: tuple[Hole, ...],
+    suspects: Sequence[Span],
+    *,
+    known: Checked | None,
+    before: Checked | None,
+) -> Checked:
+    """The check with what has to be compared: new suspects, and what the check before left.
+
+    Ranges that were altered are compared again, unless others only added or regrouped rows since.
+    """
+    there = Cover(map(span_of, expected))
+    altered = tuple(each for each in before.altered if there.touches(*span_of(each))) if before else ()
+    later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
+    is_settled = later is not None and all(map(keeps_rows, later))
+    spans = Cover(
+        (*suspects, *(before.uncompared if before else ()), *(() if is_settled else map(span_of, altered)))
+    ).spans
+    ready, _ = to_compare(expected, spans, holes)
+    return Checked(
+        snapshot_id=table.snapshot_id,
+        holes=holes,
+        altered=altered,
+        uncompared=spans,
+        uncompared_rows=_rows(ready),
+        sequence=_sequence(table),
+    )
+
+
+def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
+    """The oldest retained snapshot, where the history doesn't reach back to the last check."""
+    metadata = table.iceberg.metadata
+    if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
+        return None
+    return cut_at(metadata, before.sequence if before else 0)
+
+
+def _sequence(table: ArchiveTable) -> int:
+    snapshot = table.iceberg.metadata.current_snapshot()
+    return 0 if snapshot is None else snapshot.sequence_number or 0
+
+
+def _is_old(later: Sequence[Snapshot]) -> bool:
+    return bool(later) and time.time() * 1000 - later[-1].timestamp_ms >= RENEWED_MS
 
 
 def _later(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
@@ -183,5 +257,5 @@ def _rows(ranges: Iterable[ExpectedRange]) -> int:
     return sum(each.rows for each in ranges)
 
 
-def _place(hole: Hole) -> tuple[int, int]:
+def _place(hole: Hole | AlteredRange) -> tuple[int, int]:
     return hole.partition, hole.start_offset

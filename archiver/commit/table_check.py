@@ -1,32 +1,43 @@
 """Check that a topic's table still has what was archived.
 
-It tells a table that was set back from one that others removed rows from.
+It tells a table that was set back from one that others removed rows from, or whose rows they changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
 
-from archiver.commit.find_holes import find_holes, named
+from archiver.commit.find_holes import check_rows, named
 from archiver.storage.formats import FORMATS, SegmentFormats
-from catalog.errors import RolledBack, RowsRemoved, TableError
+from catalog.errors import RolledBack, RowsAltered, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import check_lineage, head_of, rolled_back
+from catalog.iceberg.lineage import check_lineage, done_by_others, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
-from catalog.ranges.holes import Hole
+from catalog.ranges.holes import AlteredRange, Checked, Hole
+from catalog.ranges.spans import joined
 from catalog.registry import Registry
+
+NAMED_STATEMENTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCheck:
-    """The result of a check: the rows that the table lacks, and the error that says why.
+    """The result of a check: the rows that the table lacks, the ranges that were altered, and the error that says why.
 
-    Both are empty for a complete table. `table` is None where there is none yet.
+    All are empty for a complete table. `table` is None where there is none yet. `uncompared_rows` is how many rows
+    others may have altered that weren't compared yet. `has_uncompared` is also set where such rows are beyond the
+    archived end. `unseen_before` is the snapshot before which nobody looked.
     """
 
     table: ArchiveTable | None = None
     holes: tuple[Hole, ...] = ()
+    altered: tuple[AlteredRange, ...] = ()
+    uncompared_rows: int = 0
+    has_uncompared: bool = False
+    unseen_before: int | None = None
     error: TableError | None = None
 
 
@@ -40,7 +51,8 @@ def check_archive(
 ) -> TableCheck:
     """Check the table. `known` is the table as it was loaded a short time ago, with its history.
 
-    Raises the leaves of StorageError, RegistryError and TableError, and ReplayError.
+    No data file is read to find altered rows: `compare_rows` does that. Raises the leaves of StorageError,
+    RegistryError and TableError, and ReplayError.
     """
     table = known or load()
     if table is None:
@@ -54,11 +66,24 @@ def check_archive(
         check_lineage(table)
     except RolledBack as error:
         is_back, told = True, str(error.context["missing"])
-    holes = find_holes(topic, table, registry, load, is_back=is_back, formats=formats)
+    found = check_rows(topic, table, registry, load, is_back=is_back, formats=formats)
+    reason: TableError | None = None
     if is_back:
         head = head_of(table.iceberg.metadata)
-        return TableCheck(table=table, holes=holes, error=rolled_back(table, missing=named(holes) or told, head=head))
-    return TableCheck(table=table, holes=holes, error=_removed(table, holes) if holes else None)
+        reason = rolled_back(table, missing=named(found.holes) or told, head=head)
+    elif found.holes:
+        reason = _removed(table, found)
+    elif found.altered:
+        reason = rows_altered(table, found)
+    return TableCheck(
+        table=table,
+        holes=found.holes,
+        altered=found.altered,
+        uncompared_rows=found.uncompared_rows,
+        has_uncompared=bool(found.uncompared),
+        unseen_before=found.unseen_before,
+        error=reason,
+    )
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
@@ -69,11 +94,46 @@ def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
     )
 
 
-def _removed(table: ArchiveTable, holes: tuple[Hole, ...]) -> RowsRemoved:
+def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
+    beside: dict[str, Any] = {"altered": named(found.altered)} if found.altered else {}
+    beside |= {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}
     return RowsRemoved(
         "others took archived rows out of the table (a DELETE, an overwrite, a compaction that lost some); archiving"
         " goes on: `archiver refill TOPIC` brings them back, with --accept-removed they are noted as erased on purpose",
         topic=table.topic.topic,
         table=table.topic.table,
-        missing=named(holes),
+        missing=named(found.holes),
+        **beside,
+        by=list(done_by_others(table.iceberg.metadata)),
     )
+
+
+def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
+    """The error of a table with altered rows. It says how to mend them, and how many rows weren't compared yet."""
+    statements = _deletes(table.topic.table, found.altered)
+    more = "" if len(statements) <= NAMED_STATEMENTS else f"; and {len(statements) - NAMED_STATEMENTS} more"
+    beside: dict[str, Any] = {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}
+    return RowsAltered(
+        "others changed archived rows, or added rows with their offsets (an UPDATE, a MERGE, an INSERT, a compaction"
+        " without a column): a replay doesn't give what Kafka gave. Archiving goes on. To have the archived records"
+        f" again, first keep the table as it is now: ALTER TABLE {table.topic.table} CREATE TAG before_refill (in"
+        " Spark). Records that neither old files nor Kafka have any more don't come back. Then take these rows out,"
+        " with all of their offsets, and run `archiver refill TOPIC`: "
+        + "; ".join(statements[:NAMED_STATEMENTS])
+        + more,
+        topic=table.topic.topic,
+        table=table.topic.table,
+        altered=named(found.altered),
+        **beside,
+        by=list(done_by_others(table.iceberg.metadata)),
+    )
+
+
+def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:
+    """The statements that take out all rows of the ranges, for a person to run."""
+    return [
+        f"DELETE FROM {table} WHERE kafka.partition = {partition}"  # noqa: S608 - nobody here runs it
+        f" AND kafka.offset >= {start} AND kafka.offset < {end}"
+        for partition, group in groupby(altered, key=lambda each: each.partition)
+        for start, end in joined((each.start_offset, each.end_offset) for each in group)
+    ]

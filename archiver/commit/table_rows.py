@@ -10,11 +10,15 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from archiver.archive.deletes import DeleteFiles
+from archiver.archive.file_columns import SEQUENCE
 from archiver.archive.mappings import KnownMappings, MappingSource
+from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.errors import ReplayError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
@@ -31,7 +35,8 @@ class TableRows:
     """The rows of a table's current snapshot, by file and offset."""
 
     def __init__(self, table: ArchiveTable, formats: SegmentFormats, mappings: MappingSource | None = None) -> None:
-        self._files = {file_name(file.path): file for file in ManifestReader().files(table.iceberg)}
+        self._listed = ManifestReader().files(table.iceberg)
+        self._files = {file_name(file.path): file for file in self._listed}
         objects = ObjectStore.of_table(table.iceberg)
         self._storage = TopicStorage(
             deletes=DeleteFiles(objects, formats),
@@ -79,6 +84,17 @@ class TableRows:
         ]
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
+    def count(self, one: ExpectedRange) -> int:
+        """How many offsets of a range the table has."""
+        wanted = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+        return len(self.offsets(wanted))
+
+    @property
+    def bytes_per_row(self) -> float:
+        """The average size of a row in the table's files. 1 where there are none."""
+        rows = sum(each.rows for each in self._files.values())
+        return max(1.0, sum(each.size_bytes for each in self._files.values()) / rows) if rows else 1.0
+
     def digest(self, wanted: RowRange) -> str:
         """The digest of the table's records in a range of a partition (docs/digest.md). Reads whole rows."""
         found = RecordDigest()
@@ -89,6 +105,41 @@ class TableRows:
                         for records in opened.records(block, wanted):
                             found += RecordDigest.of_seen(records)
         return found.text
+
+    def written_since(self, sequence: int) -> list[TableFile]:
+        """The files with this sequence number or a higher one."""
+        newer = pc.greater_equal(self._listed.columns[SEQUENCE], sequence)
+        return list(self._listed.pick(np.flatnonzero(newer.to_numpy())))
+
+    def digests(self, ranges: Sequence[ExpectedRange]) -> list[str | None]:
+        """The digest of the table's records in each of these ranges of one partition, in order of offset.
+
+        None where a record can't be read, or is in a block with one that can't. Reads whole rows, each once.
+        """
+        found = [RecordDigest() for _ in ranges]
+        unreadable: set[int] = set()
+        starts = np.array([each.start_offset for each in ranges])
+        ends = np.array([each.end_offset for each in ranges])
+        wanted = RowRange(partition=ranges[0].partition, start_offset=int(starts[0]), end_offset=int(ends[-1]))
+        for file in self._files.values():
+            at = file.offsets
+            if not _may_hold(file, wanted) or (at and not ((ends > at.low) & (starts <= at.high)).any()):
+                continue
+            with closing(OpenFile.open(self._storage, file)) as opened:
+                for block in opened.reader.blocks(wanted):
+                    low = wanted.start_offset if block.low_offset is None else block.low_offset
+                    high = wanted.end_offset if block.high_offset is None else block.high_offset
+                    here = np.flatnonzero((ends > low) & (starts <= high))
+                    try:
+                        for records in opened.records(block, wanted) if len(here) else ():
+                            offsets = offsets_of(records)
+                            first, last = np.searchsorted(offsets, starts[here]), np.searchsorted(offsets, ends[here])
+                            for each in np.flatnonzero(last > first):
+                                part = records.slice(first[each], last[each] - first[each])
+                                found[here[each]] += RecordDigest.of_seen(part)
+                    except ReplayError:
+                        unreadable.update(here.tolist())
+        return [None if place in unreadable else each.text for place, each in enumerate(found)]
 
     def _read(self, file: TableFile, wanted: RowRange) -> Iterator[pa.StructArray]:
         with closing(OpenFile.open(self._storage, file)) as opened:

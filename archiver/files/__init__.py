@@ -5,7 +5,9 @@ job's task uses it, and refill by that task. Reading Kafka, encoding a file form
 of existing files (`archiver.upkeep`) and committing files (`archiver.commit`) don't.
 
 `grouping` groups batches and asks `ingest_clock` for their times. `range_writer` writes the groups: `translate` makes
-rows of them, `rotation` says where a file ends, `upload` uploads it.
+rows of them, `rotation` says where a file ends, `recognition` counts how well the schema fits, `upload` uploads it.
 
 Nothing is imported here: workers start by the modules they need.
 """
+
+__all__ = ["grouping", "range_writer", "recognition", "upload"]

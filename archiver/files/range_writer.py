@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
-from archiver.errors import SchemaRegistryError
+from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.files.grouping import BatchGroup
 from archiver.files.rotation import BatchRun, EndReason, PartitionBy, Rotation, partition_folder
 from archiver.files.translate import Translator
@@ -27,6 +27,7 @@ from archiver.storage.spool_file import SpoolFile
 from archiver.wire.columns import LeaderEpochs
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.recognition import Recognition
 from schema_mapping.row import RowMapping
 
 
@@ -44,6 +45,7 @@ class FileTarget:
     row: RowMapping
     layout: SegmentLayout
     on_parse_error: Literal["pass_through", "halt"]
+    on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
     data_location: str
     partition_name: str
     partition_by: PartitionBy
@@ -94,6 +96,7 @@ class RangeWriter:
             topic=target.topic,
             partition=partition,
             on_parse_error=target.on_parse_error,
+            on_unrecognized=target.on_unrecognized,
             key_envelope=target.key_envelope,
             value_envelope=target.value_envelope,
         )
@@ -102,6 +105,7 @@ class RangeWriter:
         )
         self._open: _OpenFile | None = None
         self._digest = RecordDigest()
+        self._recognition = Recognition()
         self._start = start_offset
         self._leader_epoch = leader_epoch
         self._epochs: list[tuple[int, int]] = []
@@ -125,10 +129,10 @@ class RangeWriter:
         self._epochs += [(offset, epoch) for offset, epoch in begins if epoch > highest]
 
     def write(self, group: BatchGroup) -> None:
-        """Append a group to the files it belongs to. Raises ParseHalted and the leaves of StorageError.
+        """Append a group to the files it belongs to.
 
-        If the schema of an envelope's id can't be looked up, the batches before that record are appended, and then a
-        leaf of SchemaRegistryError is raised that names the record.
+        Raises the leaves of StorageError. Where a record can't be taken, the batches before it are appended, and then
+        ParseHalted, UnrecognizedHalted or a leaf of SchemaRegistryError is raised that names it.
         """
         for run in self._rotation.runs(group.times):
             if run.new_partition:
@@ -162,7 +166,7 @@ class RangeWriter:
     def _write_run(self, part: BatchGroup, run: BatchRun) -> None:
         try:
             self._append(part, run)
-        except SchemaRegistryError as error:
+        except (SchemaRegistryError, ParseHalted, UnrecognizedHalted) as error:
             readable = int(np.searchsorted(part.last_offset, error.context.get("offset", -1)))
             if readable:
                 shorter = replace(run, end=run.first + readable, times=run.times[:readable])
@@ -173,11 +177,13 @@ class RangeWriter:
     def _append(self, part: BatchGroup, run: BatchRun) -> None:
         started = time.perf_counter()
         pieces = self._translator.translate(part, run.times)
+        recognition = self._translator.recognition
         digest = RecordDigest.of_fetched(part.records, partition=self._partition)
         translated = time.perf_counter()
         if self._open is None:
             self._open = self._start_file(run.partition_value)
             self._digest = RecordDigest()
+            self._recognition = Recognition()
         self._holds_rows = True
         try:
             for rows in pieces:
@@ -186,6 +192,7 @@ class RangeWriter:
             self.abort()  # some of the rows may already be in it
             raise
         self._digest += digest
+        self._recognition += recognition
         self.translate_seconds += translated - started
         self.write_seconds += time.perf_counter() - translated
 
@@ -224,7 +231,11 @@ class RangeWriter:
             end_offset=end_offset,
         )
         info = file.writer.close(
-            origin=origin, path=file.path, partition_value=file.partition_value, digest=self._digest.text
+            origin=origin,
+            path=file.path,
+            partition_value=file.partition_value,
+            digest=self._digest.text,
+            recognition=self._recognition,
         )
         if reason is not EndReason.RANGE_END:
             give_memory_back()  # without this, memory would grow with the number of files

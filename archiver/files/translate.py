@@ -14,11 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.errors import ParseHalted, SchemaRegistryError
+from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.files.grouping import BatchGroup
+from archiver.files.recognition import Recognizer
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
+from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADER_TYPE, HEADERS_FIELD, KAFKA_FIELD, TIMESTAMP
 from schema_mapping.errors import RowsTooLargeError
@@ -45,7 +47,8 @@ _AS_ON_THE_WIRE: Final = (
 class Translator:
     """Translates the groups of one partition with one mapping.
 
-    `schema_ids` are the ids of a schema registry that the records' envelopes have named so far.
+    `schema_ids` are the ids of a schema registry that the records' envelopes have named so far. `recognition` says how
+    well the schema fitted the group that was translated last.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Translator:
         topic: str,
         partition: int,
         on_parse_error: Literal["pass_through", "halt"],
+        on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
         key_envelope: EnvelopeReader | None = None,
         value_envelope: EnvelopeReader | None = None,
     ) -> None:
@@ -65,15 +69,20 @@ class Translator:
         self._key_envelope = key_envelope
         self._value_envelope = value_envelope
         self._halts = on_parse_error == "halt"
+        self._halts_on_unknown = on_unrecognized == "halt"
+        self._recognizer = Recognizer(row)
+        self.recognition = Recognition()
         self.schema_ids: set[int] = set()
 
     def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
         """The group's rows in order. `ingest_times` (ms) has one element per batch.
 
         The rows come as one record batch, or as several if their columns would exceed 2 GiB together. Raises
-        ParseHalted for the first record that can't be decoded, if the topic asks to halt. Raises the leaves of
-        SchemaRegistryError, with the `offset`, where the schema of an envelope's id can't be looked up.
+        ParseHalted for the first record that can't be decoded, and UnrecognizedHalted for the first with fields that
+        the schema doesn't know, if the topic asks to halt. Raises the leaves of SchemaRegistryError, with the `offset`,
+        where the schema of an envelope's id can't be looked up.
         """
+        self.recognition = Recognition()
         return self._split(group.records, np.repeat(ingest_times, group.rows))
 
     def _split(self, records: pa.RecordBatch, ingest_times: Int64Array) -> list[pa.RecordBatch]:
@@ -91,11 +100,15 @@ class Translator:
         value = self._decode("value", self._row.value, records, self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
+        if self._halts_on_unknown:
+            self._refuse_unknown(records, key=key, val=value)
         ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
         columns = [key, value, translate_headers(records.column("headers")), self._kafka(records, ingest)]
         if self._row.partition_source == "flat":
             columns.append(ingest)
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        self.recognition += self._recognizer.count(rows, records)
+        return rows
 
     def _decode(
         self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
@@ -137,6 +150,20 @@ class Translator:
                 partition=self._partition,
                 offset=records.column("offset")[first].as_py(),
                 code=errors[first].as_py(),
+            )
+
+    def _refuse_unknown(self, records: pa.RecordBatch, **decoded: pa.StructArray) -> None:
+        for part, rows in decoded.items():
+            unknown = self._recognizer.unknown(rows, part)
+            if unknown is None:
+                continue
+            raise UnrecognizedHalted(
+                f"A {'key' if part == names.KEY else 'value'} has fields that the schema doesn't know, and the topic "
+                'says on_unrecognized = "halt". Give it the schema that its producers use; or set "warn" to archive '
+                "these fields as bytes in __unrecognized__",
+                topic=self._topic,
+                partition=self._partition,
+                offset=records.column("offset")[int(np.argmax(unknown))].as_py(),
             )
 
 

@@ -5,3 +5,5 @@ bring them together, `events.py` and `report.py` say what happened. Anything tha
 reading Kafka in `archiver.kafka`, writing files in `archiver.files`, commits in `archiver.commit`. Nothing is imported
 here: workers start by the modules they need.
 """
+
+__all__ = ["events", "job", "plan", "report", "stopping", "task", "topic"]

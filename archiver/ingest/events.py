@@ -11,10 +11,23 @@ from archiver.ingest.report import JobReport
 from archiver.ingest.task.values import TaskResult
 from archiver.observer import Observer
 from catalog.model import TranslatedRange
+from catalog.recognition import Doubt, Fit
+from schema_mapping.columns.evolution import Change
 from schema_mapping.errors import ContextError
 
 Step: TypeAlias = Literal["stage", "commit"]
 """What the driver does for a topic, besides planning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A job that repeats can't begin yet, and tries again by itself.
+
+    `on` says what it waits for ("Kafka", "Postgres", "topics"), `error` why. It is told once for each reason.
+    """
+
+    on: str
+    error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +43,28 @@ class SchemaRegistryDown:
 
     topic: str
     error: ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChanged:
+    """The topic has a new schema version, not its first. `changes` are those of its columns; there may be none."""
+
+    topic: str
+    version: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaDoubted:
+    """The schema of the topic's keys or values (`part`) is hardly right: `fit` counts what the run committed.
+
+    It is told once in a run, at its end, unless the topic says `on_unrecognized = "ignore"`.
+    """
+
+    topic: str
+    part: str
+    fit: Fit
+    doubt: Doubt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +128,12 @@ class RunFinished:
     report: JobReport
 
 
+SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaDoubted
+
 JobEvent: TypeAlias = (
-    TopicsOpened
-    | SchemaRegistryDown
+    Waiting
+    | TopicsOpened
+    | SchemaEvent
     | PartitionsSeen
     | WavePlanned
     | TaskFinished

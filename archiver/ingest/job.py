@@ -6,19 +6,34 @@ confirm. A topic or partition that fails doesn't stop the others. Work that is d
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
+from typing import Final
+from uuid import UUID
 
+from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
+from archiver.config.topics import unmatched
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.errors import TopicBusy
-from archiver.ingest.events import Failed, JobEvent, JobObserver, RunFinished, SchemaRegistryDown, TopicsOpened
+from archiver.engine.session import check_spark, runs_here
+from archiver.errors import ConfigError, SourceError, TopicBusy, UnknownTopic
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    JobObserver,
+    RunFinished,
+    SchemaChanged,
+    SchemaRegistryDown,
+    TopicsOpened,
+    Waiting,
+)
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
@@ -28,18 +43,24 @@ from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.ingest.waves import Waves, failing
 from archiver.kafka.broker import BrokerClient
+from archiver.kafka.options import parse_kafka_options
 from archiver.observer import all_of, ignore
 from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
-from archiver.storage.spool import clean_spool
+from archiver.storage.spool import check_spool, clean_spool
+from catalog.errors import RegistryError, TableError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
+from catalog.registry.postgres import check_dsn
 from schema_mapping.errors import ContextError
 
 __all__ = ["ArchiveJob", "JobEvent", "JobObserver", "JobReport", "PartitionReport", "TopicReport"]
+
+_RECONNECT_SECONDS: Final = 10.0
+"""How long a job that repeats pauses before it tries again to connect, at its start."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +70,8 @@ class ArchiveJob:
 
     `observer` gets every event (`archiver.ingest.events`); its errors don't stop the job. `engine` runs the tasks: by
     default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
-    they were archived are recorded as lost, and the partition continues. `read_schemas` reads a topic's schemas, by
+    they were archived are recorded as lost, and the partition continues. With `accept_raw`, keys or values that had a
+    schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
     default those that its settings name.
     """
 
@@ -62,6 +84,7 @@ class ArchiveJob:
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
         accept_gaps: bool = False,
+        accept_raw: bool = False,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
     ) -> None:
         self._config = config
@@ -70,8 +93,11 @@ class ArchiveJob:
         self._engine = engine
         self._formats = formats
         self._accept_gaps = accept_gaps
+        self._accept_raw = accept_raw
         self._read_schemas = read_schemas
-        self._memories: dict[str, TopicMemory] = {}
+        self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
+        self._waits_for: tuple[str, str] | None = None
+        self._told_patterns: set[str] = set()
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic up to where its log ends now.
@@ -79,6 +105,7 @@ class ArchiveJob:
         Raises what is wrong with the configuration, and what keeps the whole job from starting. Errors of a topic or a
         partition are in the report. Once `stop` is set, running tasks end and finished ranges are committed.
         """
+        self._check()
         with self._connect() as connected:
             return self._run(connected, stop or threading.Event(), look_every=None)
 
@@ -86,11 +113,14 @@ class ArchiveJob:
         """Archive repeatedly until `stop` is set; each run begins `seconds` after the one before began.
 
         A partition with few new records waits for `min_file_size` or `max_lag`; the first run archives everything. The
-        observer gets each run's report; the last one is returned. A retryable error ends only its run.
+        observer gets each run's report; the last one is returned. A retryable error ends only its run. Servers that
+        don't answer at the start are waited for, and so are topics that match a pattern.
         """
-        with self._connect() as connected:
-            report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
-            while not stop.is_set():
+        report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
+        self._check()
+        with ExitStack() as closing:
+            connected = self._connect_once_up(closing, stop, pause=min(seconds, _RECONNECT_SECONDS))
+            while connected is not None and not stop.is_set():
                 started = time.monotonic()
                 try:
                     report = self._run(connected, stop, look_every=seconds).following(report)
@@ -102,22 +132,79 @@ class ArchiveJob:
                 stop.wait(max(0.0, started + seconds - time.monotonic()))
             return report
 
-    @contextmanager
-    def _connect(self) -> Iterator[_Connected]:
-        """Check what needs no servers, then connect to the servers. Everything is closed at the end."""
+    def _check(self) -> None:
+        """Check what needs no servers. Raises ConfigError, and what says that this machine can't run the job.
+
+        A topic whose schema can't be read doesn't stop the others: its error comes with the run. If there are no
+        others, it is raised.
+        """
         if self._engine is None:
             check_spark(self._config.spark)
+            if runs_here(self._config.spark):
+                check_spool(self._config.archive.spool)
+        check_dsn(self._config.registry.dsn)
+        parse_kafka_options(self._config.kafka)
+        names = self._topics or self._config.sections
+        topics = [self._config.topic(name) for name in names]
+        unreadable = []
+        for topic in topics:
+            try:
+                TopicSchemas.check(topic, self._config.schema_registry)
+            except ConfigError as error:
+                unreadable.append(error)
+        if unreadable and len(unreadable) == len(topics):
+            raise unreadable[0]
+        if not topics:
+            self._config.select(())
+
+    def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> _Connected | None:
+        """Connect as soon as all servers answer, and tell what is waited for. None if `stop` is set before."""
+        while not stop.is_set():
+            try:
+                return closing.enter_context(self._connect())
+            except ContextError as error:
+                if not error.retryable:
+                    raise
+                self._wait_for(_server(error), error)
+            stop.wait(pause)
+        return None
+
+    def _wait_for(self, on: str, error: ContextError) -> None:
+        """Tell what the job waits for, unless it is still the same."""
+        reason = (on, error.message)
+        if reason != self._waits_for:
+            self._waits_for = reason
+            self._observer(Waiting(on=on, error=error))
+
+    @contextmanager
+    def _connect(self) -> Iterator[_Connected]:
+        """Connect to the servers. Everything is closed at the end."""
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
-            for topic in self._configured(brokers):
-                TopicSchemas.check(topic, self._config.schema_registry)
+            brokers.cluster_id()  # Kafka is asked before Postgres, so that errors come in this order
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
-    def _configured(self, brokers: BrokerClient) -> tuple[TopicConfig, ...]:
+    def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
+        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet."""
         existing = () if self._topics else brokers.topics()
-        return self._config.select(existing, self._topics)
+        topics = self._config.select(existing, self._topics, may_be_none=waits)
+        if topics:
+            self._waits_for = None
+            if waits and not self._topics:
+                self._tell_unmatched(existing)
+        else:
+            error = UnknownTopic("No topic of the cluster matches yet", patterns=list(self._config.sections))
+            self._wait_for("topics", error)
+        return topics
+
+    def _tell_unmatched(self, existing: Iterable[str]) -> None:
+        """Tell once of each pattern that no topic matches yet."""
+        missing = [each for each in unmatched(existing, self._config.sections) if each not in self._told_patterns]
+        self._told_patterns.update(missing)
+        for pattern in missing:
+            _LOG.warning("no topic of the cluster matches the section [topics.%s] yet", json.dumps(pattern))
 
     def _run(self, connected: _Connected, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
@@ -137,6 +224,7 @@ class ArchiveJob:
                 observer=self._observer,
                 stop=stop,
             ).run()
+            _compare(runs, stop)
             if not held.are_held():
                 _LOG.warning(
                     "the connection to Postgres that held the leases of %d topics broke in the run: other archivers may"
@@ -159,7 +247,7 @@ class ArchiveJob:
 
         Leases, brokers and catalog are asked for all topics together.
         """
-        topics = self._configured(connected.brokers)
+        topics = self._configured(connected.brokers, waits=look_every is not None)
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
         connected.brokers.refresh([topic.name for topic in topics])
@@ -197,7 +285,11 @@ class ArchiveJob:
             catalog=connected.catalog,
             loaded=loaded,
             journal=Journal.of(self._config),
+            accept_raw=self._accept_raw,
         )
+        if opened.news is not None:
+            changed = SchemaChanged(topic=topic.name, version=opened.row.schema_version, changes=opened.news)
+            self._observer(changed)
         if schemas.schema_registry is not None:
             registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
         if schemas.schema_registry_down is not None:
@@ -214,11 +306,15 @@ class ArchiveJob:
             registry=connected.registry,
             catalog=connected.catalog,
             observer=self._observer,
-            memory=self._memories.setdefault(topic.name, TopicMemory()),
+            memory=self._memory(opened),
             look_every=look_every,
             accept_gaps=self._accept_gaps,
             formats=self._formats,
         )
+
+    def _memory(self, opened: OpenedTopic) -> TopicMemory:
+        """What earlier runs learned of the very same topic and table. One made anew begins without it."""
+        return self._memories.setdefault((opened.table.uuid, opened.topic.topic_id), TopicMemory())
 
     def _target(self, run: TopicRun) -> TopicTarget:
         return target_of(run.opened, run.config, kafka=self._config.kafka, format_=self._formats.written)
@@ -251,12 +347,36 @@ class _Connected:
         return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
 
 
+def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
+    """Compare rows that others may have written: after archiving, and only so many in a run.
+
+    Topics take turns by chance, so that a large one doesn't keep the others waiting for ever.
+    """
+    allowance = Allowance(stop=stop)
+    for run in secrets.SystemRandom().sample(runs, len(runs)):
+        with failing(run):
+            run.compare(allowance)
+
+
 def _load(
     topic: TopicConfig, catalog: TableCatalog, *, known: Mapping[str, TopicRow], busy: Container[str]
 ) -> ArchiveTable | None:
     """Load the table of a registered topic. None for topics that aren't registered or that others archive now."""
     row = known.get(topic.name)
     return None if row is None or topic.name in busy else catalog.load(row)
+
+
+def _server(error: ContextError) -> str:
+    """The server that an error is about, as people call it."""
+    match error:
+        case SourceError():
+            return "Kafka"
+        case RegistryError():
+            return "Postgres"
+        case TableError():
+            return "the catalog"
+        case _:
+            return type(error).__name__
 
 
 def _busy(topic: str) -> TopicBusy:

@@ -9,6 +9,7 @@ from typing import Self
 from archiver.ingest.task.values import TaskMetrics
 from catalog.digests import add_digests, digest_text
 from catalog.model import TranslatedRange
+from catalog.recognition import Recognition
 from schema_mapping.errors import ContextError
 
 
@@ -17,8 +18,8 @@ class PartitionReport:
     """One partition: this job committed the offsets from `from_offset` up to `to_offset`, which is not included.
 
     Both are None if nothing was committed. `digest` is the digest of the records (docs/digest.md), None if a file has
-    none. `lost_offsets` is how many of these offsets the log no longer had, as was accepted. `error` is what stopped
-    the partition, if anything did.
+    none. `lost_offsets` is how many of these offsets the log no longer had, as was accepted. `recognition` says how
+    well the schema fitted the records. `error` is what stopped the partition, if anything did.
     """
 
     partition: int
@@ -30,6 +31,7 @@ class PartitionReport:
     raw_values: int = 0
     lost_offsets: int = 0
     digest: str | None = digest_text(0)
+    recognition: Recognition = field(default_factory=Recognition)
     error: ContextError | None = None
 
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
@@ -46,6 +48,7 @@ class PartitionReport:
                 raw_values=report.raw_values + sum(file.raw_values for file in one.files),
                 lost_offsets=report.lost_offsets + (one.end_offset - one.start_offset if one.lost else 0),
                 digest=add_digests((report.digest, one.digest)),
+                recognition=sum((file.recognition or Recognition() for file in one.files), report.recognition),
             )
         return report
 
@@ -82,9 +85,15 @@ class TopicReport:
         return add_digests(each.digest for each in self.partitions)
 
     @property
+    def recognition(self) -> Recognition:
+        """How well the schema fitted the committed records."""
+        return sum((each.recognition for each in self.partitions), Recognition())
+
+    @property
     def raw_share(self) -> float:
-        """The share of records whose whole value is in `__raw__`, between 0 and 1."""
-        return sum(each.raw_values for each in self.partitions) / self.records if self.records else 0.0
+        """The share of values with a schema that are kept whole in `__raw__`, between 0 and 1."""
+        fit = self.recognition.value
+        return fit.share(fit.raw)
 
     @property
     def failures(self) -> tuple[tuple[int | None, ContextError], ...]:

@@ -14,19 +14,26 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_SECONDS = 0.05
 
 
+class StopSignal(threading.Event):
+    """An event that a signal sets. `number` is the signal's, None before."""
+
+    number: int | None = None
+
+
 @contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
+def stop_on_signals() -> Iterator[StopSignal]:
     """Give an event that SIGTERM or SIGINT sets; a second signal ends the process as usual.
 
     The earlier handlers are restored at the end. Only the main thread may call this.
     """
-    stop = threading.Event()
+    stop = StopSignal()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
+        stop.number = number
         stop.set()
 
     for number in SIGNALS:

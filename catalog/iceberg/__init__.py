@@ -2,4 +2,43 @@
 
 `TableCatalog` is the way in; `ArchiveTable` is a loaded table. Whatever reads or writes table metadata belongs here.
 Nothing here knows Postgres, and data files are read and written elsewhere.
+
+- the catalog: `table_catalog` (the way in), `rest` (the client), `retry_after`; storage keys: `credentials`, `vended`;
+  `file_io` for Azure's and Google's stores
+- a table: `archive_table`, `last_known_table` (when the catalog is away), `creation`, `schema_change`, `partitions`,
+  `iceberg_format` (what can't be written or read)
+- its properties: `properties`, `offsets` (how far each partition is archived), `bloom_filters` (which columns have one)
+- commits: `commit` (once, or find out why not), and what is committed: `append`, `rewrite_commit`, `refill_commit`;
+  below them `light_transaction`, `producers` and `attempt_names`
+- what became of commits: `settle` (staged ranges), `lineage` (whether `main` still has ours), `schema_history`
+- `views`: a topic's views, in catalogs that have them
+- `scratch_table`: made and dropped to see whether a catalog lets us work
+- upkeep of metadata: `expiry` decides, `housekeeping` does it
 """
+
+__all__ = [
+    "archive_table",
+    "attempt_names",
+    "bloom_filters",
+    "commit",
+    "credentials",
+    "expiry",
+    "file_io",
+    "iceberg_format",
+    "last_known_table",
+    "lineage",
+    "offsets",
+    "partitions",
+    "properties",
+    "refill_commit",
+    "rest",
+    "retry_after",
+    "rewrite_commit",
+    "schema_change",
+    "schema_history",
+    "scratch_table",
+    "settle",
+    "table_catalog",
+    "vended",
+    "views",
+]

@@ -32,7 +32,9 @@ from catalog.errors import NewerFormat
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import new_attempt_id
+from catalog.iceberg.bloom_filters import changed_properties
 from catalog.iceberg.creation import sort_order
+from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import Head
 from catalog.iceberg.offsets import advance, encode_offsets, encode_ranges, encode_spans
@@ -88,7 +90,11 @@ def head_text(table: ArchiveTable, producer: Any) -> str:
 
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
-    """Write the manifests of `producer`, which makes the only snapshot of the transaction; return the request."""
+    """Write the manifests of `producer`, which makes the only snapshot of the transaction; return the request.
+
+    FormatUpgraded where others upgraded the table to a format that isn't written.
+    """
+    check_writable(table)
     producer.commit_uuid = new_attempt_id(table.uuid)
     try:
         producer.commit()
@@ -120,22 +126,28 @@ def delete(io: FileIO, paths: Sequence[str]) -> None:
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
     """Add the wanted schema change to the transaction; return the table properties that go with it."""
-    change = wanted and wanted.for_table(table.schema, table.ledger_version)
-    if change is None:
+    if wanted is None:
         return {}
-    check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
-    current = table.schema
-    schema = merge(change, current)
+    current = schema = table.schema
+    change = wanted.for_table(current, table.ledger_version)
+    stale: list[str] = []
+    properties: dict[str, str] = {}
+    if change is not None:
+        check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
+        schema = merge(change, current)
+        stale = keys.stale_metrics(schema, table.properties)
+        properties = {
+            **keys.metrics_properties(schema, table.properties),
+            keys.LEDGER_VERSION: str(change.version),
+            keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
+        }
     if schema != current:
         guard = AssertCurrentSchemaId.model_validate({"current-schema-id": current.schema_id})
         transaction._apply(_schema_updates(table, schema), (guard,))  # noqa: SLF001
-    if stale := keys.stale_metrics(schema, table.properties):
-        transaction._apply((RemovePropertiesUpdate(removals=stale),))  # noqa: SLF001
-    return {
-        **keys.metrics_properties(schema, table.properties),
-        keys.LEDGER_VERSION: str(change.version),
-        keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
-    }
+    filters = changed_properties(table.properties, before=current, after=schema, wanted=wanted.bloom_filters)
+    if removals := [*stale, *filters.removals]:
+        transaction._apply((RemovePropertiesUpdate(removals=removals),))  # noqa: SLF001
+    return {**properties, **filters.updates}
 
 
 def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:

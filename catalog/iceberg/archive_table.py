@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from catalog.iceberg import properties as keys
+from catalog.iceberg.bloom_filters import BloomFilters, bloom_filters
 from catalog.iceberg.offsets import decode_offsets
 from catalog.iceberg.partitions import PartitionBy, current_field, unit_of
 from catalog.model import PartitionOffset, TopicRow
@@ -64,6 +65,11 @@ class ArchiveTable:
         return self.iceberg.metadata.properties
 
     @property
+    def bloom_filters(self) -> BloomFilters:
+        """The columns that get bloom filters in data files, by field id."""
+        return bloom_filters(self.schema, self.properties)
+
+    @property
     def offsets(self) -> dict[int, PartitionOffset]:
         """Property `archiver.offsets`: how far each archived partition is archived."""
         return decode_offsets(self.properties.get(keys.OFFSETS, "{}"))
@@ -107,8 +113,12 @@ class ArchiveTable:
 
     @property
     def partition_source(self) -> PartitionSource:
-        """The column that the table is partitioned by: the ingest timestamp in `kafka`, or its flat copy."""
-        return "flat" if self.partition_field.source_id == FLAT_INGEST_TIMESTAMP_ID else "nested"
+        """Whether the table has a flat copy of the ingest timestamp.
+
+        It is made partitioned by that copy. If others partition it by the same unit of the nested one, rows go to the
+        same partitions, and go on having both.
+        """
+        return "flat" if FLAT_INGEST_TIMESTAMP_ID in self.schema.field_ids else "nested"
 
     @property
     def is_recalled(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
@@ -45,8 +45,12 @@ def first_updates(
 ) -> tuple[TableUpdate, ...]:
     """The updates that create the table. Each default is set to what was added just before it.
 
-    `staged` is the catalog's proposal. Its UUID and location are used.
+    `staged` is the catalog's proposal. Its UUID and location are used. A flat table knows our sort order, which its
+    files name, and asks no other writer to sort by it: Trino can't sort by a column inside a struct, and fails.
     """
+    ours = AddSortOrderUpdate.model_validate({"sort-order": sort_order(schema)})
+    unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
+    is_flat = partition_source == "flat"
     return (
         AssignUUIDUpdate(uuid=staged.table_uuid),
         UpgradeFormatVersionUpdate.model_validate({"format-version": TABLE_FORMAT}),
@@ -54,8 +58,7 @@ def first_updates(
         SetCurrentSchemaUpdate(),
         AddPartitionSpecUpdate(spec=partition_spec(schema, partition_by, partition_source)),
         SetDefaultSpecUpdate(),
-        AddSortOrderUpdate.model_validate({"sort-order": sort_order(schema)}),
-        SetDefaultSortOrderUpdate(),
+        *((unsorted, SetDefaultSortOrderUpdate(), ours) if is_flat else (ours, SetDefaultSortOrderUpdate())),
         SetLocationUpdate(location=staged.location),
         SetPropertiesUpdate(updates=properties),
     )

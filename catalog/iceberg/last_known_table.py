@@ -15,6 +15,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.credentials import is_vended
+from catalog.iceberg.file_io import suited
 from catalog.model import TopicRow
 
 _HISTORY: Mapping[str, object] = {
@@ -57,6 +58,6 @@ class LastKnownTable:
                 table=topic.table,
             )
         metadata = TableMetadataUtil.parse_raw(self.metadata)
-        io = load_file_io(dict(own), metadata.location)
+        io = suited(load_file_io(dict(own), metadata.location), metadata.location)
         identifier = tuple(topic.table.split("."))
         return ArchiveTable(topic=topic, iceberg=Table(identifier, metadata, "", io, catalog=None))  # type: ignore[arg-type]

@@ -20,10 +20,13 @@ from catalog.errors import RolledBack, TableError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_ranges
+from catalog.iceberg.schema_history import schema_history
 from catalog.ranges.spans import joined
 
 ADDED_DELETES: Final = "added-delete-files"
 """An entry in the summary of a snapshot that removed rows without touching their files."""
+
+NAMED_SNAPSHOTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +93,30 @@ def check_lineage(table: ArchiveTable) -> None:
 
     Only the retained history is checked.
     """
-    metadata = table.iceberg.metadata
+    check_history(table.iceberg.metadata, topic=table.topic.topic, table=table.topic.table)
+
+
+def check_history(metadata: TableMetadata, *, topic: str, table: str) -> None:
+    """The check of `check_lineage` for those who only read a table."""
     head = head_of(metadata)
     if head is not None and descent(metadata, head) is Descent.ROLLED_BACK:
-        raise rolled_back(table, missing=_listed(_unreached(metadata)), head=head)
+        raise _rolled_back(metadata, topic, table, missing=_listed(_unreached(metadata)), head=head)
 
 
 def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) -> RolledBack:
     """The error of a table that was set back. `missing` names the offsets that it lost."""
+    return _rolled_back(table.iceberg.metadata, table.topic.topic, table.topic.table, missing=missing, head=head)
+
+
+def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: str, head: Head | None) -> RolledBack:
     return RolledBack(
         "others set the table back to an earlier state, and records that were archived are no longer in it: run"
         " `archiver refill TOPIC`, which brings them back; or undo it, by setting the table forward again",
-        topic=table.topic.topic,
-        table=table.topic.table,
+        topic=topic,
+        table=table,
         missing=missing or "nothing but the history",
         head=None if head is None else head.snapshot_id,
-        current=table.snapshot_id,
+        current=metadata.current_snapshot_id,
     )
 
 
@@ -125,7 +136,18 @@ def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | N
         if snapshot.snapshot_id == snapshot_id:
             return tuple(found)
         found.append(snapshot)
+    if found and found[-1].parent_snapshot_id == snapshot_id:  # it expired, and nothing after it did
+        return tuple(found)
     return None
+
+
+def cut_at(metadata: TableMetadata, sequence: int) -> int | None:
+    """The oldest retained snapshot of the main branch, where one after this sequence number may have expired before it.
+
+    Each snapshot has a sequence number of its own, one higher than the last.
+    """
+    line = tuple(history(metadata))
+    return line[-1].snapshot_id if line and (line[-1].sequence_number or 0) > sequence + 1 else None
 
 
 def only_adds(snapshot: Snapshot) -> bool:
@@ -136,6 +158,52 @@ def only_adds(snapshot: Snapshot) -> bool:
 def keeps_rows(snapshot: Snapshot) -> bool:
     """Whether a snapshot claims to have removed no rows from the table. A compaction claims so too."""
     return only_adds(snapshot) or (_is(snapshot, Operation.REPLACE) and ADDED_DELETES not in summary_of(snapshot))
+
+
+def newly_written(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...]:
+    """The snapshots of others after this one that may have changed rows or added some, newest first.
+
+    Without a snapshot, or where the history doesn't reach it, all that is retained is looked at. A compaction is among
+    them if it wrote files of a schema without some of the table's columns: their values are gone then.
+    """
+    later = None if snapshot_id is None else since(metadata, snapshot_id)
+    return tuple(
+        each
+        for each in (history(metadata) if later is None else later)
+        if not is_ours(each)
+        and (_is(each, Operation.APPEND) or _is(each, Operation.OVERWRITE) or lacks_columns(metadata, each))
+    )
+
+
+def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
+    """Whether others compacted files by a schema that lacks columns which the table has or had."""
+    schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), None)
+    if schema is None or is_ours(snapshot) or not _is(snapshot, Operation.REPLACE):
+        return False
+    ids = schema.field_ids
+    return any(not each.field_ids <= ids for each in schema_history(metadata) if each.schema_id != schema.schema_id)
+
+
+def done_by_others(metadata: TableMetadata) -> tuple[str, ...]:
+    """The newest retained snapshots of others that may have removed or changed rows, as text: which, what, by whom."""
+    found = [
+        each
+        for each in history(metadata)
+        if not is_ours(each) and (not keeps_rows(each) or lacks_columns(metadata, each))
+    ]
+    return tuple(
+        f"snapshot {each.snapshot_id}: {each.summary.operation.value if each.summary else 'unknown'} by {_engine(each)}"
+        for each in found[:NAMED_SNAPSHOTS]
+    )
+
+
+def _engine(snapshot: Snapshot) -> str:
+    """The engine that a snapshot names, with its version."""
+    told = summary_of(snapshot)
+    if "trino_query_id" in told:
+        return f"Trino (query {told['trino_query_id']})"
+    named = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
+    return named or "an engine that it doesn't name"
 
 
 def is_ours(snapshot: Snapshot) -> bool:

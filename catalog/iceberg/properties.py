@@ -11,6 +11,7 @@ from pyiceberg.types import StructType
 from catalog.errors import NewerFormat, NotOurTable, TopicRecreated
 from catalog.model import FORMAT_VERSION, TopicRow
 from schema_mapping import names
+from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 
 FORMAT = "archiver.format-version"
 TOPIC = "archiver.topic"
@@ -95,7 +96,8 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
     kept = [name for name in scalars if _METRICS + name in (current or {})]
     room = MEASURED_SCALARS - len(kept)
     added = [name for name in scalars if name not in kept][: max(0, room)]
-    modes = dict.fromkeys(kept + added, "truncate(16)") | dict.fromkeys(_FULL, "full")
+    flat = schema.find_column_name(FLAT_INGEST_TIMESTAMP_ID)
+    modes = dict.fromkeys(kept + added, "truncate(16)") | dict.fromkeys((*_FULL, *([flat] if flat else [])), "full")
     inherited = {name: (current or {}).get(_METRICS + name, mode) for name, mode in modes.items()}
     return {_DEFAULT_METRICS: "none"} | {_METRICS + name: mode for name, mode in inherited.items()}
 

@@ -20,6 +20,8 @@ from pyiceberg.typedef import EMPTY_DICT
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.credentials import for_clients
+from catalog.iceberg.file_io import suited
+from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.retry_after import AskedPause
 
 CONNECT_SECONDS: Final = 10.0
@@ -48,6 +50,8 @@ _REFUSED = (
     NotImplementedError,
 )
 
+_UNKNOWN_TYPE: Final = "Unsupported field type"
+
 
 class BoundedRestCatalog(RestCatalog):
     """An Iceberg REST catalog whose requests fail after `timeout_seconds` without a byte.
@@ -63,7 +67,7 @@ class BoundedRestCatalog(RestCatalog):
         super().__init__(name, **properties)
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return super()._load_file_io(for_clients(properties, location), location)
+        return suited(super()._load_file_io(for_clients(properties, location), location), location)
 
     def _config_headers(self, session: requests.Session) -> None:
         # Every session passes this hook before its first request, even before the request for an OAuth token.
@@ -94,6 +98,8 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
         msg = f"the catalog gave no answer: {_said(error)}. Is it running, and is catalog.uri right?"
         raise CatalogUnreachable(msg, **where) from error
     except ValidationError as error:
+        if unknown := sorted({str(each["input"]) for each in error.errors() if _UNKNOWN_TYPE in each["msg"]}):
+            raise unreadable_types(unknown, **where) from error
         msg = "the catalog's answer is not one of the Iceberg REST protocol: is catalog.uri right?"
         raise CatalogUnreachable(msg, **where, errors=error.error_count()) from error
     except _DENIED as error:
@@ -103,6 +109,12 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
         raise CatalogDenied(msg, **where) from error
     except _REFUSED as error:
         raise CatalogRefused(f"the catalog refused the request: {_said(error)}", **where) from error
+    except ImportError as error:
+        msg = (
+            f"the catalog's settings need the Python package {error.name}, which isn't here: install it, or leave "
+            "these settings out"
+        )
+        raise CatalogRefused(msg, **where) from error
     except PermissionError as error:
         msg = f"the table's storage refused our credentials or rights: {_said(error)}"
         raise CatalogDenied(msg, **where) from error

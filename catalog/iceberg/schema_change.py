@@ -24,6 +24,7 @@ from pyiceberg.types import (
 )
 
 from catalog.errors import SchemaConflict
+from catalog.iceberg.bloom_filters import BloomFilters
 from schema_mapping.field_ids import Assignment
 
 
@@ -33,22 +34,24 @@ class SchemaChange:
 
     `owned_ids` are all field ids that the ledger ever assigned; an owned column that the schema lacks is dropped from
     the table. `written_ids` are columns that rows are written to; the table must have them at once, whatever version it
-    is at.
+    is at. `bloom_filters` are those that the table shall have; None leaves it those that it has.
     """
 
     schema: Schema
     version: int
     owned_ids: frozenset[int]
     written_ids: frozenset[int] = frozenset()
+    bloom_filters: BloomFilters | None = None
 
     @classmethod
-    def of(cls, assignment: Assignment) -> Self:
+    def of(cls, assignment: Assignment, *, bloom_filters: BloomFilters | None = None) -> Self:
         """The newest columns of the ledger after an assignment of field ids."""
         return cls(
             schema=assignment.iceberg_schema,
             version=max(each.version for each in assignment.state.versions),
             owned_ids=frozenset(entry.field_id for entry in assignment.state.entries),
             written_ids=assignment.row.column_ids,
+            bloom_filters=bloom_filters,
         )
 
     def for_table(self, schema: Schema, version: int) -> Self | None:

@@ -22,10 +22,12 @@ from catalog.errors import CatalogUnreachable, TableError, TableMissing
 from catalog.iceberg import commit as commits
 from catalog.iceberg.append import Attempt, delete
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.creation import first_updates
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import housekeep
+from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
@@ -88,7 +90,8 @@ class TableCatalog:
         return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
     def known(self, table: ArchiveTable) -> LastKnownTable:
-        """What the registry keeps of a table for when the catalog can't be reached."""
+        """What the registry keeps of a table for when the catalog can't be reached. FormatUpgraded as for a commit."""
+        check_writable(table)
         return LastKnownTable.of(table, self._properties)
 
     def recall(self, topic: TopicRow, known: LastKnownTable) -> ArchiveTable:
@@ -110,6 +113,18 @@ class TableCatalog:
         table = self.load(topic)
         if table is None:
             raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
+        return table
+
+    def reload(self, known: ArchiveTable) -> ArchiveTable:
+        """The same table as it is now. TableMissing where it was dropped, or made anew. Raises like `load` too."""
+        table = self.load(known.topic)
+        if table is None or table.uuid != known.uuid:
+            raise TableMissing(
+                "the table was dropped while its topic was archived: restore it, or archive into a fresh registry",
+                table=known.topic.table,
+                uuid=str(known.uuid),
+                found_uuid=None if table is None else str(table.uuid),
+            )
         return table
 
     def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
@@ -179,7 +194,7 @@ class TableCatalog:
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
-                load=partial(self._load_again, table),
+                load=partial(self.reload, table),
                 send=self._send,
                 ranges=ranges,
                 change=change,
@@ -194,7 +209,7 @@ class TableCatalog:
         """
         try:
             with in_our_words(self._uri, known.topic.table):
-                return housekeep(known, retention, load=partial(self._load_again, known), send=self._update)
+                return housekeep(known, retention, load=partial(self.reload, known), send=self._update)
         except TableError:
             _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
             return 0
@@ -205,7 +220,7 @@ class TableCatalog:
         """Replace data files in one snapshot, exactly once. `changed` checks the reloaded table."""
         with in_our_words(self._uri, table.topic.table):
             return commit_rewrite(
-                load=partial(self._load_again, table),
+                load=partial(self.reload, table),
                 send=self._send,
                 rewrite=rewrite,
                 change=change,
@@ -217,7 +232,7 @@ class TableCatalog:
         """Add files with records that the table had lost, in one snapshot, exactly once."""
         with in_our_words(self._uri, table.topic.table):
             return commit_refill(
-                load=partial(self._load_again, table),
+                load=partial(self.reload, table),
                 send=self._send,
                 refill=refill,
                 change=change,
@@ -234,16 +249,6 @@ class TableCatalog:
         """
         with in_our_words(self._uri, table.topic.table):
             return settle(table, ranges, after_rollback=after_rollback)
-
-    def _load_again(self, known: ArchiveTable) -> ArchiveTable:
-        table = self.load(known.topic)
-        if table is None or table.uuid != known.uuid:
-            raise TableMissing(
-                "the table was dropped while its topic was archived: restore it, or archive into a fresh registry",
-                table=known.topic.table,
-                uuid=str(known.uuid),
-            )
-        return table
 
     def _send(self, attempt: Attempt) -> None:
         self._update(attempt.table, attempt.requirements, attempt.updates)
@@ -264,6 +269,7 @@ class TableCatalog:
         self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource
     ) -> None:
         properties = first_properties(topic, change.schema, ledger_version=change.version)
+        properties |= filter_properties(change.schema, change.bloom_filters or {})
         with in_our_words(self._uri, topic.table):
             self._create_namespaces(topic)
             try:

@@ -3,3 +3,5 @@
 The registry, the journal and the tables share them. Nothing here does I/O. SQL belongs in `catalog.registry`, Iceberg
 in `catalog.iceberg`.
 """
+
+__all__ = ["fence", "holes", "regrouping", "rewrite", "spans", "stored_ranges"]

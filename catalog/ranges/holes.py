@@ -5,10 +5,11 @@ A `Hole` is a number of rows of one range that the table lacks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+from catalog.ranges.spans import uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
 
@@ -59,20 +60,82 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredRange:
+    """A committed range whose `rows` rows no longer are the archived records: some were changed, or are there twice."""
+
+    range_id: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    rows: int
+
+    @property
+    def span(self) -> str:
+        """The offsets as text: `[start, end)`."""
+        return f"[{self.start_offset}, {self.end_offset})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The holes of a table in one snapshot. A table without holes is complete."""
+    """The holes of a table in one snapshot, and its altered ranges. A table without either is as it was archived.
+
+    `uncompared` are spans (partition, start, end) that others may have written rows of, and that weren't compared with
+    the digests yet. Some may lie beyond the archived end. `uncompared_rows` is how many archived rows wait for it.
+    `unseen_before` is the oldest snapshot that could be looked at, where the one of the check before had expired.
+    `sequence` is the sequence number of the snapshot, 0 where it isn't known.
+    """
 
     snapshot_id: int | None
     holes: tuple[Hole, ...] = ()
+    altered: tuple[AlteredRange, ...] = ()
+    uncompared: tuple[tuple[int, int, int], ...] = ()
+    uncompared_rows: int = 0
+    unseen_before: int | None = None
+    sequence: int = 0
+
+    def without(self, spans: Iterable[tuple[int, int, int]]) -> Self:
+        """The same, with these spans (partition, start, end) as they were archived."""
+        gone: dict[int, list[tuple[int, int]]] = {}
+        for partition, start, end in spans:
+            gone.setdefault(partition, []).append((start, end))
+        return replace(
+            self,
+            altered=tuple(
+                each
+                for each in self.altered
+                if uncovered([(each.start_offset, each.end_offset)], gone.get(each.partition, ()))
+            ),
+            uncompared=tuple(
+                (partition, *left)
+                for partition, start, end in self.uncompared
+                for left in uncovered([(start, end)], gone.get(partition, ()))
+            ),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
+        found = {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
+        more: dict[str, Any] = {
+            "altered": [asdict(each) for each in self.altered],
+            "uncompared": [list(each) for each in self.uncompared],
+            "uncompared_rows": self.uncompared_rows,
+            "unseen_before": self.unseen_before,
+            "sequence": self.sequence,
+        }
+        return found | {name: value for name, value in more.items() if value}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote."""
-        return cls(snapshot_id=value["snapshot_id"], holes=tuple(Hole(**each) for each in value["holes"]))
+        return cls(
+            snapshot_id=value["snapshot_id"],
+            holes=tuple(Hole(**each) for each in value["holes"]),
+            altered=tuple(AlteredRange(**each) for each in value.get("altered", ())),
+            uncompared=tuple((partition, start, end) for partition, start, end in value.get("uncompared", ())),
+            uncompared_rows=value.get("uncompared_rows", 0),
+            unseen_before=value.get("unseen_before"),
+            sequence=value.get("sequence", 0),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

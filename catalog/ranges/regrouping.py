@@ -31,10 +31,19 @@ def regrouped(
 
     RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is
     already in the table: nothing is refused then, and rows that no new file accounts for stay expected. The result is
-    empty where no range of `held` is in an old file: others wrote that file.
+    empty where no range of `held` is in an old file: others wrote that file. A rewrite that leaves records of such a
+    file out on purpose is refused: their ranges would still expect them, and a refill would bring them back.
     """
     old = [one for one in held if set(one.paths) & set(group.paths)]
     if not old:
+        if not is_done and any(span.erased or span.retired for span in group.all_spans):
+            raise RewriteRefused(
+                "records are left out on purpose of files that the registry doesn't know, since others wrote them, so"
+                " it would still expect these records; nothing was changed. Report it with the files it names",
+                command=rewrite.reason,
+                offsets=", ".join(f"{each.partition}: {each.span}" for each in group.all_spans[:_NAMED]),
+                files=list(group.paths[:_NAMED]),
+            )
         return ()
     work = _Regrouping(rewrite, group, old)
     if not is_done:

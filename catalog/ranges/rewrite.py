@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, Self
 
-from catalog.model import DataFileInfo
+from catalog.model import DataFileInfo, file_from_json, file_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class RewriteGroup:
         return {
             "paths": list(self.paths),
             "files": [
-                {"file": one.file.to_json(), "spans": [asdict(each) for each in one.spans], "is_sorted": one.is_sorted}
+                file_json(one.file) | {"spans": [asdict(each) for each in one.spans], "is_sorted": one.is_sorted}
                 for one in self.files
             ],
             "emptied": [asdict(each) for each in self.emptied],
@@ -115,7 +115,7 @@ class RewriteGroup:
         """Read what `to_json` wrote."""
         files = tuple(
             NewFile(
-                file=DataFileInfo.from_json(one["file"]),
+                file=file_from_json(one),
                 spans=tuple(RecordSpan(**each) for each in one["spans"]),
                 is_sorted=one["is_sorted"],
             )
@@ -164,7 +164,7 @@ class Rewrite:
             return about | {"groups": [group.to_json() for group in self.groups]}
         return about | {
             "replacements": [
-                {"path": group.paths[0], "file": one.file.to_json(), "is_sorted": one.is_sorted}
+                {"path": group.paths[0], **file_json(one.file), "is_sorted": one.is_sorted}
                 for group in self.groups
                 for one in group.files
             ]
@@ -178,7 +178,7 @@ class Rewrite:
             groups = map(RewriteGroup.from_json, value["groups"])
         else:
             groups = (
-                RewriteGroup.of_file(one["path"], DataFileInfo.from_json(one["file"]), is_sorted=one["is_sorted"])
+                RewriteGroup.of_file(one["path"], file_from_json(one), is_sorted=one["is_sorted"])
                 for one in value["replacements"]
             )
         return cls(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -31,3 +32,36 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
         if at < end:
             found.append((at, end))
     return found
+
+
+class Cover:
+    """Spans of offsets by partition, joined. Tells which spans touch one of them, fast."""
+
+    def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        """`spans` are triples of partition, start and end."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for partition, start, end in spans:
+            found.setdefault(partition, []).append((start, end))
+        self._spans = {partition: joined(those) for partition, those in found.items()}
+        self._starts = {partition: [start for start, _ in those] for partition, those in self._spans.items()}
+
+    def touches(self, partition: int, start: int, end: int) -> bool:
+        """Whether the span has offsets of the cover."""
+        if start >= end or partition not in self._spans:
+            return False
+        # The last span that starts before `end` has the highest end of all that do.
+        place = bisect_right(self._starts[partition], end - 1)
+        return place > 0 and self._spans[partition][place - 1][1] > start
+
+    def from_ends(self, ends: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
+        """What the cover has of each partition from its end on; all where a partition has no end."""
+        return tuple(
+            (partition, max(start, ends.get(partition, start)), end)
+            for partition, start, end in self.spans
+            if end > ends.get(partition, start)
+        )
+
+    @property
+    def spans(self) -> tuple[tuple[int, int, int], ...]:
+        """Triples of partition, start and end, in order."""
+        return tuple((partition, *span) for partition, those in sorted(self._spans.items()) for span in those)

@@ -13,7 +13,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
-from catalog.model import TopicRow, TranslatedRange
+from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import file_rows, topics
@@ -70,6 +70,28 @@ def all_committed_spans(
     return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
 
 
+_ORIGINALS = """
+SELECT DISTINCT ON (present.id) present.id, was.file FROM files AS present JOIN files AS was
+ON was.topic_id = present.topic_id AND was.partition = present.partition AND was.start_offset = present.start_offset
+AND was.end_offset = present.end_offset AND was.state = 'replaced' AND was.file IS NOT NULL
+AND was.rows = present.expected_rows AND (was.file->>'rows')::bigint = was.rows
+WHERE present.topic_id = %s AND present.id = ANY(%s) AND present.state = 'committed' AND present.parts = 1
+AND present.expected_rows > present.rows
+AND present.erased_rows + present.lost_rows + present.retired_rows = 0
+ORDER BY present.id, was.id DESC
+"""
+
+
+def originals(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> dict[str, DataFileInfo]:
+    """Replaced files with all rows of ranges, by the id of the range, where their present file lacks some.
+
+    A rewrite doesn't find rows that others deleted. They stay expected, and the file before it still has them. A file
+    that also had rows of other ranges is left out: put back whole, it would double those.
+    """
+    found = connection.execute(_ORIGINALS, (topic.id, list(range_ids)))
+    return {range_id: DataFileInfo.from_json(file) for range_id, file in found}
+
+
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
     """How many archived rows the table no longer has, as was accepted or done on purpose."""
     found = connection.execute(
@@ -89,6 +111,24 @@ def checked(connection: Connection, topic: TopicRow) -> Checked | None:
     return None if found is None else Checked.from_json(found[0])
 
 
+def last_checked(connection: Connection, topic: TopicRow) -> Checked | None:
+    """The last check even if it is forgotten: what was altered then, or not compared, still has to be compared."""
+    found = connection.execute(
+        "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
+    ).fetchone()
+    return None if found is None else Checked.from_json(found[0])
+
+
+def replace_checked(connection: Connection, topic: TopicRow, old: Checked, new: Checked) -> bool:
+    """Keep `new` in place of `old`. False, with no change, where the last check is another one, or is forgotten."""
+    done = connection.execute(
+        "UPDATE metadata SET value = %s, updated = now()"
+        " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted AND value = %s",
+        (Jsonb(new.to_json()), topic.id, _KEY, _NAME, Jsonb(old.to_json())),
+    )
+    return done.rowcount > 0
+
+
 def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> None:
     """Keep the result of a check for missing rows."""
     connection.execute(
@@ -100,7 +140,7 @@ def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> Non
 
 
 def forget_checked(connection: Connection, topic: TopicRow) -> None:
-    """Forget the last check, so that the next one searches the whole table.
+    """Forget the last check, so that the next one searches the whole table. `last_checked` still gives it.
 
     Call it when the registry learns of ranges in the table that earlier checks did not know.
     """
@@ -116,10 +156,12 @@ def record_refill(
     replaced: Mapping[str, Sequence[TranslatedRange]],
     accepted: Sequence[Acceptance],
     commit_id: str,
+    whole: Sequence[tuple[int, int, int]] = (),
 ) -> None:
     """Record a refill: the ranges (by id) that came back in other files, and the rows that stay gone.
 
-    The last check is forgotten.
+    The last check is forgotten. `whole` are spans (partition, start, end) of which no row was left before, and all
+    came back: they aren't altered any more.
     """
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():
@@ -132,6 +174,9 @@ def record_refill(
             file_rows.put_committed(connection, topic, [StoredRange.of(one, commit_id=commit_id) for one in ranges])
     for each in accepted:
         _accept(connection, topic, each)
+    before = last_checked(connection, topic)
+    if before is not None and whole:
+        note_checked(connection, topic, before.without(whole))
     forget_checked(connection, topic)
 
 

@@ -15,13 +15,14 @@ from psycopg.types.json import Jsonb
 
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import RegistryError
-from catalog.model import DataFileInfo, FileState, TopicRow
+from catalog.model import DataFileInfo, FileState, TopicRow, recognized
 from catalog.ranges.stored_ranges import StoredFile, StoredRange
 from catalog.registry.postgres import Connection
 
 _ROWS: Final = """
 SELECT coalesce(range_id, id), id, partition, start_offset, end_offset, schema_version, leader_epoch, file, created_ms,
-       lost, parts, rows, digest, coalesce(expected_rows, rows), commit_id, erased_rows, lost_rows, retired_rows
+       lost, parts, rows, digest, coalesce(expected_rows, rows), commit_id, erased_rows, lost_rows, retired_rows,
+       recognition
 FROM files WHERE topic_id = %(topic)s AND """
 _IN_ORDER: Final = " ORDER BY partition, start_offset, 1, part"
 
@@ -29,12 +30,12 @@ INSERT: Final = """
 INSERT INTO files (id, topic_id, range_id, part, parts, partition, start_offset, end_offset, schema_version,
                    leader_epoch, state, path, rows, size_bytes, raw_values, min_timestamp, max_timestamp, digest,
                    digest_algorithm, file, created_ms, reason, lost, commit_id, committed_at, expected_rows,
-                   erased_rows, lost_rows, retired_rows)
+                   erased_rows, lost_rows, retired_rows, recognition)
 VALUES (%(id)s, %(topic_id)s, %(range_id)s, %(part)s, %(parts)s, %(partition)s, %(start_offset)s, %(end_offset)s,
         %(schema_version)s, %(leader_epoch)s, %(state)s, %(path)s, %(rows)s, %(size_bytes)s, %(raw_values)s,
         %(min_timestamp)s, %(max_timestamp)s, %(digest)s, %(digest_algorithm)s, %(file)s, %(created_ms)s, %(reason)s,
         %(lost)s, %(commit_id)s, CASE WHEN %(state)s = 'committed' THEN now() END,
-        nullif(%(expected)s::bigint, %(rows)s), %(erased)s, %(lost_rows)s, %(retired)s)
+        nullif(%(expected)s::bigint, %(rows)s), %(erased)s, %(lost_rows)s, %(retired)s, %(recognition)s)
 """
 
 _KEEP: Final = """
@@ -110,6 +111,9 @@ def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[
     return added
 
 
+_COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "recognition": None}
+
+
 def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
     """Whether the registry has one of the range's rows, or an accepted range that overlaps it."""
     found = connection.execute(
@@ -144,10 +148,10 @@ def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
 
 
 def _held_file(row: tuple[Any, ...]) -> StoredFile:
-    _, row_id, _, _, _, version, _, file, _, _, _, rows, digest, expected, commit_id, erased, lost, retired = row
+    _, row_id, _, _, _, version, _, file, _, _, _, rows, digest, expected, commit_id, erased, lost, retired, fit = row
     return StoredFile(
         id=row_id,
-        file=DataFileInfo.from_json(file) if file else None,
+        file=recognized(DataFileInfo.from_json(file), fit) if file else None,
         rows=rows,
         digest=digest,
         expected=expected,
@@ -188,7 +192,7 @@ def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> It
     """
     for one in ranges:
         for row in rows_of(topic, one, FileState.COMMITTED):
-            yield row if row["path"] is None or row["path"] not in seen else row | {"size_bytes": 0, "raw_values": 0}
+            yield row if row["path"] is None or row["path"] not in seen else row | _COUNTED_BEFORE
             seen.add(row["path"])
 
 
@@ -206,6 +210,7 @@ def _file_row(held: StoredFile) -> dict[str, Any]:
         "digest": held.digest,
         "digest_algorithm": DIGEST_ALGORITHM if held.digest else None,
         "file": Jsonb(file.to_json()) if file else None,
+        "recognition": Jsonb(file.recognition.to_json()) if file and file.recognition else None,
         "commit_id": held.commit_id,
         "expected": held.expected,
         "erased": held.erased,

@@ -14,6 +14,7 @@ from typing import Any
 from catalog.errors import RegistryError
 from catalog.iceberg.settle import Settled
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.ranges.fence import fence
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import file_rows, topics
 from catalog.registry.postgres import Connection
@@ -36,28 +37,42 @@ def stage(
     known = _states(connection, [one.id for one in ranges])
     ends = _accepted_ends(connection, topic, sorted({one.partition for one in ranges}))
     for partition, reached in table_offsets.items():
-        ends[partition] = max(ends.get(partition, 0), reached.next_offset)
+        if partition not in ends or ends[partition].next_offset < reached.next_offset:
+            ends[partition] = reached
     ends = _first_missing(connection, topic) | ends
+    fenced = fence((one for one in ranges if one.id not in known), ends)
+    fresh = {one.id for one in fenced.accepted}
     accepted: list[TranslatedRange] = []
     rejected: list[TranslatedRange] = []
     rows: list[dict[str, Any]] = []
     for one in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
         if one.id in known:
             (rejected if known[one.id] is FileState.REJECTED else accepted).append(one)
-            continue
-        end = ends.get(one.partition, one.start_offset)
-        if one.start_offset == end:
-            ends[one.partition] = one.end_offset
+        elif one.id in fresh:
             accepted.append(one)
             rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.UPLOADED)
         else:
             rejected.append(one)
-            reason = f"starts at {one.start_offset}, its partition ends at {end}"
-            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, reason)
+            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, fenced.rejected[one.id])
     if rows:
         with connection.cursor() as cursor:
             cursor.executemany(file_rows.INSERT, rows)
     return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
+
+
+def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
+    """Record ranges as rejected that were never staged, so that it is known what their files are."""
+    topics.lock(connection, topic)
+    known = _states(connection, [one.id for one in ranges])
+    rows = [
+        row
+        for one in ranges
+        if one.id not in known
+        for row in file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, reason)
+    ]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(file_rows.INSERT, rows)
 
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
@@ -190,18 +205,18 @@ def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState
     return {range_id: FileState(state) for range_id, state in found}
 
 
-def _first_missing(connection: Connection, topic: TopicRow) -> dict[int, int]:
+def _first_missing(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
     found = connection.execute(
         "SELECT partition, min(start_offset) FROM files WHERE topic_id = %s AND missing GROUP BY partition", (topic.id,)
     )
-    return dict(found.fetchall())
+    return {partition: PartitionOffset(next_offset=start) for partition, start in found}
 
 
-def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, int]:
+def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, PartitionOffset]:
     found = connection.execute(
-        "SELECT wanted, last.end_offset FROM unnest(%s::integer[]) AS wanted, LATERAL ("
-        "  SELECT end_offset FROM files WHERE topic_id = %s AND partition = wanted"
+        "SELECT wanted, last.end_offset, last.leader_epoch FROM unnest(%s::integer[]) AS wanted, LATERAL ("
+        "  SELECT end_offset, leader_epoch FROM files WHERE topic_id = %s AND partition = wanted"
         "  AND state IN ('uploaded', 'committed') ORDER BY start_offset DESC LIMIT 1) AS last",
         (partitions, topic.id),
     )
-    return dict(found.fetchall())
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}

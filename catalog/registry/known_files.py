@@ -22,23 +22,34 @@ UPLOAD_CLAIM_DAYS: Final = 30
 
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
 _UPLOAD: Final = "upload"
+_IS_MISSED: Final = """
+state = 'replaced' AND EXISTS (
+    SELECT FROM files AS present WHERE present.topic_id = files.topic_id AND present.partition = files.partition
+    AND present.state = 'committed' AND present.start_offset < files.end_offset
+    AND present.end_offset > files.start_offset AND present.expected_rows > present.rows)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStates:
     """What the registry knows of files, by name.
 
-    `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `renewed` is
-    when a run last claimed an upload of its own, in ms since 1970.
+    `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `missed` are
+    replaced files with rows that the table should have and that their successors lack. `renewed` is when a run last
+    claimed an upload of its own, in ms since 1970.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
     rewriting: frozenset[str] = frozenset()
+    missed: frozenset[str] = frozenset()
     renewed: Mapping[str, int] = field(default_factory=dict)
 
     def needs(self, name: str) -> bool:
-        """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite."""
-        return name in self.rewriting or self.states.get(name) in _NEEDED
+        """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite.
+
+        Also whether it has rows that a refill may bring back.
+        """
+        return name in self.rewriting or name in self.missed or self.states.get(name) in _NEEDED
 
 
 class Standstill:
@@ -67,17 +78,22 @@ class Standstill:
 def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
     """What the registry knows of `files`: their paths, with the ULIDs in their names."""
     found = connection.execute(
-        "SELECT path, state FROM files WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
+        f"SELECT path, state, {_IS_MISSED} FROM files"  # noqa: S608 - no input
+        " WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
         (topic.id, list(files), list(files.values())),
     )
     states: dict[str, FileState] = {}
-    for path, text in found:
+    missed: set[str] = set()
+    for path, text, is_missed in found:
         name, state = file_name(path), FileState(text)
+        if is_missed:
+            missed.add(name)
         if states.get(name) not in _NEEDED:
             states[name] = state
     return FileStates(
         states=states,
         rewriting=frozenset(_rewriting(connection, topic)),
+        missed=frozenset(missed),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from catalog.errors import RegistryBehind, RegistryError
+from catalog.errors import RegistryBehind, RegistryError, WouldBecomeRaw
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import history, topics
@@ -26,7 +26,8 @@ from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import read_path, stored_path
 from schema_mapping.columns.types import read_type
 from schema_mapping.field_ids import Assignment, assign
-from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text
+from schema_mapping.raw_mapping import RAW_FORMAT
+from schema_mapping.row import PartitionSource, RowMapping, part_formats, row_mapping_from_text
 from schema_mapping.value_format import DeclaredSchema
 
 
@@ -39,17 +40,21 @@ def assign_columns(
     table: ArchiveTable | None,
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
+    accept_raw: bool = False,
 ) -> Assignment:
     """Assign field ids with `schema_mapping.field_ids.assign`, and store the ledger under the topic's row lock.
 
     So all processes agree. `table` is the topic's table in the catalog now, None where there is none. New ids start
-    after its last column id. RegistryBehind where the registry knows another table, or knows less than the table. Use
-    the result for the mapping of files, and `SchemaChange.of` it for commits.
+    after its last column id. RegistryBehind where the registry knows another table, or knows less than the table.
+    WouldBecomeRaw where keys or values had a schema and have none now, unless `accept_raw`. Use the result for the
+    mapping of files, and `SchemaChange.of` it for commits.
     """
     topics.lock(connection, topic)
     before = load(connection, topic)
     newest = max((each.version for each in before.versions), default=0)
     check_table(connection, topic, table, before)
+    if not accept_raw:
+        refuse_raw(topic, before, key=key, value=value)
     reserved = before.at_least(table.last_column_id) if table else before
     assignment = assign(
         reserved, key=key, value=value, options=options, partition_source=partition_source, now=_now(connection)
@@ -58,6 +63,26 @@ def assign_columns(
     if assignment.version > newest:
         history.record(connection, topic, assignment.version, assignment.changes)
     return assignment
+
+
+def refuse_raw(
+    topic: TopicRow, state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None
+) -> None:
+    """WouldBecomeRaw where keys or values have a schema in the version in force, and None is given for it."""
+    in_force = state.in_force
+    if in_force is None:
+        return
+    formats = part_formats(in_force.mapping)
+    for part, schema in (("key", key), ("value", value)):
+        if schema is None and formats[part] != RAW_FORMAT:
+            raise WouldBecomeRaw(
+                f"the topic's {part}s are archived with a schema, and its section of the configuration names none: from"
+                f" now on they would be bytes without columns. Give the section its `{part}` back, or accept it with"
+                " --accept-raw",
+                topic=topic.topic,
+                table=topic.table,
+                schema_version=in_force.version,
+            )
 
 
 def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
@@ -75,7 +100,7 @@ def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | N
         )
 
 
-def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable) -> None:
+def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None) -> None:
     """RegistryBehind where the registry knows another table, or where the table is newer than the registry."""
     check_table(connection, topic, table, load(connection, topic))
 

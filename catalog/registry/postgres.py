@@ -5,8 +5,10 @@ Errors name the host, port, database and user, never the password. A transaction
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any, Self
@@ -16,7 +18,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from catalog.errors import RegistryDenied, RegistryError, RegistryNotMigrated, RegistryOutdated, RegistryUnreachable
+from catalog.errors import (
+    RegistryDenied,
+    RegistryError,
+    RegistryMisnamed,
+    RegistryNotMigrated,
+    RegistryOutdated,
+    RegistryUnreachable,
+)
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -24,7 +33,24 @@ CONNECT_SECONDS = 10
 LOCK_SECONDS = 60
 """How long a statement waits for a lock. The server ends an open transaction that is idle for as long."""
 
+_TABLE = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_CLOSED = """
+    SELECT name FROM unnest(%s::text[]) AS name
+    WHERE NOT (
+        has_table_privilege(to_regclass(name), 'SELECT') AND has_table_privilege(to_regclass(name), 'INSERT')
+        AND has_table_privilege(to_regclass(name), 'UPDATE') AND has_table_privilege(to_regclass(name), 'DELETE')
+    )
+"""
+_FORM = "the registry's dsn cannot be read: write postgresql://user@host:port/database or host=… dbname=…"
 _MIGRATION_LOCK = 0x61726368
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What a start of the archiver would do: apply the `missing` migrations. `server` is the major version."""
+
+    server: str
+    missing: tuple[str, ...]
 
 
 class Postgres:
@@ -90,20 +116,38 @@ class Postgres:
 
     def migrate(self) -> tuple[str, ...]:
         """Apply the missing migrations in order, and return their names. One process at a time does it."""
-        known = _migrations()
         with self.transaction() as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
-            if not _has_migrations(connection):
-                connection.execute(
-                    "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
-                    " applied_at timestamptz NOT NULL DEFAULT now())"
-                )
-            done = _applied(connection)
-            self._check_not_newer(done, known)
-            missing = {number: known[number] for number in sorted(known.keys() - done)}
-            for number, (name, statements) in missing.items():
-                connection.execute(statements.encode())
-                connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
+            return self._apply_missing(connection)
+
+    def rehearse(self) -> Rehearsal:
+        """Apply the missing migrations, look whether the user may write to every table, and take all of it back.
+
+        Raises the leaves of RegistryError, as a start of the archiver would.
+        """
+        with self.in_our_words(), self._connection() as connection, connection.transaction(force_rollback=True):
+            missing = self._apply_missing(connection)
+            tables = {name for _, statements in _migrations().values() for name in _TABLE.findall(statements)}
+            closed = connection.execute(_CLOSED, (sorted(tables),)).fetchall()
+            server = str(connection.info.server_version // 10_000)
+        if closed:
+            msg = "the registry's user may not SELECT, INSERT, UPDATE and DELETE in all its tables: grant it that"
+            raise RegistryDenied(msg, tables=[name for (name,) in closed], **self._where)
+        return Rehearsal(server=server, missing=missing)
+
+    def _apply_missing(self, connection: Connection) -> tuple[str, ...]:
+        known = _migrations()
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        if not _has_migrations(connection):
+            connection.execute(
+                "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL,"
+                " applied_at timestamptz NOT NULL DEFAULT now())"
+            )
+        done = _applied(connection)
+        self._check_not_newer(done, known)
+        missing = {number: known[number] for number in sorted(known.keys() - done)}
+        for number, (name, statements) in missing.items():
+            connection.execute(statements.encode())
+            connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
         return tuple(name for name, _ in missing.values())
 
     def check_migrated(self) -> None:
@@ -178,6 +222,11 @@ class Postgres:
         return connection
 
 
+def check_dsn(dsn: str) -> None:
+    """Raise RegistryMisnamed if this is no connection string. No server is asked."""
+    _read_dsn(dsn)
+
+
 def _configure(connection: Connection, *, may_write: bool) -> None:
     milliseconds = str(LOCK_SECONDS * 1000)
     settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
@@ -191,8 +240,10 @@ def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        msg = "the registry's dsn cannot be read: write postgresql://user@host:port/database or host=… dbname=…"
-        raise RegistryError(msg) from None  # the cause would print the dsn with its password
+        raise RegistryMisnamed(_FORM) from None  # the cause would print the dsn with its password
+    for port in str(given.get("port") or "5432").split(","):
+        if not (port.isdecimal() and 0 < int(port) < 1 << 16):
+            raise RegistryMisnamed(f"{_FORM}; its port is no number of a port", port=port)
     defaults: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "archiver"}
     where = {
         "host": given.get("host") or given.get("hostaddr") or "local socket",

@@ -26,6 +26,7 @@ from catalog.registry import (
     last_known,
     ledger,
     missing_objects,
+    overview,
     partition_starts,
     pending_rewrites,
     restoring,
@@ -66,6 +67,7 @@ class TopicReader(Part):
 
     find = in_transaction(topics.find)
     every = in_transaction(topics.every)
+    overview = in_transaction(overview.of_topics)
 
 
 class Topics(TopicReader):
@@ -103,6 +105,7 @@ class Files(Part):
     """Translated ranges and their files, from the fence to the table."""
 
     stage = in_transaction(files.stage)
+    keep_rejected = in_transaction(files.keep_rejected)
     pending = in_transaction(files.pending)
     confirm = in_transaction(files.confirm)
     reject = in_transaction(files.reject)
@@ -134,9 +137,12 @@ class ExpectedRows(Part):
     """The rows a table must have: those missing at the last check, and those accepted to be gone."""
 
     expected_ranges = in_transaction(expected_rows.expected_ranges)
+    originals = in_transaction(expected_rows.originals)
     committed_spans = in_transaction(expected_rows.all_committed_spans)
     checked = in_transaction(expected_rows.checked)
+    last_checked = in_transaction(expected_rows.last_checked)
     note_checked = in_transaction(expected_rows.note_checked)
+    replace_checked = in_transaction(expected_rows.replace_checked)
     gone = in_transaction(expected_rows.gone)
     record_refill = in_transaction(expected_rows.record_refill)
 

@@ -2,3 +2,5 @@
 
 Everything here is computed from values; asking Kafka, the table or the registry belongs in `archiver.ingest.topic`.
 """
+
+__all__ = ["backlog", "ranges", "waiting", "wave"]

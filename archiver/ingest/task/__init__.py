@@ -3,3 +3,5 @@
 Only what runs in a worker belongs here, and values that pickle; it knows nothing of tables, registry or waves.
 Nothing is imported here: workers start by the modules they need.
 """
+
+__all__ = ["source", "values", "work"]

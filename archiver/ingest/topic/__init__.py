@@ -6,3 +6,5 @@ stand, `finished_ranges` puts tasks' results in order, `report_builder` keeps th
 still is the archived one, with `divergence` and `archive_reader`. `status` looks at the same and archives nothing.
 `catalog_pool` has the connections for questions about many topics.
 """
+
+__all__ = ["catalog_pool", "inspection", "opening", "prefetch", "run", "status"]

@@ -21,6 +21,7 @@ from archiver.archive.table_files import ManifestReader, TableFiles
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
 from catalog.registry import Registry
@@ -40,10 +41,14 @@ class ArchiveReader:
         self._staged = {path: one for path, one in waiting.items() if path not in committed}
 
     @classmethod
-    def of(cls, topic: TopicRow, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
-        """All that is archived of the topic now. Raises CatalogUnreachable while only the registry can be asked."""
+    def of(cls, known: ArchiveTable, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
+        """All that is archived of the topic now, in the table that `known` is an earlier state of.
+
+        Raises CatalogUnreachable while only the registry can be asked, TableMissing where the table was made anew.
+        """
+        topic = known.topic
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
-        table = catalog.require(topic)
+        table = catalog.reload(known)
         objects = ObjectStore.of_table(table.iceberg)
         storage = TopicStorage(
             deletes=DeleteFiles(objects, formats),

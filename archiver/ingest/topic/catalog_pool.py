@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from queue import Empty, SimpleQueue
 from typing import Self, TypeVar
 
@@ -55,12 +55,18 @@ class CatalogPool:
             for _, answer in waiting:
                 answer.cancel()
 
-    def _ask(self, topic: Topic, ask: Callable[[Topic, TableCatalog], Found]) -> Found:
+    @contextmanager
+    def one(self) -> Iterator[TableCatalog]:
+        """A connection that nobody else uses until the block ends."""
         try:
             catalog = self._idle.get_nowait()
         except Empty:
             catalog = self._connect()
         try:
-            return ask(topic, catalog)
+            yield catalog
         finally:
             self._idle.put(catalog)
+
+    def _ask(self, topic: Topic, ask: Callable[[Topic, TableCatalog], Found]) -> Found:
+        with self.one() as catalog:
+            return ask(topic, catalog)

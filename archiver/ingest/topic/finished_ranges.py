@@ -59,11 +59,18 @@ class FinishedRanges:
 
         What is read from there on is known to go on: the plan looked at it, and so does the first fetch.
         """
-        self.next, self._epoch = start, max(self._epoch, epoch)
-        self._head, self.torn = None, False
-        ready = self.push(())
+        ready = self.rejoin(start, epoch=self._epoch if epoch < 0 else epoch)
         self._head, self.torn = start, False
         return ready
+
+    def rejoin(self, start: int, *, epoch: int) -> tuple[TranslatedRange, ...]:
+        """Go on at `start`, where ranges of others end, in their epoch; gives what `push` would.
+
+        What others read may be of another log, so nothing is known to go on from there.
+        """
+        self.next, self._epoch = start, epoch
+        self._head, self.torn = None, False
+        return self.push(())
 
     def spans(self, end: int) -> tuple[tuple[int, int], ...]:
         """What is missing up to `end`, as half-open spans in order."""
@@ -76,6 +83,11 @@ class FinishedRanges:
         if at < end:
             missing.append((at, end))
         return tuple(missing)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something still waits for a gap to be archived."""
+        return bool(self._ahead)
 
     def leftover(self) -> tuple[TranslatedRange, ...]:
         """What still waits for a gap to be archived; it is forgotten here."""

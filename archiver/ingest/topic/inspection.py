@@ -15,7 +15,7 @@ from archiver.ingest.topic.start_offsets import StartFrom, StartOffsets
 from archiver.kafka.broker import BrokerClient, PartitionDescription
 from archiver.kafka.fetch import log_reader
 from archiver.storage.formats import FORMATS, SegmentFormats
-from catalog.errors import CatalogUnreachable, TableMissing
+from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
 from catalog.iceberg.table_catalog import TableCatalog
@@ -74,17 +74,16 @@ class Prefetched:
 def archived_offsets(opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog) -> ArchivedOffsets:
     """Ask registry and catalog. Raises the leaves of RegistryError and CatalogError.
 
-    RolledBack where others set the table back: its offsets then don't say what is in it.
+    RolledBack where others set the table back: its offsets then don't say what is in it. TableMissing where it was
+    dropped, or made anew.
     """
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
     try:
-        table = catalog.load(topic)
+        table = catalog.reload(opened.table)
     except CatalogUnreachable:
         # Archiving goes on: the registry knows what was accepted, committed or not, since the table was loaded.
         table, staged = opened.table, registry.files.accepted_ends(topic)
-    if table is None:
-        raise TableMissing("The table was dropped while its topic was archived", table=topic.table)
     if table is not opened.table:
         check_lineage(table)
     missing = registry.missing.load(topic, table_offsets=table.offsets)
@@ -126,7 +125,7 @@ def inspect_partitions(
         topic.topic,
         epochs=brokers,
         log=log_reader(brokers, topic.topic, topic.topic_id),
-        archived=lambda: ArchiveReader.of(topic, registry, catalog, formats),
+        archived=lambda: ArchiveReader.of(archived.table, registry, catalog, formats),
         starts=lambda: registry.starts.decide(topic),
         proven=proven,
     )

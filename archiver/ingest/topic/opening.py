@@ -19,34 +19,41 @@ from archiver.ingest.task.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
-from archiver.schemas import EnvelopeReader, mapping_options
+from archiver.schemas import EnvelopeReader, bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.bloom_filters import BloomFilters
 from catalog.iceberg.partitions import partitioned_by
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.registry.leases import Leases
+from schema_mapping.columns.evolution import Change
 from schema_mapping.field_ids import Assignment
-from schema_mapping.row import RowMapping
+from schema_mapping.row import PartitionSource, RowMapping
 
 LEASE_WAIT_SECONDS: Final = 4.0
 """How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
 
 _PAUSE_SECONDS: Final = 1.0
 
+NEW_TABLES: Final[PartitionSource] = "flat"
+"""The partition source of new tables, where the configuration names none (docs/adr/0039-flat-by-default.md)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedTopic:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
-    `change` is what the table's columns have to become; it goes with the next commit. `schema_registry` names the one
-    that gives envelopes their meaning, if records have any. `journal` has the mapping.
+    `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
+    that get one in new files, by field id. `news` is what a schema version
+    that was just made changes; None if there is none, or it is the first. `schema_registry` names the one that gives
+    envelopes their meaning, if records have any. `journal` has the mapping.
     """
 
     topic: TopicRow
@@ -54,9 +61,11 @@ class OpenedTopic:
     row: RowMapping
     change: SchemaChange
     journal: TableJournal = field(default_factory=TableJournal)
+    bloom_filters: BloomFilters = field(default_factory=dict)
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     schema_registry: str | None = None
+    news: tuple[Change, ...] | None = None
 
     @property
     def staged(self) -> StagedTopic:
@@ -79,12 +88,13 @@ def open_topic(
     catalog: TableCatalog,
     journal: Journal,
     loaded: Future[ArchiveTable | None] | None = None,
+    accept_raw: bool = False,
 ) -> OpenedTopic:
     """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
     `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead.
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
-    table is partitioned in another way than configured.
+    table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
     """
     config = schemas.config
     if known is not None:
@@ -96,29 +106,34 @@ def open_topic(
     table = load_or_recall(topic, registry, catalog, load=load)
     if table is not None:
         check_partitioning(config, table)
-    assignment = _assign(topic, schemas, table, registry)
+    assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
+    news = assignment.changes if assignment.is_new and assignment.version > 1 else None
     pass_point(FaultPoint.AFTER_ASSIGN)
+    filters = bloom_columns(config, assignment, None if table is None else table.schema)
     if table is None:
         table = catalog.ensure(
             topic,
-            SchemaChange.of(assignment),
+            SchemaChange.of(assignment, bloom_filters=filters),
             partition_by=config.partition_by,
-            partition_source=config.partition_source,
+            partition_source=partition_source(config, None),
         )
+        check_partitioning(config, table)
         registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
-        assignment = _assign(topic, schemas, table, registry)
+        assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry, newest=max(each.version for each in assignment.state.versions))
     return OpenedTopic(
         topic=topic,
         table=table,
         row=assignment.row,
-        change=SchemaChange.of(assignment),
+        change=SchemaChange.of(assignment, bloom_filters=filters),
         journal=kept,
+        bloom_filters=table.bloom_filters if filters is None else filters,
         key_envelope=schemas.key_envelope,
         value_envelope=schemas.value_envelope,
         schema_registry=schemas.schema_registry,
+        news=news,
     )
 
 
@@ -148,14 +163,17 @@ def load_or_recall(
     return table
 
 
-def _assign(topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry) -> Assignment:
+def _assign(
+    topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry, *, accept_raw: bool
+) -> Assignment:
     return registry.ledger.assign(
         topic,
         key=schemas.key,
         value=schemas.value,
         table=table,
         options=mapping_options(schemas.config),
-        partition_source=schemas.config.partition_source,
+        partition_source=partition_source(schemas.config, table),
+        accept_raw=accept_raw,
     )
 
 
@@ -169,8 +187,9 @@ def target_of(
         topic_id=str(topic.topic_id) if topic.topic_id else "",
         cluster_id=topic.cluster_id,
         row=row,
-        layout=SegmentLayout.of(row, table.properties),
+        layout=SegmentLayout.of(row, table.properties, opened.bloom_filters),
         on_parse_error=config.on_parse_error,
+        on_unrecognized=config.on_unrecognized,
         data_location=table.data_location,
         partition_name=table.partition_field.name,
         partition_by=table.partition_by,
@@ -189,11 +208,16 @@ def store_of(table: ArchiveTable) -> ObjectStore:
     return ObjectStore.of_table(table.iceberg)
 
 
+def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
+    """The configured partition source; else that of the table; else, where there is none yet, that of new tables."""
+    return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
+
+
 def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
     """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
     for key, wanted, found in (
         ("partition_by", config.partition_by, table.partition_by),
-        ("partition_source", config.partition_source, table.partition_source),
+        ("partition_source", partition_source(config, table), table.partition_source),
     ):
         if wanted != found:
             raise ConfigError(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from archiver.errors import DataLoss, NoProgress, TaskInterrupted
-from archiver.ingest.events import Failed, JobObserver, RangesCommitted
+from archiver.ingest.events import Failed, JobObserver, RangesCommitted, SchemaDoubted
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics
 from catalog.errors import CatalogUnreachable
@@ -106,6 +106,12 @@ class TopicReportBuilder:
             own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
             self._partitions[partition] = self._of(partition).committed(own)
         self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
+
+    def doubt_schema(self) -> None:
+        """Tell if the schema hardly fits what was committed."""
+        for part, fit in self.report().recognition.parts.items():
+            if fit.doubt is not None:
+                self._observer(SchemaDoubted(topic=self._topic, part=part, fit=fit, doubt=fit.doubt))
 
     def report(self) -> TopicReport:
         """The account so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from archiver.commit.commit_staged import commit_pending
-from archiver.commit.table_check import check_archive
+from archiver.commit.compare_rows import Allowance, compare_rows
+from archiver.commit.table_check import check_archive, rows_altered
 from archiver.commit.tidying import tidy_by_chance
 from archiver.config.model import TopicConfig
-from archiver.errors import LogTruncated, NoProgress, SchemaRegistryError
+from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
 from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
@@ -33,25 +35,28 @@ from archiver.ingest.topic.opening import OpenedTopic
 from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.kafka.broker import BrokerClient
 from archiver.storage.formats import FORMATS, SegmentFormats
-from catalog.errors import CatalogUnreachable, RolledBack
+from catalog.errors import CatalogUnreachable, RolledBack, RowsAltered
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import PartitionOffset, TranslatedRange
+from catalog.model import PartitionOffset, Staged, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """How much an offset takes, since when records wait, and the partitions where one waits for the schema registry.
+    """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
 
-    `proven` is what `Continuity` found out, `begun` where partitions begin as far as the journal was told.
+    Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
+    where partitions begin as far as the journal was told.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
     waiting: Waiting = field(default_factory=Waiting)
-    unanswered: set[int] = field(default_factory=set)
+    held_up: set[int] = field(default_factory=set)
     proven: dict[int, PartitionOffset] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
 
@@ -81,7 +86,7 @@ class TopicRun:
         self._observer = observer
         self._sizes = memory.sizes
         self._waiting = memory.waiting
-        self._unanswered = memory.unanswered
+        self._held_up = memory.held_up
         self._proven = memory.proven
         self._begun = memory.begun
         self._look_every = look_every
@@ -91,7 +96,11 @@ class TopicRun:
         self._finished: dict[int, FinishedRanges] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
+        self._rejected: set[tuple[int, int]] = set()
         self._is_waiting = False
+        self._has_uncommitted = False
+        self._altered: RowsAltered | None = None
+        self._has_uncompared = False
         self._report = TopicReportBuilder(self.name, config.table, observer, accept_gaps=accept_gaps)
 
     @property
@@ -125,21 +134,47 @@ class TopicRun:
             self.commit()
         error: ContextError | None
         try:
-            error = check_archive(
+            found = check_archive(
                 self.opened.topic,
                 self._registry,
-                partial(self._catalog.load, self.opened.topic),
+                partial(self._catalog.reload, self.opened.table),
                 known=None if self.opened.table.is_recalled else self.opened.table,
                 formats=self._formats,
-            ).error
+            )
+            error, self._has_uncompared = found.error, found.has_uncompared
         except CatalogUnreachable:
             return
         except ContextError as unreadable:
             error = unreadable
         if isinstance(error, RolledBack):
             raise error
-        if error is not None:
+        if isinstance(error, RowsAltered):
+            self._altered = error  # told by `compare`, which may find them mended
+        elif error is not None:
             self._report.warn(error)
+
+    def compare(self, allowance: Allowance) -> None:
+        """Compare rows that others may have written, once everything is archived. Tell which are altered."""
+        told, waiting = self._altered, 0
+        load = partial(self._catalog.reload, self.opened.table)
+        try:
+            if self._has_uncompared and not self.failed:
+                found = compare_rows(self.opened.topic, self._registry, load, allowance, formats=self._formats)
+                if found is not None:
+                    told = rows_altered(load(), found) if found.altered else None
+                    waiting = found.uncompared_rows
+        except CatalogUnreachable:
+            pass
+        except ContextError as unreadable:
+            self._report.warn(unreadable)
+        if told is not None:
+            self._report.warn(told)
+        if waiting:
+            _LOG.warning(
+                "%s: %d records that others may have changed are not compared yet; the next run goes on",
+                self.name,
+                waiting,
+            )
 
     @property
     def given_up(self) -> tuple[int, ...]:
@@ -190,7 +225,10 @@ class TopicRun:
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
         self._is_waiting = False
-        return tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
+        found = tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
+        if not found:  # no task of this wave will end with a commit
+            self._commit_rest()
+        return found
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         """Stage what a task covered, and judge the error that ended it."""
@@ -201,10 +239,13 @@ class TopicRun:
         is_head = planned.start_offset == finished.next
         if result.ranges:
             self._learn(planned.partition, result)
-            before = finished.next
-            self._stage(finished.push(result.ranges))
-            if finished.next > before:
+            staged = self._stage(finished.push(result.ranges))
+            if staged.rejected:  # others have staged their offsets
+                self._rejoin(planned.partition)
+            if staged.accepted:
                 self._report.progressed(planned.partition)
+            elif staged.rejected and is_head:
+                self._judge_rejected(planned)
             if finished.torn:
                 self._report.judge(
                     planned.partition,
@@ -216,10 +257,10 @@ class TopicRun:
                         offset=finished.next,
                     ),
                 )
-        if isinstance(result.error, SchemaRegistryError):
-            self._unanswered.add(planned.partition)
+        if isinstance(result.error, (SchemaRegistryError, ParseHalted, UnrecognizedHalted)):
+            self._held_up.add(planned.partition)
         elif is_head:
-            self._unanswered.discard(planned.partition)
+            self._held_up.discard(planned.partition)
         if result.error is not None:
             self._report.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
@@ -240,6 +281,7 @@ class TopicRun:
         that is ahead of the table.
         """
         started = time.perf_counter()
+        self._has_uncommitted = False
         try:
             done = commit_pending(self.opened.staged, self._registry, self._catalog, self._report.committed)
         except CatalogUnreachable as error:
@@ -254,8 +296,21 @@ class TopicRun:
             tidy_by_chance(self.opened.staged, self._registry)
 
     def finish(self) -> None:
-        """Stage what still waits after a gap. The registry keeps it as rejected, unless others filled the gap."""
-        self._stage([one for finished in self._finished.values() for one in finished.leftover()])
+        """End with what still waits after a gap, and commit what was accepted since the last commit.
+
+        Where others filled the gap, what waits is staged if it is of the log that they read. The registry keeps the
+        rest as rejected.
+        """
+        waiting = {partition: each for partition, each in self._finished.items() if each.is_waiting}
+        self._rejoin(*waiting)
+        left = [one for finished in waiting.values() for one in finished.leftover()]
+        if left:
+            reason = "it follows offsets that were not archived in its run"
+            self._registry.files.keep_rejected(self.opened.topic, left, reason=reason)
+        if not self.failed:
+            self._commit_rest()
+        if self.config.on_unrecognized != "ignore":
+            self._report.doubt_schema()
 
     def report(self) -> TopicReport:
         """The account so far."""
@@ -282,8 +337,8 @@ class TopicRun:
         if not self._is_ripe(backlog):
             self._is_waiting = True
             return None
-        # Where a record waits for the schema registry, nothing after it can be kept: only its own batch is tried.
-        return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._unanswered else backlog
+        # Where a record can't be taken, nothing after it can be kept: only its own batch is tried.
+        return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._held_up else backlog
 
     def _is_ripe(self, backlog: Backlog) -> bool:
         if self._look_every is None:
@@ -294,6 +349,11 @@ class TopicRun:
             look_every=self._look_every,
         )
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
+
+    def _commit_rest(self) -> None:
+        """Commit what was staged without a task that ends with a commit."""
+        if self._has_uncommitted:
+            self.commit()
 
     def _keep_starts(self, starts: Mapping[int, int]) -> None:
         """Have the journal know where partitions begin, before anything of them is staged."""
@@ -334,11 +394,39 @@ class TopicRun:
         offsets = result.ranges[-1].end_offset - result.ranges[0].start_offset
         self._sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
-    def _stage(self, ranges: Sequence[TranslatedRange]) -> None:
+    def _judge_rejected(self, planned: PlannedRange) -> None:
+        """Judge a head that the fence rejected. Where others are faster, the next plan begins further on."""
+        place = (planned.partition, planned.start_offset)
+        if place in self._rejected:
+            self._report.judge(
+                planned.partition,
+                NoProgress(
+                    "The table says again that it ends before offsets that the registry has as archived: the catalog"
+                    " gives an older state of the table, or others archive the partition too",
+                    topic=self.name,
+                    table=self.config.table,
+                    partition=planned.partition,
+                    offset=planned.start_offset,
+                ),
+            )
+        self._rejected.add(place)
+
+    def _rejoin(self, *partitions: int) -> None:
+        """Go on where the accepted ranges of these partitions end now: others have staged some of them."""
+        reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
+        for partition in partitions:
+            if partition in reached:
+                end = reached[partition]
+                self._stage(self._finished[partition].rejoin(end.next_offset, epoch=end.leader_epoch))
+
+    def _stage(self, ranges: Sequence[TranslatedRange]) -> Staged:
+        """Stage the ranges; return which of them the fence accepted."""
         if not ranges:
-            return
+            return Staged(accepted=(), rejected=())
         pass_point(FaultPoint.BEFORE_STAGE)
         started = time.perf_counter()
-        self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
+        staged = self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
+        self._has_uncommitted = self._has_uncommitted or bool(staged.accepted)
         self._observer(StepFinished(topic=self.name, step="stage", seconds=time.perf_counter() - started))
         pass_point(FaultPoint.AFTER_STAGE)
+        return staged

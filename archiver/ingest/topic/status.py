@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -15,6 +17,7 @@ from archiver.config import TopicConfig
 from archiver.errors import NotArchived, SourceError
 from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
 from archiver.ingest.topic.archive_reader import ArchiveReader
+from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.continuity import Continuity
 from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
 from archiver.ingest.topic.opening import check_partitioning
@@ -24,12 +27,16 @@ from archiver.kafka.fetch import PartitionFetcher, log_reader
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import OpenTransaction, open_transactions
 from archiver.storage.formats import FORMATS, SegmentFormats
-from catalog.errors import RolledBack
+from catalog.errors import RegistryBehind, RolledBack
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
-from catalog.ranges.holes import GoneRows, Hole
+from catalog.ranges.holes import AlteredRange, GoneRows, Hole
+from catalog.recognition import Doubt, Recognition
 from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
+from catalog.registry.overview import TopicOverview
 from schema_mapping.errors import ContextError
 
 _MAGIC: Final = 16
@@ -65,7 +72,11 @@ class PartitionStatus:
 class TopicStatus:
     """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole.
 
-    `holes` are archived rows that the table doesn't have, `gone` those of which that is accepted.
+    `holes` are archived rows that the table doesn't have, `gone` those of which that is accepted, `altered` are ranges
+    whose rows others changed or doubled. `uncompared_rows` is how many rows others may have changed that aren't
+    compared yet; changes before the snapshot `unseen_before` weren't looked at. `recognition` says how well the schemas
+    fitted the archived records, of which nobody counted `uncounted_rows`. `doubts` are the parts whose schema is hardly
+    right, unless the topic says that it doesn't matter.
     """
 
     topic: str
@@ -74,8 +85,19 @@ class TopicStatus:
     files: Mapping[FileState, StateCount] = field(default_factory=dict)
     lost_offsets: int = 0
     holes: tuple[Hole, ...] = ()
+    altered: tuple[AlteredRange, ...] = ()
+    uncompared_rows: int = 0
+    unseen_before: int | None = None
     gone: GoneRows = field(default_factory=GoneRows)
+    recognition: Recognition = field(default_factory=Recognition)
+    uncounted_rows: int = 0
+    doubts: Mapping[str, Doubt] = field(default_factory=dict)
     problem: ContextError | None = None
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the topic could be looked at."""
+        return bool(self.partitions)
 
     @property
     def lag_records(self) -> int:
@@ -95,61 +117,130 @@ class TopicStatus:
 
 
 class StatusReader:
-    """Looks at topics of one cluster."""
+    """Looks at topics of one cluster. What can be asked for all topics together is asked so."""
 
     def __init__(
-        self, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, formats: SegmentFormats = FORMATS
+        self, *, brokers: BrokerClient, registry: Registry, catalogs: CatalogPool, formats: SegmentFormats = FORMATS
     ) -> None:
         self._brokers = brokers
         self._registry = registry
-        self._catalog = catalog
+        self._catalogs = catalogs
         self._formats = formats
         self._cluster_id = brokers.cluster_id()
 
-    def topic(self, config: TopicConfig) -> TopicStatus:
-        """The topic as it is now; what keeps from looking is its problem."""
-        try:
-            return self._look(config)
-        except ContextError as error:
-            return TopicStatus(topic=config.name, table=config.table, problem=error)
+    def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
+        """The topics as they are now; what keeps from looking at one is its problem."""
+        rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
+        known = [rows[config.name] for config in configs if config.name in rows]
+        overviews = self._registry.topics.overview(known)
+        with suppress(SourceError):  # the first topic that asks by itself says so
+            self._brokers.refresh([config.name for config in configs])
+        found: dict[str, TopicStatus] = {}
+        asked: list[_Asked] = []
+        for config in configs:
+            row = rows.get(config.name)
+            try:
+                described = self._brokers.described(config.name)
+            except ContextError as error:
+                found[config.name] = _unseen(config, error)
+            else:
+                asked.append(_Asked(config, described, row, overviews[row.id] if row else TopicOverview()))
+        archives: dict[str, _Archive] = {}
+        for one, answer in self._catalogs.each(asked, self._archive, threading.Event()):
+            try:
+                archives[one.config.name] = answer.result()
+            except ContextError as error:
+                found[one.config.name] = _unseen(one.config, error)
+        logs = self._logs(archives)
+        for name, archive in archives.items():
+            try:
+                found[name] = self._look(archive, logs.get(name))
+            except ContextError as error:
+                found[name] = _unseen(archive.config, error)
+        return [found[config.name] for config in configs]
 
-    def _look(self, config: TopicConfig) -> TopicStatus:
-        row = self._registry.topics.find(cluster_id=self._cluster_id, topic=config.name)
-        staged = self._registry.files.staged_ends(row) if row else {}
-        waiting = Counter(one.partition for one in self._registry.files.pending(row)) if row else Counter[int]()
-        found = self._check_archive(row) if row else TableCheck()
+    def _archive(self, asked: _Asked, catalog: TableCatalog) -> _Archive:
+        """What registry and table say of a topic. Called in threads of their own."""
+        config, described, row, overview = asked.config, asked.described, asked.row, asked.overview
+        if row is None:
+            self._refuse_unknown_table(config, described, catalog)
+            return _Archive(config, described, None, overview, TableCheck())
+        check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
+        found = check_archive(row, self._registry, partial(self._load, row, catalog), formats=self._formats)
         archived = found.table.offsets if found.table else {}
-        missing = self._registry.missing.load(row, table_offsets=archived) if row else ()
-        described = self._brokers.describe([config.name])[config.name]
-        if row is not None:
-            check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
-        seen = self._partitions(config, row, described, archived=archived, staged=staged, missing=missing)
+        return _Archive(
+            config,
+            described,
+            row,
+            overview,
+            found,
+            missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
+            waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
+        )
+
+    def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
+        """The topic's table. RegistryBehind where it is not the one that the registry knows, or is gone."""
+        table = catalog.load(row)
+        self._registry.ledger.check_table(row, table)
+        return table
+
+    def _refuse_unknown_table(self, config: TopicConfig, described: TopicDescription, catalog: TableCatalog) -> None:
+        """RegistryBehind where the registry doesn't know the topic, and there is an archive of it."""
+        row = TopicRow(
+            id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+        )
+        table = catalog.load(row)
+        if table is not None:
+            raise RegistryBehind(
+                "the topic has an archive, and the registry knows nothing of it: its database is new, or the dsn is"
+                " that of another one. Run `archiver registry rebuild`, or correct the dsn",
+                topic=config.name,
+                table=config.table,
+                table_version=table.ledger_version,
+            )
+
+    def _logs(self, archives: Mapping[str, _Archive]) -> dict[str, _Logs]:
+        """Where the logs begin and end, asked after the archives. Topics that can't be asked so are left out."""
+        wanted = {
+            name: sorted(one.described.partitions.keys() - no_leaders(name, one.described.partitions, one.known).keys())
+            for name, one in archives.items()
+        }
+        wanted = {name: partitions for name, partitions in wanted.items() if partitions}
+        bounds = LogBounds.ask_at_once(wanted, {name: archives[name].known for name in wanted}, self._brokers)
+        ends = self._brokers.list_offsets_at_once({name: wanted[name] for name in bounds}, "high_watermark")
+        return {name: _Logs(bounds[name], found) for name, found in ends.items()}
+
+    def _look(self, archive: _Archive, logs: _Logs | None) -> TopicStatus:
+        config, overview = archive.config, archive.overview
+        fits = overview.recognition.parts if config.on_unrecognized != "ignore" else {}
         return TopicStatus(
             topic=config.name,
             table=config.table,
-            partitions=tuple(_with_staged(each, staged, waiting) for each in seen),
-            files=self._registry.files.counts(row) if row else {},
-            lost_offsets=self._registry.files.lost_offsets(row) if row else 0,
-            holes=found.holes,
-            gone=self._registry.rows.gone(row) if row else GoneRows(),
-            problem=_problem(config, found),
+            partitions=tuple(
+                _with_staged(each, overview.staged_ends, archive.waiting) for each in self._partitions(archive, logs)
+            ),
+            files=overview.counts,
+            lost_offsets=overview.lost_offsets,
+            holes=archive.found.holes,
+            altered=archive.found.altered,
+            uncompared_rows=archive.found.uncompared_rows,
+            unseen_before=archive.found.unseen_before,
+            gone=overview.gone,
+            recognition=overview.recognition,
+            uncounted_rows=overview.uncounted_rows,
+            doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
+            problem=_problem(config, archive.found),
         )
 
-    def _partitions(
-        self,
-        config: TopicConfig,
-        row: TopicRow | None,
-        described: TopicDescription,
-        *,
-        archived: Mapping[int, PartitionOffset],
-        staged: Mapping[int, PartitionOffset],
-        missing: Sequence[TranslatedRange],
-    ) -> list[PartitionStatus]:
-        topic = config.name
-        known = furthest({**archived, **first_offsets(missing, archived, staged)}, staged)
+    def _partitions(self, archive: _Archive, logs: _Logs | None) -> list[PartitionStatus]:
+        config, row, described, missing = archive.config, archive.row, archive.described, archive.missing
+        topic, known, archived = config.name, archive.known, archive.offsets
         away = no_leaders(topic, described.partitions, known)
         led = sorted(described.partitions.keys() - away.keys())
-        bounds = LogBounds.ask(topic, led, known, self._brokers)
+        if logs is None:
+            bounds = LogBounds.ask(topic, led, known, self._brokers)
+            logs = _Logs(bounds, self._brokers.list_offsets(topic, led, "high_watermark"))
+        bounds, ends = logs.bounds, logs.ends
         starts = StartOffsets(
             topic=row,
             name=topic,
@@ -162,11 +253,10 @@ class StatusReader:
             topic,
             epochs=self._brokers,
             log=log_reader(self._brokers, topic, described.topic_id),
-            archived=lambda: self._archived(row),
+            archived=lambda: self._archived(archive),
             starts=lambda: self._registry.starts.decide(row) if row else {},
             proven={},
         )
-        ends = self._brokers.list_offsets(topic, led, "high_watermark")
         held_back = [each for each in led if bounds.ends[each] < ends[each]]
         transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
         found: list[PartitionStatus] = []
@@ -196,13 +286,11 @@ class StatusReader:
             )
         return found
 
-    def _check_archive(self, row: TopicRow) -> TableCheck:
-        return check_archive(row, self._registry, partial(self._catalog.load, row), formats=self._formats)
-
-    def _archived(self, row: TopicRow | None) -> ArchiveReader:
-        if row is None:
+    def _archived(self, archive: _Archive) -> ArchiveReader:
+        if archive.found.table is None:
             raise NotArchived("The topic is not archived yet")
-        return ArchiveReader.of(row, self._registry, self._catalog, self._formats)
+        with self._catalogs.one() as catalog:
+            return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats)
 
     def _lag(self, topic: str, seen: SeenPartition, archived_to: int | None) -> tuple[int, float | None]:
         """How many offsets wait, and the age of the oldest."""
@@ -220,6 +308,48 @@ class StatusReader:
         return None if time_ms is None else max(0.0, time.time() - time_ms / 1000)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    config: TopicConfig
+    described: TopicDescription
+    row: TopicRow | None
+    overview: TopicOverview
+
+
+@dataclass(frozen=True, slots=True)
+class _Archive:
+    """What brokers, registry and table say of a topic, before its logs are asked."""
+
+    config: TopicConfig
+    described: TopicDescription
+    row: TopicRow | None
+    overview: TopicOverview
+    found: TableCheck
+    missing: tuple[TranslatedRange, ...] = ()
+    waiting: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> Mapping[int, PartitionOffset]:
+        """How far partitions are in the table."""
+        return self.found.table.offsets if self.found.table else {}
+
+    @property
+    def known(self) -> dict[int, PartitionOffset]:
+        """How far partitions are archived or staged."""
+        first = first_offsets(self.missing, self.offsets, self.overview.staged_ends)
+        return furthest({**self.offsets, **first}, self.overview.staged_ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    bounds: LogBounds
+    ends: Mapping[int, int]
+
+
+def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
+    return TopicStatus(topic=config.name, table=config.table, problem=error)
+
+
 def batch_time(data: bytes) -> int | None:
     """The time (ms) of a batch's first record as a consumer sees it, by the header; None where there is none."""
     if len(data) < _TIMES_AT + _TIMES.size or data[_MAGIC] != 2:  # noqa: PLR2004 - record batches, not messages
@@ -235,6 +365,7 @@ def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:
     if found.table is None or isinstance(found.error, RolledBack):
         return found.error
     try:
+        check_writable(found.table)
         check_partitioning(config, found.table)
     except ContextError as stops:
         return stops

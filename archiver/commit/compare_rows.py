@@ -1,0 +1,179 @@
+"""Compare rows that others may have written with the digests of the archived records, some at a time (ADR 0040).
+
+What isn't compared yet is kept in the registry with the last check, so that the next run goes on with it. The result is
+noted after each window: a kill loses no more than one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from archiver.archive.mappings import LedgerMappings
+from archiver.commit.find_altered import Span, archived_ends, span_of, to_compare
+from archiver.commit.table_rows import TableRows
+from archiver.storage.formats import FORMATS, SegmentFormats
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import is_ours, since
+from catalog.model import TopicRow
+from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange
+from catalog.ranges.spans import Cover
+from catalog.registry import Registry
+
+ROUND_ROWS: Final = 4_000_000
+"""How many rows one run of the job compares, for all of its topics together."""
+ROUND_SECONDS: Final = 30.0
+"""How long it compares at most, plus one window."""
+WINDOW_ROWS: Final = 250_000
+WINDOW_BYTES: Final = 256 * 1024 * 1024
+"""The size of a window in files, by the table's average row. A window has at least one range."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Allowance:
+    """What may be compared yet: `rows`, for `seconds` from now on, unless `stop` is set."""
+
+    rows: int = ROUND_ROWS
+    seconds: float = ROUND_SECONDS
+    stop: threading.Event = field(default_factory=threading.Event)
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether to stop now."""
+        return self.rows <= 0 or self.stop.is_set() or time.monotonic() >= self._until
+
+
+def compare_rows(
+    topic: TopicRow,
+    registry: Registry,
+    load: Callable[[], ArchiveTable | None],
+    allowance: Allowance,
+    *,
+    formats: SegmentFormats = FORMATS,
+) -> Checked | None:
+    """Compare what the last check left, as far as `allowance` goes; return the check as it is now.
+
+    One window is compared in any case, however long the table's manifests take to read. None where nothing could be compared, as no check is known or nothing waits. Raises the leaves of StorageError,
+    RegistryError and TableError.
+    """
+    if allowance.is_used_up:
+        return None
+    known = registry.rows.checked(topic)
+    if known is None or not _is_due(known, topic, registry):
+        return None
+    expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
+    table = load()
+    if table is None:
+        return None
+    ready, waiting = to_compare(expected, known.uncompared, known.holes)
+    kept = (*map(span_of, waiting), *Cover(known.uncompared).from_ends(archived_ends(expected)))
+    later = None if known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
+    is_same = later is not None and all(map(is_ours, later))
+    comparison = _Comparison(
+        TableRows(table, formats, LedgerMappings(registry, topic)),
+        known,
+        kept=kept,
+        left=ready,
+        keeps_short=not is_same,
+    )
+    for found in comparison.windows(allowance):
+        if found != known and not registry.rows.replace_checked(topic, known, found):
+            return registry.rows.checked(topic)  # somebody else checked meanwhile: the next run goes on
+        known = found
+    return known
+
+
+def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
+    """Whether some of what waits is archived."""
+    if not known.uncompared:
+        return False
+    ends = registry.files.committed_ends(topic)
+    return any(partition in ends and start < ends[partition].next_offset for partition, start, _ in known.uncompared)
+
+
+class _Comparison:
+    """A comparison under way. `kept` are spans that wait in any case, `left` the ranges that are compared now.
+
+    With `keeps_short`, a range with too few rows is left to the next check: others may have removed some since the
+    last one, and then it has a hole.
+    """
+
+    def __init__(
+        self,
+        live: TableRows,
+        known: Checked,
+        *,
+        kept: Sequence[Span],
+        left: Sequence[ExpectedRange],
+        keeps_short: bool,
+    ) -> None:
+        self._live = live
+        self._known = known
+        self._kept = list(kept)
+        self._left = left
+        self._keeps_short = keeps_short
+
+    def windows(self, allowance: Allowance) -> Iterator[Checked]:
+        """Compare window by window; give the check as it was before the first, and as it is after each."""
+        done = 0
+        most = max(1, min(WINDOW_ROWS, int(WINDOW_BYTES / self._live.bytes_per_row)))
+        yield self._checked(done)
+        while done < len(self._left) and not (allowance.stop.is_set() or (done and allowance.is_used_up)):
+            window = _window(self._left[done:], most)
+            self._judge(window)
+            done += len(window)
+            allowance.rows -= sum(each.rows for each in window)
+            yield self._checked(done)
+
+    def _judge(self, window: Sequence[ExpectedRange]) -> None:
+        altered = []
+        judged = []
+        for each, digest in zip(window, self._live.digests(window), strict=True):
+            if digest != each.digest and self._keeps_short and self._live.count(each) < each.rows:
+                self._kept.append(span_of(each))
+                continue
+            judged.append(span_of(each))
+            if digest != each.digest:
+                altered.append(altered_range(each))
+        cover = Cover(judged)
+        before = [each for each in self._known.altered if not cover.touches(*span_of(each))]
+        told = sorted((*before, *altered), key=lambda each: (each.partition, each.start_offset))
+        self._known = replace(self._known, altered=tuple(told))
+
+    def _checked(self, done: int) -> Checked:
+        left = self._left[done:]
+        return replace(
+            self._known,
+            uncompared=Cover((*self._kept, *map(span_of, left))).spans,
+            uncompared_rows=sum(each.rows for each in left),
+        )
+
+
+def altered_range(one: ExpectedRange) -> AlteredRange:
+    """The range as one that was altered."""
+    return AlteredRange(
+        range_id=one.id,
+        partition=one.partition,
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+        rows=one.rows,
+    )
+
+
+def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
+    """The first ranges of one partition, with at most so many rows; one in any case."""
+    found = [ranges[0]]
+    rows = ranges[0].rows
+    for each in ranges[1:]:
+        rows += each.rows
+        if each.partition != ranges[0].partition or rows > most:
+            break
+        found.append(each)
+    return found

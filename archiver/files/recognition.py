@@ -1,0 +1,172 @@
+"""Counts how well the schema fits the keys and values of rows, from whole columns.
+
+What a schema doesn't know lies in `__unrecognized__` of the message that had it, at any depth. Mostly these columns
+are empty in all rows, and Arrow has counted that already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.storage.row_columns import field_id
+from catalog.recognition import Fit, Recognition
+from schema_mapping import names
+from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ValueMapping
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Sizes: TypeAlias = npt.NDArray[np.int64]
+
+_RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownFields:
+    """The columns of a struct that hold unknown fields: its own, and those of structs below.
+
+    `own` is None if it has none. `below` has the index of each field that is such a struct, or a list or map of them.
+    """
+
+    own: int | None
+    below: tuple[tuple[int, UnknownFields], ...]
+
+    @classmethod
+    def of(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
+        """The columns with these field ids. None if the struct has none of them."""
+        own, below = None, []
+        for index, each in enumerate(kind):
+            if each.name == names.UNRECOGNIZED and field_id(each) in unknown_ids:
+                own = index
+            held = _held_struct(each.type)
+            found = None if held is None else cls.of(held, unknown_ids)
+            if found is not None:
+                below.append((index, found))
+        return cls(own, tuple(below)) if below or own is not None else None
+
+    def sizes(self, rows: pa.StructArray) -> Sizes | None:
+        """How many bytes of unknown fields each row has. None if there are none."""
+        found: Sizes | None = None
+        if self.own is not None and _set(own := rows.field(self.own)):
+            found = _sizes(own)
+        for index, below in self.below:
+            more = below.sizes_below(rows.field(index))
+            if more is not None:
+                found = more if found is None else found + more
+        return found
+
+    def sizes_below(self, column: pa.Array) -> Sizes | None:
+        """The same for a column of structs, or of lists or maps of them."""
+        if pa.types.is_struct(column.type):
+            return self.sizes(column)
+        found = self.sizes(column.items if pa.types.is_map(column.type) else column.values)
+        if found is None:
+            return None
+        before = np.concatenate([[0], np.cumsum(found)])[np.asarray(column.offsets, np.int64)]
+        return np.asarray(np.diff(before), np.int64)
+
+
+def _held_struct(kind: pa.DataType) -> pa.StructType | None:
+    if pa.types.is_map(kind):
+        kind = kind.item_type
+    elif pa.types.is_list(kind):
+        kind = kind.value_type
+    return kind if pa.types.is_struct(kind) else None
+
+
+class Recognizer:
+    """Counts rows of one mapping, and finds those with fields that it doesn't know.
+
+    `schema` has the columns of the rows; it may have more than those of `row`, as in files of several schema versions.
+    """
+
+    def __init__(self, row: RowMapping, schema: pa.Schema | None = None) -> None:
+        mappings = {names.KEY: row.key, names.VAL: row.value}
+        schema = schema or row.arrow_schema
+        self._parts = {
+            part: _Part.of(schema.field(part).type, mapping)
+            for part, mapping in mappings.items()
+            if mapping.arrow_type.get_field_index(names.ERR) >= 0
+        }
+
+    def count(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Recognition:
+        """Count the rows. `records` has the columns `key` and `value` that they were decoded from, row by row."""
+        found = {
+            _RECORD_PARTS[part]: one.count(rows.column(part), records.column(_RECORD_PARTS[part]))
+            for part, one in self._parts.items()
+        }
+        return Recognition(**found)
+
+    def unknown(self, rows: pa.StructArray, part: str) -> Mask | None:
+        """The rows of `key` or `val` with fields that the schema doesn't know. None if there are none."""
+        one = self._parts.get(part)
+        sizes = None if one is None or one.unknown is None else one.unknown.sizes(rows)
+        return None if sizes is None else sizes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The columns of the key or of the value that tell how well the schema fits."""
+
+    unknown: UnknownFields | None
+    error: int
+    raw: int
+    prefix: int
+    keeps_raw: bool
+
+    @classmethod
+    def of(cls, kind: pa.StructType, mapping: ValueMapping) -> Self:
+        return cls(
+            unknown=UnknownFields.of(kind, mapping.unknown_ids),
+            error=kind.get_field_index(names.ERR),
+            raw=kind.get_field_index(names.RAW),
+            prefix=kind.get_field_index(names.PREFIX),
+            keeps_raw=mapping.keep_raw,
+        )
+
+    def count(self, rows: pa.StructArray, values: pa.Array) -> Fit:
+        unknown = None if self.unknown is None else self.unknown.sizes(rows)
+        return Fit(
+            values=len(values) - values.null_count,
+            size_bytes=pc.sum(pc.binary_length(values)).as_py() or 0,
+            failed=_set(rows.field(self.error)),
+            raw=0 if self.keeps_raw else _set(rows.field(self.raw)),
+            unknown=0 if unknown is None else int((unknown > 0).sum()),
+            unknown_bytes=0 if unknown is None else int(unknown.sum()),
+            blank=0 if unknown is None else self._blank(rows, values),
+        )
+
+    def _blank(self, rows: pa.StructArray, values: pa.Array) -> int:
+        """How many values consist of unknown fields."""
+        sent = _sizes(values) - _sizes(rows.field(self.prefix)) if self.prefix >= 0 else _sizes(values)
+        blank = np.zeros(len(rows), np.bool_)
+        for column in self._whole_values(rows):
+            if _set(column):
+                blank |= (_sizes(column) == sent) & (sent > 0)
+        return int(blank.sum())
+
+    def _whole_values(self, rows: pa.StructArray) -> Iterator[pa.Array]:
+        """The columns that can hold all fields of a value: the root's, or those of the types that a value may have."""
+        assert self.unknown is not None
+        if self.unknown.own is not None:
+            yield rows.field(self.unknown.own)
+        for index, below in self.unknown.below:
+            if below.own is not None and pa.types.is_struct(rows.type[index].type):
+                yield rows.field(index).field(below.own)
+
+
+def _set(column: pa.Array) -> int:
+    return len(column) - int(column.null_count)
+
+
+def _sizes(column: pa.Array) -> Sizes:
+    """How many bytes each value has, 0 for null."""
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.int64)
+    return np.asarray(pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False), np.int64)

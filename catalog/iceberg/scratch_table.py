@@ -1,0 +1,100 @@
+"""A table of one column that is made to see whether the catalog lets us work, and dropped again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import NestedField, StringType
+
+from catalog.errors import TableError
+from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
+
+_COLUMN: Final = "note"
+
+
+class ScratchTable:
+    """A table in a namespace, which is made too if it is missing.
+
+    Call `drop` after `create`, and `leave` at the end.
+    """
+
+    def __init__(self, properties: Mapping[str, str], *, namespace: str, name: str, timeout_seconds: float) -> None:
+        self.name: Final = name
+        self._properties = properties
+        self._namespace = namespace
+        self._timeout_seconds = timeout_seconds
+        self._rest: BoundedRestCatalog | None = None
+        self._table: Table | None = None
+        self._made: list[tuple[str, ...]] = []
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the catalog has the table."""
+        return self._table is not None
+
+    @property
+    def table(self) -> Table:
+        """The table, once it is made."""
+        assert self._table is not None
+        return self._table
+
+    @property
+    def location(self) -> str:
+        """The folder of the table."""
+        return str(self.table.metadata.location).rstrip("/")
+
+    def create(self) -> None:
+        """Connect, and make the namespace and the table. Raises the leaves of TableError."""
+        self._rest = connect(self._properties, timeout_seconds=self._timeout_seconds)
+        with self._in_our_words():
+            parts = tuple(self._namespace.split("."))
+            for depth in range(1, len(parts) + 1):
+                self._make(self._rest, parts[:depth])
+            schema = Schema(NestedField(field_id=1, name=_COLUMN, field_type=StringType(), required=False))
+            self._table = self._rest.create_table((*parts, self.name), schema)
+
+    def _make(self, rest: BoundedRestCatalog, namespace: tuple[str, ...]) -> None:
+        if rest.namespace_exists(namespace):
+            return
+        try:
+            rest.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
+        self._made.append(namespace)
+
+    def write_and_read(self) -> int:
+        """Commit a file with one row, load the table anew, and count its rows. Raises the leaves of TableError."""
+        with self._in_our_words():
+            self.table.append(pa.table({_COLUMN: ["archiver check"]}))
+            assert self._rest is not None
+            self._table = self._rest.load_table(self.table.name())
+            return int(self._table.scan().to_arrow().num_rows)
+
+    def drop(self) -> None:
+        """Drop the table. Its files stay: the caller deletes them. Raises the leaves of TableError."""
+        assert self._rest is not None
+        with self._in_our_words():
+            self._rest.drop_table(self.table.name())
+
+    def leave(self) -> TableError | None:
+        """Drop the namespaces that were made, and close the connections. Returns what prevented that."""
+        if self._rest is None:
+            return None
+        try:
+            with self._in_our_words():
+                while self._made:
+                    self._rest.drop_namespace(self._made.pop())
+        except TableError as error:
+            return error
+        finally:
+            self._rest.close()
+        return None
+
+    def _in_our_words(self) -> AbstractContextManager[None]:
+        return in_our_words(self._properties.get("uri", ""), f"{self._namespace}.{self.name}")

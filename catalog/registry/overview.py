@@ -1,0 +1,119 @@
+"""What the registry says of many topics at once, for a look at all of them.
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from catalog.model import FileState, PartitionOffset, StateCount, TopicRow
+from catalog.ranges.holes import GoneRows
+from catalog.recognition import Recognition
+from catalog.registry.postgres import Connection
+
+_NO_RANGES = StateCount(ranges=0, rows=0, size_bytes=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOverview:
+    """What the registry says of one topic.
+
+    `staged_ends` is how far ranges that wait for a commit reach, by partition. `has_missing` says that there are ranges
+    whose objects were missing. `recognition` says how well the schemas fitted the committed records, `uncounted_rows`
+    how many of them nobody counted: older archivers did not.
+    """
+
+    staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
+    counts: Mapping[FileState, StateCount] = field(default_factory=lambda: dict.fromkeys(FileState, _NO_RANGES))
+    lost_offsets: int = 0
+    gone: GoneRows = field(default_factory=GoneRows)
+    has_missing: bool = False
+    recognition: Recognition = field(default_factory=Recognition)
+    uncounted_rows: int = 0
+
+
+def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, TopicOverview]:
+    """The overview of each topic, by its id.
+
+    Ask before you load a table: a range that is committed in between is then part of the table's offsets.
+    """
+    ids = [topic.id for topic in topics]
+    staged, counts = _staged_ends(connection, ids), _counts(connection, ids)
+    lost, gone, fits = _lost_offsets(connection, ids), _gone(connection, ids), _recognition(connection, ids)
+    missing = connection.execute("SELECT DISTINCT topic_id FROM files WHERE topic_id = ANY(%s) AND missing", (ids,))
+    with_missing = {topic_id for (topic_id,) in missing}
+    return {
+        each: TopicOverview(
+            staged_ends=staged[each],
+            counts={state: counts[each].get(state, _NO_RANGES) for state in FileState},
+            lost_offsets=lost.get(each, 0),
+            gone=gone.get(each, (GoneRows(), 0))[0],
+            has_missing=each in with_missing,
+            recognition=fits.get(each, Recognition()),
+            uncounted_rows=gone.get(each, (GoneRows(), 0))[1],
+        )
+        for each in ids
+    }
+
+
+def _staged_ends(connection: Connection, ids: list[int]) -> defaultdict[int, dict[int, PartitionOffset]]:
+    found = connection.execute(
+        "SELECT DISTINCT ON (topic_id, partition) topic_id, partition, end_offset, leader_epoch FROM files"
+        " WHERE topic_id = ANY(%s) AND state = 'uploaded' ORDER BY topic_id, partition, start_offset DESC",
+        (ids,),
+    )
+    ends = defaultdict[int, dict[int, PartitionOffset]](dict)
+    for topic_id, partition, end, epoch in found:
+        ends[topic_id][partition] = PartitionOffset(next_offset=end, leader_epoch=epoch)
+    return ends
+
+
+def _counts(connection: Connection, ids: list[int]) -> defaultdict[int, dict[FileState, StateCount]]:
+    found = connection.execute(
+        "SELECT topic_id, state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint"
+        " FROM files WHERE topic_id = ANY(%s) GROUP BY topic_id, state",
+        (ids,),
+    )
+    counts = defaultdict[int, dict[FileState, StateCount]](dict)
+    for topic_id, state, ranges, rows, size in found:
+        counts[topic_id][FileState(state)] = StateCount(ranges=ranges, rows=rows, size_bytes=size)
+    return counts
+
+
+def _lost_offsets(connection: Connection, ids: list[int]) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT topic_id, sum(end_offset - start_offset)::bigint FROM files"
+        " WHERE topic_id = ANY(%s) AND lost AND state <> 'rejected' GROUP BY topic_id",
+        (ids,),
+    )
+    return dict(found.fetchall())
+
+
+def _gone(connection: Connection, ids: list[int]) -> dict[int, tuple[GoneRows, int]]:
+    """The rows that are accepted to be gone, and the rows of files whose recognition wasn't counted."""
+    found = connection.execute(
+        "SELECT topic_id, sum(erased_rows)::bigint, sum(lost_rows)::bigint, sum(retired_rows)::bigint,"
+        " coalesce(sum(rows) FILTER (WHERE recognition IS NULL AND size_bytes > 0), 0)::bigint"
+        " FROM files WHERE topic_id = ANY(%s) AND state = 'committed' GROUP BY topic_id",
+        (ids,),
+    )
+    return {
+        topic_id: (GoneRows(erased=erased, lost=lost, retired=retired), uncounted)
+        for topic_id, erased, lost, retired, uncounted in found
+    }
+
+
+def _recognition(connection: Connection, ids: list[int]) -> dict[int, Recognition]:
+    found = connection.execute(
+        "SELECT topic_id, jsonb_object_agg(part, counts) FROM ("
+        "  SELECT topic_id, part, jsonb_object_agg(name, number) AS counts FROM ("
+        "    SELECT topic_id, parts.key AS part, counts.key AS name, sum(counts.value::bigint) AS number FROM files,"
+        "      LATERAL jsonb_each(recognition) AS parts, LATERAL jsonb_each_text(parts.value) AS counts"
+        "    WHERE topic_id = ANY(%s) AND state = 'committed' GROUP BY 1, 2, 3) AS summed"
+        "  GROUP BY 1, 2) AS by_part GROUP BY 1",
+        (ids,),
+    )
+    return {topic_id: Recognition.from_json(counts) for topic_id, counts in found}
