@@ -221,6 +221,14 @@ class BrokerClient:
         """The leader epoch that requests name. A broker that no longer leads in this epoch refuses to answer."""
         return self.leaders.leader(topic, partition)[1]
 
+    def ask_any(self, request: Callable[[], Any]) -> Any:
+        """Send a request that `request` makes to any broker. One attempt; raises the protocol library's errors."""
+        return self._cluster.ask_any(request)
+
+    def ask(self, node: int, request: Any) -> Any:
+        """Send a request to one broker. One attempt; raises the protocol library's errors."""
+        return self._cluster.ask(request, node)
+
     def ask_every_broker(self, request: Any) -> list[Any]:
         """Ask each broker once. Returns the answers; brokers that fail are left out."""
         answers: list[Any] = []

@@ -26,9 +26,14 @@ from archiver.kafka.sockets import SCHEME
 _THROTTLE_SLACK: Final = 0.01
 _HINT: Final = "Check bootstrap.servers, the network between, and security.protocol, in [kafka]"
 
+
+def _is_above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 for _name in ("kafka.protocol.parser", "kafka.net.connection"):
-    logging.getLogger(_name).setLevel(logging.INFO)  # their debug lines show whole requests, with credentials
+    logging.getLogger(_name).addFilter(_is_above_debug)  # their debug lines show whole requests, with credentials
 
 
 class Cluster:
@@ -81,13 +86,14 @@ class Cluster:
                 named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
             return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
-        response = self._ask_any(request)
+        response = self.ask_any(request)
         if not response.brokers:
             raise MetadataEmptyBrokerList
         self._manager.cluster.update_metadata(response)
         return response
 
-    def _ask_any(self, request: Callable[[], Any]) -> Any:
+    def ask_any(self, request: Callable[[], Any]) -> Any:
+        """Send a request to any broker; `request` makes it. Raises `BrokerUnavailable`, `AccessDenied`."""
         brokers = self._manager.cluster.brokers()
         random.shuffle(brokers)
         for broker in brokers:

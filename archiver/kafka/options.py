@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from kafka.cluster import get_ip_port_afi
 from pydantic import (
@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from archiver.config.mistakes import sentence
 from archiver.errors import ConfigError
 from archiver.kafka.oauth import OidcClient, OidcTokens, parse_extensions, tokens_of
 from archiver.kafka.tls import tls_context
@@ -100,7 +101,10 @@ class KafkaOptions(BaseModel):
         default=None, alias="sasl.oauthbearer.method"
     )
     oauth_endpoint: str | None = Field(
-        default=None, alias="sasl.oauthbearer.token.endpoint.url", pattern=r"^https?://\S+$"
+        default=None,
+        alias="sasl.oauthbearer.token.endpoint.url",
+        pattern=r"^https?://\S+$",
+        description="an address: write https://HOST/PATH",
     )
     oauth_client_id: str | None = Field(default=None, alias="sasl.oauthbearer.client.id", min_length=1)
     oauth_client_secret: SecretStr | None = Field(default=None, alias="sasl.oauthbearer.client.secret")
@@ -245,17 +249,19 @@ def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
     try:
         return KafkaOptions.model_validate(plain)
     except ValidationError as error:
-        complaints = error.errors(include_url=False, include_input=False, include_context=False)
+        complaints = error.errors(include_url=False, include_input=False)
         options_named = tuple(str(each["loc"][0]) for each in complaints if each["loc"])
-        raise ConfigError("; ".join(map(_complaint, complaints)), section="kafka", options=options_named) from None
+        message = "; ".join(_complaint(each, plain) for each in complaints)
+        raise ConfigError(message, section="kafka", options=options_named) from None
 
 
-def _complaint(each: ErrorDetails) -> str:
-    text = each["msg"].removeprefix("Value error, ")
+def _complaint(each: ErrorDetails, options: Mapping[str, str]) -> str:
     if not each["loc"]:
-        return text
+        return sentence(each, None, None)
     name = str(each["loc"][0])
     if each["type"] != "extra_forbidden":
-        return f"{name}: {text}"
+        field = next((field for field in KafkaOptions.model_fields.values() if field.alias == name), None)
+        is_secret = field is not None and SecretStr in get_args(field.annotation)
+        return f"{name}: {sentence(each, field, options.get(name), is_secret=is_secret)}"
     hint = next((hint for prefix, hint in _HINTS.items() if name.startswith(prefix)), None)
     return f"{name} is not supported" + (f" ({hint})" if hint else "")

@@ -2,39 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
-from archiver.archive.records import RECORDS
+from archiver.archive.offset_order import offsets_of
+from archiver.archive.records import AS_CONSUMED, AS_DECODED, RECORDS, RecordShape
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.jsonl import render
+from archiver.observer import Observer, ignore
+from archiver.replay.jsonl import render, render_decoded
 from archiver.replay.selection import Selection
+
+
+class Output(Protocol):
+    """A stream that takes bytes."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be written any more."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write some bytes."""
+
+    def writelines(self, lines: Iterable[bytes], /) -> object:
+        """Write several pieces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportStarted:
+    """`offsets` offsets of the archive are to be read; so many records or fewer are written."""
+
+    offsets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """`records` records were written in all, and `offsets` offsets read."""
+
+    offsets: int
+    records: int
+
+
+ExportEvent = ExportStarted | Exported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """Gives the selected records of an archive, at most `limit`. The observer is told how far it came."""
+
+    archive: TopicArchive
+    selection: Selection
+    limit: int | None = None
+    observer: Observer[ExportEvent] = ignore
+
+    def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
+        """Give the records in batches with the columns of `shape`: partition by partition, in order of offset."""
+        ranges = [*self.selection.resolve(self.archive)]
+        self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
+        left, before, written = self.limit, 0, 0
+        for wanted in ranges:
+            found = self.archive.records(
+                wanted.partition,
+                wanted.start_offset,
+                wanted.end_offset,
+                shape=shape,
+                min_timestamp=wanted.min_timestamp,
+            )
+            for batch in found:
+                chosen = self.selection.filter(batch).slice(0, left)
+                if left is not None:
+                    left -= chosen.num_rows
+                written += chosen.num_rows
+                if chosen.num_rows:
+                    yield chosen
+                read = before + int(offsets_of(batch)[-1]) + 1 - wanted.start_offset
+                self.observer(Exported(offsets=read, records=written))
+                if left == 0:
+                    found.close()
+                    return
+            before += wanted.end_offset - wanted.start_offset
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
     """Give the selected records in batches of the schema RECORDS: partition by partition, in order of offset."""
-    for wanted in selection.resolve(archive):
-        for batch in archive.records(wanted.partition, wanted.start_offset, wanted.end_offset):
-            yield batch.select(RECORDS.names)
+    for batch in Export(archive=archive, selection=selection).batches():
+        yield batch.select(RECORDS.names)
 
 
-def write_jsonl(archive: TopicArchive, selection: Selection, stream: BinaryIO) -> int:
+def write_jsonl(archive: TopicArchive, selection: Selection, stream: Output) -> int:
     """Write the selected records as JSON lines (see `jsonl`) and return how many."""
+    return export_jsonl(Export(archive=archive, selection=selection), stream)
+
+
+def write_arrow(archive: TopicArchive, selection: Selection, stream: Output) -> int:
+    """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
+    return export_arrow(Export(archive=archive, selection=selection), stream)
+
+
+def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> int:
+    """Write an export as JSON lines and return how many. `decoded` shows keys and values by their schemas."""
     rows = 0
-    for batch in records(archive, selection):
-        stream.writelines(render(archive.topic, batch))
+    topic = export.archive.topic
+    for batch in export.batches(AS_DECODED if decoded else AS_CONSUMED):
+        stream.writelines(render_decoded(topic, batch) if decoded else render(topic, batch))
         rows += batch.num_rows
     return rows
 
 
-def write_arrow(archive: TopicArchive, selection: Selection, stream: BinaryIO) -> int:
-    """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
+def export_arrow(export: Export, stream: Output) -> int:
+    """Write an export as an Arrow IPC stream and return how many records it has."""
     rows = 0
-    schema = RECORDS.with_metadata({"topic": archive.topic})
+    schema = RECORDS.with_metadata({"topic": export.archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:
-        for batch in records(archive, selection):
-            writer.write_batch(batch)
+        for batch in export.batches():
+            writer.write_batch(batch.select(RECORDS.names))
             rows += batch.num_rows
     return rows

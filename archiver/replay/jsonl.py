@@ -6,13 +6,17 @@
 Bytes that are valid UTF-8 become a string, other bytes an object with their base64, and null stays null. The same holds
 for header names. `timestamp` is in ms, -1 where there is none (type -1 or 0). `timestamp_type` is Kafka's: 0 create
 time, 1 log append time.
+
+With `--decode` a record also has the schema version of its row. A key or value that has a schema is shown as canonical
+JSON, and `key_type` or `value_type` names its type. One that couldn't be decoded is an object with its base64 and the
+reason. Without a schema it is as above, and the type is null.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +40,44 @@ def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
             "headers": [[to_json(one["key"]), to_json(one["value"])] for one in headers],
         }
         yield encode(record).encode() + b"\n"
+
+
+def render_decoded(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Render a batch with the columns of DECODED: one line for each record, with its newline."""
+    names = (*_COLUMNS, "schema_version", "shown_key", "shown_value")
+    columns = [batch.column(name).to_pylist() for name in names]
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    for partition, offset, timestamp, timestamp_type, key, value, headers, version, shown_key, shown_value in zip(
+        *columns, strict=True
+    ):
+        head = {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "timestamp": timestamp,
+            "timestamp_type": timestamp_type,
+            "schema_version": version,
+        }
+        tail = {"headers": [[to_json(one["key"]), to_json(one["value"])] for one in headers]}
+        parts = (
+            encode(head)[:-1],
+            _shown("key", key, shown_key, encode),
+            _shown("value", value, shown_value, encode),
+            encode(tail)[1:],
+        )
+        yield ",".join(parts).encode() + b"\n"
+
+
+def _shown(name: str, data: bytes | None, shown: Mapping[str, str | None] | None, encode: Callable[[Any], str]) -> str:
+    """Render a key or value and its type as two members of an object, without braces."""
+    kind = shown["type"] if shown else None
+    if shown and shown["json"] is not None:
+        text = shown["json"]
+    elif shown and shown["reason"] is not None and data is not None:
+        text = encode({"base64": b64encode(data).decode("ascii"), "reason": shown["reason"]})
+    else:
+        text = encode(to_json(data))
+    return f'"{name}_type":{encode(kind)},"{name}":{text}'
 
 
 def to_json(data: bytes | None) -> str | dict[str, str] | None:

@@ -1,19 +1,24 @@
-"""The records that a user selects: partitions, and a start and an end as offsets or times.
+"""The records that a user selects: partitions, a start and an end as offsets or times, and a condition.
 
     earliest | latest | 1200 | 2026-01-31T00:00:00Z
 
-A time means the first offset at or after it, as in Kafka's own look-up. The end is not included.
+A time means the first offset at or after it, as in Kafka's own look-up. The end is not included. `where` has the syntax
+of conditions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
+import pyarrow as pa
+
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError
+from archiver.replay.where import Where
+from archiver.storage.row_columns import NO_TIMESTAMP
 from archiver.storage.segment import RowRange
 
 _HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2026-01-31T00:00:00Z"
@@ -48,23 +53,64 @@ Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A part of a topic. Without `partitions` it has all of them."""
+    """A part of a topic. Without `partitions` it has all of them, without `where` all records between the points."""
 
     start: Point = Earliest()
     end: Point = Latest()
     partitions: tuple[int, ...] = ()
+    where: Where | None = None
 
     @classmethod
-    def parse(cls, *, start: str | None = None, end: str | None = None, partitions: tuple[int, ...] = ()) -> Selection:
-        """Parse what a person wrote; ConfigError where it is neither an offset nor a time."""
-        return cls(
+    def parse(
+        cls,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        partitions: tuple[int, ...] = (),
+        where: str | None = None,
+    ) -> Selection:
+        """Parse what a person wrote; ConfigError where that means nothing, or the end comes before the start."""
+        selection = cls(
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
             partitions=tuple(sorted(set(partitions))),
+            where=None if where is None else Where.parse(where),
         )
+        selection._check_order(start, end)
+        return selection
 
-    def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
-        """Give the range of offsets of each partition; ConfigError if a partition isn't archived."""
+    @property
+    def start_text(self) -> str:
+        """The start as text: the same for starts that mean the same, empty for the beginning."""
+        match self.start:
+            case AtOffset(offset):
+                return str(offset) if offset else ""
+            case AtTime(timestamp):
+                return f"{timestamp} ms since 1970"
+            case Earliest():
+                return ""
+            case Latest():
+                return "latest"
+            case _:
+                assert_never(self.start)
+
+    def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records for which the condition holds."""
+        return records if self.where is None else self.where.filter(records)
+
+    def _check_order(self, start: str | None, end: str | None) -> None:
+        match self.start, self.end:
+            case (AtOffset(first), AtOffset(last)) | (AtTime(first), AtTime(last)):
+                is_inverted = first > last
+            case (Latest(), Earliest()) | (AtOffset(), Earliest()) | (AtTime(), Earliest()):
+                is_inverted = self.start != AtOffset(0)
+            case _:
+                is_inverted = False
+        if is_inverted:
+            raise ConfigError("--from comes after --to: nothing lies between them", start=start, end=end)
+
+    def chosen(self, archive: TopicArchive) -> tuple[int, ...]:
+        """Return the partitions that are selected; ConfigError if one isn't archived."""
         unknown = set(self.partitions) - set(archive.partitions)
         if unknown:
             raise ConfigError(
@@ -73,11 +119,40 @@ class Selection:
                 partitions=sorted(unknown),
                 archived=archive.partitions,
             )
-        for partition in self.partitions or archive.partitions:
-            start = _offset(archive, partition, self.start)
-            end = min(_offset(archive, partition, self.end), archive.end(partition))
-            if start < end:
-                yield RowRange(partition=partition, start_offset=start, end_offset=end)
+        return self.partitions or archive.partitions
+
+    def start_offset(self, archive: TopicArchive, partition: int) -> int:
+        """Return the offset at which the selection begins in a partition."""
+        return _offset(archive, partition, self.start)
+
+    def end_offset(self, archive: TopicArchive, partition: int) -> int:
+        """Return the offset before which the selection ends in a partition: the archive's end at the latest."""
+        return min(_offset(archive, partition, self.end), archive.end(partition))
+
+    def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
+        """Give the range of each partition that may hold selected records; ConfigError if one isn't archived.
+
+        Where the condition bounds offsets and times, the ranges are no wider.
+        """
+        for partition in self.chosen(archive):
+            start, end = self.start_offset(archive, partition), self.end_offset(archive, partition)
+            narrowed = self.narrowed(RowRange(partition=partition, start_offset=start, end_offset=end))
+            if narrowed is not None:
+                yield narrowed
+
+    def narrowed(self, wanted: RowRange) -> RowRange | None:
+        """Return the part of a range that may hold records for which the condition holds; None if none may."""
+        if self.where is not None:
+            bounds = self.where.bounds(wanted.partition)
+            if bounds is None:
+                return None
+            wanted = replace(
+                wanted,
+                start_offset=max(wanted.start_offset, bounds.low_offset),
+                end_offset=min(wanted.end_offset, bounds.high_offset + 1),
+                min_timestamp=bounds.low_time if bounds.low_time > NO_TIMESTAMP else None,
+            )
+        return wanted if wanted.start_offset < wanted.end_offset else None
 
 
 def parse_point(text: str) -> Point:

@@ -75,5 +75,12 @@ class Refresher:
 
 
 def _refresh(archives: Iterable[TopicArchive]) -> None:
+    """Refresh all of them, whatever happens to one; raise the first failure at the end."""
+    failure: Exception | None = None
     for archive in archives:
-        archive.refresh()
+        try:
+            archive.refresh()
+        except Exception as error:  # noqa: BLE001 - raised below
+            failure = failure or error
+    if failure is not None:
+        raise failure

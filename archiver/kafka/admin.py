@@ -1,0 +1,161 @@
+"""Administers topics and consumer groups of a cluster, by librdkafka's admin client.
+
+`[kafka]` has librdkafka's option names, so its options are handed over as they are, without those that only our own
+fetches have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn, Self
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from archiver.errors import AccessDenied, BrokerUnavailable, ConfigError, SourceError, UnknownTopic
+from archiver.kafka.group_offsets import CommittedOffset
+from archiver.kafka.options import parse_kafka_options
+
+_CONSUMER_OPTIONS: Final = ("fetch.", "isolation.level")
+_DEFAULT_COPIES: Final = -1
+
+_DENIED: Final = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+_PASSING: Final = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+_PAUSE: Final = 0.3
+_AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)  # noqa: SLF001
+
+
+class ClusterAdmin:
+    """Asks about topics and groups of one cluster, and changes them. Use it as a context manager.
+
+    `options` have librdkafka's names.
+    Raises ConfigError for wrong options, AccessDenied, BrokerUnavailable, UnknownTopic, and SourceError for the rest.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        checked = parse_kafka_options(options)
+        own: dict[str, Any] = {name: value for name, value in options.items() if not name.startswith(_CONSUMER_OPTIONS)}
+        self._seconds = checked.request_timeout / 1000
+        try:
+            # silent: what matters comes back as an error
+            self._client: Any = AdminClient({**own, "log_level": 0})
+        except KafkaException as error:
+            raise ConfigError(f"librdkafka refuses an option of [kafka]: {error.args[0].str()}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.__exit__(*error)
+
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic (max.message.bytes, …), defaults included."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        found = self._answer(
+            lambda: self._client.describe_configs([resource], request_timeout=self._seconds)[resource],
+            "DESCRIBE_CONFIGS on the topic",
+            topic=topic,
+        )
+        return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
+
+    def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Create a topic with as many copies as the cluster makes by default. Does nothing if it is there."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=_DEFAULT_COPIES, config=dict(settings))
+        try:
+            self._answer(
+                lambda: self._client.create_topics(
+                    [new], operation_timeout=self._seconds, request_timeout=self._seconds
+                )[topic],
+                "CREATE on the topic",
+                topic=topic,
+            )
+        except SourceError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            raise
+
+    def groups(self) -> tuple[str, ...]:
+        """Return the names of all consumer groups that the principal may see, in order."""
+        found = self._answer(
+            lambda: self._client.list_consumer_groups(request_timeout=self._seconds), "DESCRIBE on the cluster"
+        )
+        if found.errors:
+            self._explain(found.errors[0], "DESCRIBE on the cluster", {})
+        return tuple(sorted(each.group_id for each in found.valid))
+
+    def is_active(self, group: str) -> bool:
+        """Whether the group has members now. Then only they may commit its offsets."""
+        found = self._answer(
+            lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
+            "DESCRIBE on the group",
+            group=group,
+        )
+        return found.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Commit offsets for a group that has no members now."""
+        places = [
+            TopicPartition(topic, partition, each.offset, each.metadata) for partition, each in sorted(offsets.items())
+        ]
+        self._answer(
+            lambda: self._client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, places)], request_timeout=self._seconds
+            )[group],
+            "READ on the group and on the topic",
+            errors=lambda found: {
+                each.partition: each.error for each in found.topic_partitions if each.error is not None
+            },
+            group=group,
+            topic=topic,
+        )
+
+    def _answer(
+        self, ask: Any, right: str, *, errors: Callable[[Any], Mapping[int, Any]] = lambda _: {}, **where: Any
+    ) -> Any:
+        """Ask until the answer has no error that passes, neither of its own nor of a partition (`errors`)."""
+        deadline = time.monotonic() + self._seconds
+        while True:
+            at = where
+            try:
+                found = ask().result(self._seconds + 5)
+            except KafkaException as error:
+                problem = error
+            except TimeoutError as error:
+                raise BrokerUnavailable("The brokers don't answer in time", **where) from error
+            else:
+                of_partitions = errors(found)
+                if not of_partitions:
+                    return found
+                partition, told = min(of_partitions.items(), key=lambda each: each[0])
+                problem, at = KafkaException(told), {**where, "partition": partition}
+            if problem.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                self._explain(problem, right, at)
+            time.sleep(_PAUSE)
+
+    @staticmethod
+    def _explain(error: KafkaException, right: str, where: Mapping[str, Any]) -> NoReturn:
+        told: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+        if told.code() in _DENIED:
+            raise AccessDenied(f"The broker refuses: {told.str()}. Give the principal {right}", **where) from error
+        if told.code() in _AWAY:
+            raise BrokerUnavailable(f"No broker answers: {told.str()}", **where) from error
+        if told.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+            raise UnknownTopic("The topic does not exist, or the principal may not DESCRIBE it", **where) from error
+        raise SourceError(f"The broker answers: {told.str()}", **where) from error

@@ -1,0 +1,92 @@
+"""The offsets that consumer groups have committed, asked of the group's coordinator by our own client.
+
+librdkafka's admin client can't be asked: it crashes the process where a coordinator has just moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka import errors as kafka
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from archiver.errors import AccessDenied
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.protocol_errors import with_retries
+
+_GROUPS: Final = 0
+_FIND_BY_KEY: Final = 3
+_FETCH_OF_ONE_GROUP: Final = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """The offset that a consumer group goes on at in a partition, and the text that was committed with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+def committed_offsets(
+    brokers: BrokerClient, group: str, topic: str, partitions: Iterable[int]
+) -> dict[int, CommittedOffset]:
+    """Return the offsets that a group has committed for these partitions; those without one are left out.
+
+    Offsets of open transactions are waited for. Raises what BrokerClient raises, also for errors of single partitions.
+    """
+    wanted = sorted(set(partitions))
+    if not wanted:
+        return {}
+
+    def attempt() -> dict[int, CommittedOffset]:
+        try:
+            return _asked(brokers, group, topic, wanted)
+        except kafka.UnknownBrokerIdError:  # the coordinator is a broker that came after the last description
+            brokers.leaders.refresh((topic,))
+            raise
+
+    try:
+        return with_retries(brokers.options, attempt, group=group, topic=topic)
+    except AccessDenied as error:
+        if not isinstance(error.__cause__, kafka.AuthorizationError):
+            raise
+        raise AccessDenied(
+            f"The broker refuses: {error.__cause__}. Give the principal DESCRIBE on the group and on the topic",
+            **error.context,
+        ) from error
+
+
+def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int]) -> dict[int, CommittedOffset]:
+    """Ask the coordinator once."""
+    coordinator = brokers.ask_any(lambda: FindCoordinatorRequest(key=group, key_type=_GROUPS, max_version=_FIND_BY_KEY))
+    _check(coordinator.error_code)
+    about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=[about],
+        require_stable=True,  # brokers before 2.5 aren't told
+        max_version=_FETCH_OF_ONE_GROUP,
+    )
+    answer = brokers.ask(coordinator.node_id, request)
+    _check(answer.error_code)
+    found: dict[int, Any] = {
+        each.partition_index: each for about in answer.topics if about.name == topic for each in about.partitions
+    }
+    for partition, each in found.items():
+        _check(each.error_code, f"partition {partition}")
+    if lacking := [each for each in partitions if each not in found]:
+        raise kafka.UnknownError(f"the answer leaves out partitions {lacking}")
+    return {
+        partition: CommittedOffset(offset=int(each.committed_offset), metadata=each.metadata or "")
+        for partition, each in sorted(found.items())
+        if each.committed_offset >= 0
+    }
+
+
+def _check(error_code: int | None, *about: str) -> None:
+    error = kafka.for_code(error_code or 0)
+    if error is not kafka.NoError:
+        raise error(*about)

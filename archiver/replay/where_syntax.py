@@ -1,0 +1,321 @@
+"""The syntax of `--where`: text to conditions, with errors that name the position.
+
+    partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
+    offset < 1200 or header['trace'] = 'abc' or value is null
+
+`or` binds weakest, then `and`, then `not`. Text in quotes means its UTF-8 bytes ('it''s'), 0x00ff means these bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeAlias
+
+from archiver.errors import ConfigError
+
+NumberField: TypeAlias = Literal["partition", "offset", "time"]
+BytesField: TypeAlias = Literal["key", "value"]
+Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+Match: TypeAlias = Literal["starts with", "ends with", "contains"]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The headers with this name. A condition holds if it holds for one of them."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NumberIs:
+    """A number compares so with a value. Times are in ms since 1970, -1 where a record has none."""
+
+    field: NumberField
+    comparison: Comparison
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class BytesAre:
+    """A key, value or header compares so with bytes. Null compares with nothing."""
+
+    field: BytesField | Header
+    comparison: Comparison | Match
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """A key, value or header is there, and null."""
+
+    field: BytesField | Header
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """A header with this name is there."""
+
+    header: Header
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The condition doesn't hold."""
+
+    term: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of the conditions hold."""
+
+    terms: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of the conditions holds."""
+
+    terms: tuple[Condition, ...]
+
+
+Condition: TypeAlias = NumberIs | BytesAre | IsNull | Exists | Not | AllOf | AnyOf
+
+_TOKENS: Final = re.compile(
+    r"""\s*(?:
+        (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
+      | (?P<bytes>0x[0-9A-Fa-f]*)
+      | (?P<time>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:\d{2})?)
+      | (?P<number>-?\d+)
+      | (?P<word>[A-Za-z_]+)
+      | (?P<sign><=|>=|!=|<>|==|=|<|>|\(|\)|\[|\]|,)
+      | (?P<end>$)
+    )""",
+    re.VERBOSE,
+)
+_SIGNS: Final[dict[str, Comparison]] = {
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
+_FIELDS: Final = "partition, offset, time, key, value or header['name']"
+_NESTED: Final = 100
+_TOO_LARGE: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    position: int
+
+    @property
+    def shown(self) -> str:
+        return "the end" if self.kind == "end" else f"`{self.text}`"
+
+
+def parse_where(text: str) -> Condition:
+    """Parse an expression; ConfigError with the position of what is wrong."""
+    parser = _Parser(text)
+    return parser.whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> Condition:
+        found = self._any_of()
+        if self._here.kind != "end":
+            raise self._wrong("expected `and`, `or` or the end")
+        return found
+
+    def _split(self) -> Iterator[_Token]:
+        position = 0
+        while True:
+            match = _TOKENS.match(self._text, position)
+            if match is None:
+                start = position + len(self._text[position:]) - len(self._text[position:].lstrip())
+                rest = self._text[start]
+                why = "this text has no closing quote" if rest in "'\"" else f"{rest!r} means nothing here"
+                raise self._error(why, start)
+            kind = match.lastgroup or "end"
+            yield _Token(kind, match[kind], match.start(kind))
+            if kind == "end":
+                return
+            position = match.end()
+
+    @property
+    def _here(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._here
+        if token.kind != "end":
+            self._next += 1
+        return token
+
+    def _is(self, *words: str) -> bool:
+        """Whether these words or signs come next; takes them if so."""
+        ahead = self._tokens[self._next : self._next + len(words)]
+        if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
+            return False
+        self._next += len(words)
+        return True
+
+    def _expect(self, sign: str) -> None:
+        if not self._is(sign):
+            raise self._wrong(f"expected `{sign}`")
+
+    def _any_of(self) -> Condition:
+        self._depth += 1
+        if self._depth > _NESTED:
+            raise self._wrong("too many parentheses in each other")
+        terms = [self._all_of()]
+        while self._is("or"):
+            terms.append(self._all_of())
+        self._depth -= 1
+        return terms[0] if len(terms) == 1 else AnyOf(tuple(terms))
+
+    def _all_of(self) -> Condition:
+        terms = [self._negated()]
+        while self._is("and"):
+            terms.append(self._negated())
+        return terms[0] if len(terms) == 1 else AllOf(tuple(terms))
+
+    def _negated(self) -> Condition:
+        negations = 0
+        while self._is("not"):
+            negations += 1
+        if self._is("("):
+            found = self._any_of()
+            self._expect(")")
+        else:
+            found = self._condition()
+        return Not(found) if negations % 2 else found
+
+    def _condition(self) -> Condition:
+        token = self._here
+        match token.text.lower() if token.kind == "word" else "":
+            case "partition" | "offset" as field:
+                self._take()
+                return self._number(field, self._integer)
+            case "time" | "timestamp":
+                self._take()
+                return self._number("time", self._moment)
+            case "key" | "value" as field:
+                self._take()
+                return self._bytes(field)
+            case "header":
+                self._take()
+                self._expect("[")
+                header = Header(self._octets())
+                self._expect("]")
+                return Exists(header) if self._is("exists") else self._bytes(header)
+            case _:
+                raise self._wrong(f"expected {_FIELDS}")
+
+    def _number(self, field: NumberField, value: Callable[[], int]) -> Condition:
+        negated = self._is("not")
+        if self._is("in"):
+            found = AnyOf(tuple(NumberIs(field, "=", each) for each in self._listed(value)))
+            return Not(found) if negated else found
+        if negated:
+            raise self._wrong("expected `in`")
+        return NumberIs(field, self._comparison(), value())
+
+    def _bytes(self, field: BytesField | Header) -> Condition:
+        if self._is("is"):
+            negated = self._is("not")
+            if not self._is("null"):
+                raise self._wrong("expected `null`")
+            return Not(IsNull(field)) if negated else IsNull(field)
+        negated = self._is("not")
+        found: Condition | None = None
+        if self._is("in"):
+            found = AnyOf(tuple(BytesAre(field, "=", each) for each in self._listed(self._octets)))
+        elif self._is("contains"):
+            found = BytesAre(field, "contains", self._octets())
+        elif self._is("starts", "with"):
+            found = BytesAre(field, "starts with", self._octets())
+        elif self._is("ends", "with"):
+            found = BytesAre(field, "ends with", self._octets())
+        if found is not None:
+            return Not(found) if negated else found
+        if negated:
+            raise self._wrong("expected `in`, `contains`, `starts with` or `ends with`")
+        return BytesAre(field, self._comparison(), self._octets())
+
+    def _comparison(self) -> Comparison:
+        token = self._here
+        if token.kind == "sign" and token.text in _SIGNS:
+            self._take()
+            return _SIGNS[token.text]
+        raise self._wrong("expected a comparison such as = or >=")
+
+    def _listed(self, value: Callable[[], int] | Callable[[], bytes]) -> list:  # type: ignore[type-arg]
+        self._expect("(")
+        found = [value()]
+        while self._is(","):
+            found.append(value())
+        self._expect(")")
+        return found
+
+    def _integer(self) -> int:
+        if self._here.kind != "number":
+            raise self._wrong("expected a number")
+        if abs(int(self._here.text)) >= _TOO_LARGE:
+            raise self._wrong("this number is larger than any offset")
+        return int(self._take().text)
+
+    def _octets(self) -> bytes:
+        token = self._here
+        if token.kind == "text":
+            self._take()
+            quote = token.text[0]
+            return token.text[1:-1].replace(quote * 2, quote).encode()
+        if token.kind == "bytes":
+            try:
+                found = bytes.fromhex(token.text[2:])
+            except ValueError:
+                raise self._wrong("expected two hexadecimal digits for each byte") from None
+            self._take()
+            return found
+        raise self._wrong("expected text in quotes, or bytes such as 0x00ff")
+
+    def _moment(self) -> int:
+        token = self._here
+        if token.kind == "number":
+            return self._integer()
+        if token.kind not in {"time", "text"}:
+            raise self._wrong("expected a time such as 2026-01-31T00:00:00Z, or ms since 1970")
+        try:
+            moment = datetime.fromisoformat(token.text.strip("'\""))
+        except ValueError:
+            raise self._wrong("this is not a time: write for example 2026-01-31T00:00:00Z") from None
+        if moment.tzinfo is None:
+            raise self._wrong("the time has no zone: end it with Z or an offset such as +02:00")
+        if moment.microsecond % 1000:
+            raise self._wrong("records have times in whole milliseconds")
+        self._take()
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+    def _wrong(self, why: str) -> ConfigError:
+        token = self._here
+        return self._error(f"{why}, found {token.shown}" if why.startswith("expected") else why, token.position)
+
+    def _error(self, why: str, position: int) -> ConfigError:
+        marker = " " * position + "^"
+        return ConfigError(f"--where, at character {position + 1}: {why}\n    {self._text}\n    {marker}")

@@ -1,0 +1,101 @@
+"""Records of the archive as batches that a producer sends: split by size, and encoded without an object per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.offset_order import offsets_of
+from archiver.kafka.transactional_writer import ProducerIdentity
+from archiver.wire import RECORDS, Codec, encode_batches
+from archiver.wire.attributes import TRANSACTIONAL
+
+_CREATE_TIME: Final = 0
+_NO_EPOCH: Final = -1
+_RECORD_BYTES: Final = 40
+"""The most bytes that a record takes beside its key, value and headers."""
+_HEADER_BYTES: Final = 10
+"""The most bytes that a header takes beside its name and value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducedRecords:
+    """Records, with the columns of `archiver.archive.records`, that become one batch of the target.
+
+    Timestamps are those that consumers of the source saw; in the target all of them are create times.
+    """
+
+    records: pa.RecordBatch
+    codec: Codec
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return int(self.records.num_rows)
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Their offsets in the source."""
+        return offsets_of(self.records)
+
+    def encode(self, identity: ProducerIdentity) -> memoryview:
+        """Encode them as one batch with the offsets 0, 1, 2…, as brokers take it from a producer."""
+        rows = self.rows
+        columns = {
+            "offset": pa.array(np.arange(rows, dtype=np.int64)),
+            "timestamp": self.records.column("timestamp"),
+            "key": self.records.column("key"),
+            "value": self.records.column("value"),
+            "headers": self.records.column("headers"),
+            "batch_start": _constant(0, rows, pa.int64()),
+            "batch_end": _constant(rows - 1, rows, pa.int64()),
+            "timestamp_type": _constant(_CREATE_TIME, rows, pa.int32()),
+            "append_timestamp": pa.nulls(rows, pa.int64()),
+            "leader_epoch": _constant(_NO_EPOCH, rows, pa.int32()),
+            "producer_id": _constant(identity.producer_id, rows, pa.int64()),
+            "producer_epoch": _constant(identity.epoch, rows, pa.int32()),
+            "base_sequence": _constant(identity.base_sequence, rows, pa.int32()),
+            "attributes": _constant(TRANSACTIONAL, rows, pa.int32()),
+        }
+        wire = pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
+        return encode_batches(wire, compression=self.codec).data
+
+
+def sizes_of(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return for each record the most bytes that it takes in a batch before compression."""
+    sizes = np.full(records.num_rows, _RECORD_BYTES, np.int64)
+    for name in ("key", "value"):
+        sizes += _lengths(records.column(name))
+    headers = records.column("headers")
+    entries = headers.flatten()
+    if len(entries):
+        each = _lengths(entries.field("key")) + _lengths(entries.field("value")) + _HEADER_BYTES
+        np.add.at(sizes, pc.list_parent_indices(headers).to_numpy(), each)
+    return sizes
+
+
+def split_by_size(records: pa.RecordBatch, *, most_bytes: int, most_rows: int) -> Iterator[pa.RecordBatch]:
+    """Split records into batches within these limits. A record above `most_bytes` is a batch of its own."""
+    ends = np.cumsum(sizes_of(records))
+    start = 0
+    while start < records.num_rows:
+        before = int(ends[start - 1]) if start else 0
+        end = int(np.searchsorted(ends, before + most_bytes, side="right"))
+        end = min(max(end, start + 1), start + most_rows)
+        yield records.slice(start, end - start)
+        start = end
+
+
+def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
+    return found
+
+
+def _constant(value: int, rows: int, kind: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), rows)

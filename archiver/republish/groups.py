@@ -1,0 +1,116 @@
+"""Carries the offsets of consumer groups over: from the source topic to the topic that its records were moved to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.errors import ArchiverError, ConfigError, UpkeepError
+from archiver.kafka.admin import ClusterAdmin
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetch import log_reader
+from archiver.kafka.group_offsets import CommittedOffset, committed_offsets
+from archiver.republish.offset_map import PlacesInTarget
+from archiver.republish.progress_log import ProgressLog
+from archiver.republish.report import GroupReport
+
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTranslation:
+    """Carries groups over from `topic` in the cluster of `source` to `target` in the other one.
+
+    A group goes on at the record at which it would have gone on, under its own name. Groups that stand further in the
+    target stay there, and so do those that have yet to read what others wrote there before the transfer. A group with
+    members in the target is left alone: only they may commit.
+    """
+
+    source: ClusterAdmin
+    source_brokers: BrokerClient
+    topic: str
+    destination: ClusterAdmin
+    destination_brokers: BrokerClient
+    target: str
+    partitions: tuple[int, ...]
+
+    def names(self, asked: Iterable[str]) -> tuple[str, ...]:
+        """Return the groups that are asked for; `all` stands for each with an offset of the source topic."""
+        wanted = tuple(dict.fromkeys(asked))
+        if ALL in wanted and len(wanted) > 1:
+            raise ConfigError(f"--translate-groups takes names of groups, or `{ALL}`, not both", found=wanted)
+        return self.source.groups() if wanted == (ALL,) else wanted
+
+    def run(self, asked: Iterable[str], log: ProgressLog) -> tuple[GroupReport, ...]:
+        """Carry the groups over, by the entries of the transfer."""
+        everyone = ALL in tuple(asked)
+        committed = {
+            group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
+            for group in self.names(asked)
+        }
+        wanted: dict[int, set[int]] = {each: set() for each in self.partitions}
+        for offsets in committed.values():
+            for partition, each in offsets.items():
+                wanted[partition].add(each.offset)
+        ends = self.destination_brokers.list_offsets(self.target, self.partitions, "latest_stable")
+        places = PlacesInTarget({partition: frozenset(offsets) for partition, offsets in wanted.items()}, ends)
+        places.read(log.entries())
+        return tuple(
+            self._carried(group, offsets, places) for group, offsets in committed.items() if offsets or not everyone
+        )
+
+    def _carried(self, group: str, offsets: Mapping[int, CommittedOffset], places: PlacesInTarget) -> GroupReport:
+        if not offsets:
+            problem = UpkeepError(
+                "the group has committed no offset of the source topic: check its name, and the cluster in [kafka]",
+                group=group,
+                topic=self.topic,
+            )
+            return GroupReport(group=group, moved={}, problem=problem)
+        found = {partition: places.of(partition, each.offset) for partition, each in offsets.items()}
+        waiting = tuple(sorted(partition for partition, place in found.items() if place is None))
+        try:
+            there = committed_offsets(self.destination_brokers, group, self.target, found)
+            further = {
+                partition: place
+                for partition, place in found.items()
+                if place is not None and (partition not in there or there[partition].offset < place)
+            }
+            behind = tuple(
+                sorted(
+                    each
+                    for each in further
+                    if each in there and self._has_records(each, there[each].offset, places.first(each))
+                )
+            )
+            fresh = {
+                partition: CommittedOffset(offset=place, metadata=offsets[partition].metadata)
+                for partition, place in further.items()
+                if partition not in behind
+            }
+            ahead = tuple(sorted(each for each, old in there.items() if (found.get(each) or 0) < old.offset))
+            if fresh:
+                self._check_idle(group)
+                self.destination.commit(group, self.target, fresh)
+        except ArchiverError as problem:
+            return GroupReport(group=group, moved={}, waiting=waiting, problem=problem)
+        moved = {partition: each.offset for partition, each in sorted(fresh.items())}
+        return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
+
+    def _has_records(self, partition: int, start: int, end: int) -> bool:
+        """Whether the target has committed records between these offsets: what was aborted leaves only a gap."""
+        start = max(start, self.destination_brokers.list_offsets(self.target, (partition,), "earliest")[partition])
+        if start >= end:
+            return False
+        topic_id = self.destination_brokers.described(self.target).topic_id
+        read = log_reader(self.destination_brokers, self.target, topic_id)
+        return any(piece.records.num_rows for piece in read(partition, start, end))
+
+    def _check_idle(self, group: str) -> None:
+        if self.destination.is_active(group):
+            raise UpkeepError(
+                "the group has members in the target's cluster, and only they may commit its offsets: stop them, and "
+                "run the same command again",
+                group=group,
+            )

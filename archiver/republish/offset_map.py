@@ -1,0 +1,92 @@
+"""The offset map of a transfer: as a file, and to look up where readers of the source go on in the target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from archiver.replay.output_file import OutputFile
+from archiver.republish.offset_runs import Runs
+from archiver.republish.progress_log import Begun, Entry, Moved
+
+
+def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
+    """Write the map as JSON lines, one for each run of consecutive offsets. Return how many records it has.
+
+        {"partition":0,"source":1200,"target":0,"count":5000}
+
+    Source offset 1200 has become target offset 0, 1201 has become 1, and so on for 5,000 records. The lines of a
+    partition are in the order of offsets.
+    """
+    records = 0
+    held: dict[int, Runs] = {}
+    for entry in entries:
+        if not isinstance(entry, Moved):
+            continue
+        runs = Runs.joined([each for each in (held.pop(entry.partition, None), entry.runs) if each is not None])
+        last = max(0, len(runs) - 1)  # the next entry may go on with the last run
+        held[entry.partition] = Runs(runs.sources[last:], runs.targets[last:], runs.counts[last:])
+        done = Runs(runs.sources[:last], runs.targets[:last], runs.counts[:last])
+        output.writelines(_lines(entry.partition, done))
+        records += entry.runs.records
+    for partition, runs in sorted(held.items()):
+        output.writelines(_lines(partition, runs))
+    return records
+
+
+def _lines(partition: int, runs: Runs) -> Iterator[bytes]:
+    for source, target, count in runs.to_json():
+        line = {"partition": partition, "source": source, "target": target, "count": count}
+        yield json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(slots=True)
+class PlacesInTarget:
+    """Looks up offsets of the source in a transfer's entries, which are read once and not kept.
+
+    `wanted` has the offsets asked for, by partition. `ends` are the ends of the target's partitions, asked for before
+    the entries are read: where nothing was moved, all that comes later is behind them.
+    """
+
+    wanted: Mapping[int, frozenset[int]]
+    ends: Mapping[int, int]
+    _found: dict[tuple[int, int], int] = field(default_factory=dict)
+    _reached: dict[int, int] = field(default_factory=dict)
+    _first: dict[int, int] = field(default_factory=dict)
+    _next: dict[int, int] = field(default_factory=dict)
+
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Read all entries of the transfer."""
+        for entry in entries:
+            match entry:
+                case Begun():
+                    self._reached[entry.partition] = entry.offset
+                case Moved():
+                    self._look_up(entry)
+
+    def _look_up(self, entry: Moved) -> None:
+        partition, runs = entry.partition, entry.runs
+        for offset in self.wanted.get(partition, frozenset()):
+            if (partition, offset) not in self._found:
+                place = runs.place_of(offset)
+                if place is not None:
+                    self._found[partition, offset] = place
+        if len(runs):
+            self._first.setdefault(partition, int(runs.targets[0]))
+            self._next[partition] = int(runs.targets[-1] + runs.counts[-1])
+        self._reached[partition] = entry.next_offset
+
+    def of(self, partition: int, offset: int) -> int | None:
+        """Return where a reader goes on in the target who would go on at `offset` in the source.
+
+        None if the transfer hasn't come so far, or doesn't have the partition.
+        """
+        if partition not in self._reached or offset > self._reached[partition]:
+            return None
+        found = self._found.get((partition, offset))
+        return self._next.get(partition, self.ends[partition]) if found is None else found
+
+    def first(self, partition: int) -> int:
+        """Return the place of the transfer's first record in the target, or of what it will write next."""
+        return self._first.get(partition, self.ends[partition])

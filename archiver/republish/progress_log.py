@@ -1,0 +1,247 @@
+"""The progress of transfers: a compacted topic in the target's cluster, written in the data's own transactions.
+
+A transfer's progress is committed together with the records it speaks of, or not at all. Every record of the log has a
+key of its own, so compaction keeps all of them: together they are the transfer's offset map. Several transfers may
+share the topic.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from archiver.archive.records import RECORDS
+from archiver.errors import LeaderUnavailable, ReplayError
+from archiver.kafka.broker import At, BrokerClient
+from archiver.kafka.fetch import log_reader
+from archiver.kafka.transactional_writer import TRANSACTION_SECONDS
+from archiver.republish.batches import ProducedRecords
+from archiver.republish.offset_runs import Runs
+from archiver.wire import Codec
+
+PARTITION: Final = 0
+RUNS_IN_A_RECORD: Final = 10_000
+_VERSION: Final = 1
+_BEGUN: Final = 0
+_UNBEGUN: Final = -2
+_LOOK_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What a transfer moves, and where to. It is the same in every run of the transfer.
+
+    `start` and `where` are as the user wrote them. Ids tell apart topics and tables that were made again under the
+    same name; they are empty where nobody gave one.
+    """
+
+    cluster_id: str
+    topic: str
+    table_id: str
+    target: str
+    target_id: str
+    start: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A partition is part of the transfer: it begins at this offset of the source."""
+
+    partition: int
+    offset: int
+    course: Course
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """All that the transfer wants of a partition was moved up to and without `next_offset`.
+
+    `sequence` counts a partition's entries from 1. `runs` are the records that came with this entry.
+    """
+
+    partition: int
+    sequence: int
+    next_offset: int
+    runs: Runs
+
+
+Entry: TypeAlias = Begun | Moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProgress:
+    """How far a transfer came in a partition."""
+
+    begun: Begun
+    next_offset: int
+    sequence: int
+
+
+class ProgressLog:
+    """The entries of one transfer in the topic of progress."""
+
+    def __init__(self, brokers: BrokerClient, topic: str, transfer: str) -> None:
+        self.topic = topic
+        self.transfer = transfer
+        self._brokers = brokers
+
+    def read(self) -> dict[int, PartitionProgress]:
+        """Return how far each partition has come."""
+        return self._progress(self.entries())
+
+    def peek(self) -> tuple[dict[int, PartitionProgress], bool]:
+        """Return what `read` would return now, without waiting for open transactions, and whether there are none."""
+        end, stable = self._end("high_watermark"), self._end("latest_stable")
+        return self._progress(self._between(self._end("earliest"), stable)), stable >= end
+
+    @staticmethod
+    def _progress(entries: Iterable[Entry]) -> dict[int, PartitionProgress]:
+        found: dict[int, PartitionProgress] = {}
+        for entry in entries:
+            match entry:
+                case Begun():
+                    found[entry.partition] = PartitionProgress(begun=entry, next_offset=entry.offset, sequence=_BEGUN)
+                case Moved():
+                    found[entry.partition] = PartitionProgress(
+                        begun=found[entry.partition].begun, next_offset=entry.next_offset, sequence=entry.sequence
+                    )
+        return found
+
+    def entries(self) -> Iterator[Entry]:
+        """Give the committed entries of the transfer, in the order in which they were written.
+
+        Waits until what was written before the call is decided: another transfer's open transaction may stand before
+        our own entries. Raises ReplayError where the log has lost an entry.
+        """
+        stable = self._decided()
+        yield from self._between(self._end("earliest"), stable)
+
+    def _between(self, start: int, end: int) -> Iterator[Entry]:
+        if start >= end:
+            return
+        topic_id = self._brokers.described(self.topic).topic_id
+        read = log_reader(self._brokers, self.topic, topic_id)
+        sequences: dict[int, int] = {}
+        for piece in read(PARTITION, start, end):
+            for key, value in zip(
+                piece.records.column("key").to_pylist(), piece.records.column("value").to_pylist(), strict=True
+            ):
+                entry = self._entry(key, value)
+                if entry is None:
+                    continue
+                if isinstance(entry, Moved) and entry.sequence != sequences.get(entry.partition, _UNBEGUN) + 1:
+                    raise self._damaged(entry.partition)
+                sequences[entry.partition] = _sequence(entry)
+                yield entry
+
+    def batch(self, entries: Iterable[Entry]) -> ProducedRecords:
+        """Return the records of these entries, to be written in the same transaction as what they tell."""
+        now = int(time.time() * 1000)
+        rows = [
+            {
+                "partition": PARTITION,
+                "offset": number,
+                "timestamp_type": 0,
+                "timestamp": now,
+                "key": _dumped(self._key(entry)),
+                "value": _dumped(_value(entry)),
+                "headers": [],
+            }
+            for number, entry in enumerate(entries)
+        ]
+        return ProducedRecords(pa.RecordBatch.from_pylist(rows, RECORDS), Codec.ZSTD)
+
+    def _decided(self) -> int:
+        """Return the end of the log's committed part, when nothing that was written before the call is open."""
+        end = self._end("high_watermark")
+        deadline = time.monotonic() + 2 * TRANSACTION_SECONDS
+        while (stable := self._end("latest_stable")) < end:
+            if time.monotonic() > deadline:
+                raise LeaderUnavailable(
+                    "Another transaction in the topic of progress doesn't end: give this transfer a topic of its own "
+                    "with --progress-topic, or end the transaction (kafka-transactions.sh)",
+                    topic=self.topic,
+                    last_stable_offset=stable,
+                    high_watermark=end,
+                )
+            time.sleep(_LOOK_SECONDS)
+        return stable
+
+    def _end(self, at: At) -> int:
+        return self._brokers.list_offsets(self.topic, (PARTITION,), at)[PARTITION]
+
+    def _key(self, entry: Entry) -> dict[str, Any]:
+        return {"transfer": self.transfer, "partition": entry.partition, "sequence": _sequence(entry)}
+
+    def _entry(self, key: bytes | None, value: bytes | None) -> Entry | None:
+        """Read an entry; None if it is another transfer's."""
+        try:
+            name = json.loads(key or b"null")
+            if not isinstance(name, Mapping) or name.get("transfer") != self.transfer or value is None:
+                return None
+            return _entry(name, json.loads(value))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ReplayError(
+                "the topic of progress holds what no transfer of this version wrote: give another --progress-topic, or "
+                "upgrade the archiver",
+                topic=self.topic,
+                cause=str(error),
+            ) from error
+
+    def _damaged(self, partition: int) -> ReplayError:
+        return ReplayError(
+            "the topic of progress has lost entries of this transfer, so nobody knows how far it came: its "
+            "cleanup.policy must be `compact` alone. Begin again under another --transfer, into an empty topic",
+            topic=self.topic,
+            transfer=self.transfer,
+            partition=partition,
+        )
+
+
+def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[Moved]:
+    """Give the entries that tell of these runs. Records of the log stay small however many runs there are.
+
+    `after` is the sequence of the partition's last entry.
+    """
+    pieces = [*runs.pieces(RUNS_IN_A_RECORD)] or [runs]
+    for number, piece in enumerate(pieces, start=after + 1):
+        is_last = number == after + len(pieces)
+        reached = next_offset if is_last else int(piece.sources[-1] + piece.counts[-1])
+        yield Moved(partition=partition, sequence=number, next_offset=reached, runs=piece)
+
+
+def _sequence(entry: Entry) -> int:
+    return entry.sequence if isinstance(entry, Moved) else _BEGUN
+
+
+def _value(entry: Entry) -> dict[str, Any]:
+    match entry:
+        case Begun():
+            return {"version": _VERSION, "offset": entry.offset, **asdict(entry.course)}
+        case Moved():
+            return {"version": _VERSION, "next_offset": entry.next_offset, "runs": entry.runs.to_json()}
+
+
+def _entry(key: Mapping[str, Any], value: Mapping[str, Any]) -> Entry:
+    if value["version"] != _VERSION:
+        raise ValueError(f"version {value['version']}")
+    partition, sequence = int(key["partition"]), int(key["sequence"])
+    if sequence == _BEGUN:
+        course = Course(**{name: str(value[name]) for name in Course.__dataclass_fields__})
+        return Begun(partition=partition, offset=int(value["offset"]), course=course)
+    return Moved(
+        partition=partition,
+        sequence=sequence,
+        next_offset=int(value["next_offset"]),
+        runs=Runs.from_json(value["runs"]),
+    )
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,71 @@
+"""A limit of records or bytes in a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.config.quantities import parse_bytes
+from archiver.errors import ConfigError
+
+_STEPS: Final = 4
+"""A limited transfer sends a piece about so often in a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """At most so many records, or bytes, in a second. None: no limit."""
+
+    records: int | None = None
+    bytes: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> Rate:
+        """Parse `5000` (records a second) or `10MiB` (bytes a second); ConfigError where it is neither."""
+        if text is None:
+            return cls()
+        plain = text.strip().removesuffix("/s")
+        try:
+            found = int(plain) if plain.isdecimal() else parse_bytes(plain)
+        except ValueError:
+            found = 0
+        if found < 1:
+            raise ConfigError(
+                "--rate is neither a number of records nor a size for each second: write 5000, or 10MiB", found=text
+            )
+        return cls(records=found) if plain.isdecimal() else cls(bytes=found)
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many records to send at once."""
+        return None if self.records is None else max(1, self.records // _STEPS)
+
+    @property
+    def most_bytes(self) -> int | None:
+        """How many bytes to send at once."""
+        return None if self.bytes is None else max(1, self.bytes // _STEPS)
+
+
+UNLIMITED: Final = Rate()
+
+
+class Pace:
+    """Keeps to a rate: says after each piece how long to wait before the next. Idle time isn't made up for."""
+
+    def __init__(self, rate: Rate, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._now = now
+        self._free_at = now()
+
+    def pause_after(self, *, records: int, size: int) -> float:
+        """Return how many seconds to wait after a piece of so many records and bytes."""
+        seconds = 0.0
+        if self._rate.records is not None:
+            seconds = records / self._rate.records
+        elif self._rate.bytes is not None:
+            seconds = size / self._rate.bytes
+        now = self._now()
+        self._free_at = max(self._free_at, now - 1 / _STEPS) + seconds
+        return max(0.0, self._free_at - now)

@@ -1,0 +1,52 @@
+"""The records of a transfer in pieces that are sent at once: read from the archive, filtered, and split by size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+
+from archiver.archive.offset_order import offsets_of
+from archiver.archive.topic_archive import TopicArchive
+from archiver.replay.selection import Selection
+from archiver.republish.batches import ProducedRecords, split_by_size
+from archiver.storage.segment import RowRange
+from archiver.wire import Codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceLimits:
+    """How large a piece may be, before compression, and how it is compressed."""
+
+    most_bytes: int
+    most_rows: int
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records to send; None if none of them was wanted. `next_offset` is where the source goes on after them."""
+
+    records: ProducedRecords | None
+    next_offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of keys, values and headers, about."""
+        return 0 if self.records is None else int(self.records.records.nbytes)
+
+
+def pieces_of(
+    archive: TopicArchive, selection: Selection, wanted: RowRange, limits: PieceLimits
+) -> Generator[Piece, None, None]:
+    """Give the selected records of a range. The last piece brings the source to the end of the range."""
+    found = archive.records(
+        wanted.partition, wanted.start_offset, wanted.end_offset, min_timestamp=wanted.min_timestamp
+    )
+    with closing(found) as batches:
+        for batch in batches:
+            chosen = selection.filter(batch)
+            for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):
+                yield Piece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
+            yield Piece(None, int(offsets_of(batch)[-1]) + 1)
+    yield Piece(None, wanted.end_offset)
