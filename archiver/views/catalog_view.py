@@ -1,0 +1,84 @@
+"""A topic's view in its Iceberg catalog: one view for Spark and Trino, with the SQL of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from archiver.errors import ConfigError
+from archiver.views.columns import Path
+from archiver.views.dialects import dialect_of, query
+from archiver.views.kinds import Engine
+from archiver.views.view import View
+from catalog.iceberg.views import Put, ViewCatalog, ViewDefinition
+
+READERS: Final = (Engine.SPARK, Engine.TRINO)
+"""The engines that read views of Iceberg catalogs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A view that is in the catalog now, under `name`, and what that took."""
+
+    name: Path
+    view: View
+    put: Put
+
+
+def check_reads_views(engine: Engine) -> None:
+    """Raise ConfigError if the engine reads no views of Iceberg catalogs."""
+    if engine in READERS:
+        return
+    hints = {
+        Engine.DUCKDB: "run the printed statement in your database, or call archiver.views.duckdb.register in Python",
+        Engine.CLICKHOUSE: "run the printed statement in a database of ClickHouse's own",
+        Engine.ATHENA: "run the printed statement in Athena",
+    }
+    raise ConfigError(f"--apply: {engine} reads no views of Iceberg catalogs: {hints[engine]}", engine=str(engine))
+
+
+def apply_view(
+    catalog: Mapping[str, str],
+    topic: str,
+    table: Path,
+    make: Callable[[Mapping[int, str]], View],
+    *,
+    namespace: Path | None = None,
+    name: str | None = None,
+    trino_catalog: str | None = None,
+) -> Applied:
+    """Put the view that `make` gives into the catalog, beside the table by default.
+
+    `trino_catalog` is what Trino calls the catalog. `make` is called with the names that the view's columns have had.
+    Raises what `ViewCatalog` raises.
+    """
+    with ViewCatalog(catalog) as views:
+        place = namespace or table[:-1]
+        identifier = (*place, name or make({}).default_name)
+        view = make(views.column_names(identifier, topic=topic))
+        definition = _definition(view, topic, trino_catalog or dialect_of(Engine.TRINO).default_catalog)
+        return Applied(name=identifier, view=view, put=views.put(identifier, definition))
+
+
+def _definition(view: View, topic: str, trino_catalog: str) -> ViewDefinition:
+    """Spark looks for the table in the view's own catalog, whatever its name. Trino wants the name of the catalog."""
+    spark, trino = (dialect_of(engine) for engine in READERS)
+    return ViewDefinition(
+        topic=topic,
+        schema=Schema(
+            *(
+                NestedField(field_id=number, name=column.name, field_type=column.type, required=False, doc=column.doc)
+                for number, column in enumerate(view.columns, start=1)
+            )
+        ),
+        sql={
+            Engine.SPARK: query(view, spark, spark.quoted(view.table[-1])),
+            Engine.TRINO: query(view, trino, trino.table(trino_catalog, view.table)),
+        },
+        tables_in=view.table[:-1],
+        column_names=view.names,
+    )

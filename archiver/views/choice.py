@@ -1,0 +1,145 @@
+"""Which of a table's columns a view has, and in what form. A choice never changes a column's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Self
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, BooleanType, FixedType, ListType, MapType, StringType, TimestamptzType
+
+from archiver.errors import ConfigError
+from archiver.views.column_names import TOMBSTONE, column_names
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, ViewColumn
+from archiver.views.kinds import ByteForm
+from archiver.views.leaves import Leaf, leaves
+from schema_mapping import names
+from schema_mapping.columns.fixed import (
+    FLAT_INGEST_TIMESTAMP_ID,
+    HEADER_KEY_ID,
+    HEADER_VALUE_ID,
+    HEADERS_ID,
+    INGEST_TIMESTAMP_ID,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which columns a view has, and how it shows them.
+
+    `wanted` and `excluded` are patterns for names, with `*` and `?`, case ignored. Without `wanted` a view has every
+    plain column, with `technical` the archiver's own too. `depth` is how many structs below key or value are
+    flattened; None means all.
+    """
+
+    wanted: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    depth: int | None = None
+    byte_form: ByteForm = ByteForm.RAW
+    technical: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLeaves:
+    """A table's leaves, their names by field id, and the ids of those that a view has without being asked.
+
+    `names` has former columns too, whose names stay taken.
+    """
+
+    leaves: tuple[Leaf, ...]
+    names: Mapping[int, str]
+    plain: frozenset[int]
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        history: Sequence[Schema] = (),
+        *,
+        depth: int | None,
+        given: Mapping[int, str] | None = None,
+    ) -> Self:
+        """The leaves of `schema`, named by what the table had before. `given` names stay as they are.
+
+        A column that was plain in one schema is plain in all: saved queries may use it.
+        """
+        every = [leaves(each, depth) for each in (*history, schema)]
+        plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
+        return cls(leaves=every[-1], names=column_names(every, given), plain=plain)
+
+
+def tombstone_column(schema: Schema) -> ViewColumn:
+    """The column that says whether a record's value is null."""
+    inside = [leaf for leaf in leaves(schema) if leaf.root == names.VAL]
+    collections = tuple(leaf.path for leaf in inside if isinstance(leaf.type, ListType | MapType))
+    scalars = tuple(leaf.path for leaf in inside if leaf.path not in collections)
+    return ViewColumn(
+        name=TOMBSTONE,
+        field_id=None,
+        source=IsNull((names.VAL,), scalars, collections),
+        type=BooleanType(),
+        doc="whether the record's value is null",
+    )
+
+
+def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm) -> tuple[ViewColumn, ...]:
+    """Every column that a view of the table may have: in the table's order, with `tombstone` before those of Kafka."""
+    flat_time = next((leaf.path for leaf in found.leaves if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID), None)
+    columns: list[ViewColumn] = []
+    for leaf in found.leaves:
+        if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID:
+            continue
+        if leaf.root == names.KAFKA and not any(each.name == TOMBSTONE for each in columns):
+            columns.append(tombstone)
+        column = _column(leaf, found.names[leaf.field_id], byte_form)
+        if leaf.field_id == INGEST_TIMESTAMP_ID and flat_time is not None:
+            column = replace(column, source=Instant(flat_time))  # filters on it skip partitions
+        columns.append(column)
+    return tuple(columns)
+
+
+def choose(columns: Sequence[ViewColumn], choice: Choice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
+    """The columns of a choice. Raises ConfigError for a pattern that matches none, and if none is left."""
+    if choice.wanted:
+        chosen = _matching(columns, choice.wanted, "--columns")
+    else:
+        chosen = {each.name for each in columns if choice.technical or each.field_id is None or each.field_id in plain}
+    left = chosen - _matching(columns, choice.excluded, "--exclude")
+    if not left:
+        raise ConfigError("no column is left for the view: choose more by --columns, or exclude fewer by --exclude")
+    return tuple(each for each in columns if each.name in left)
+
+
+def _matching(columns: Sequence[ViewColumn], patterns: Sequence[str], option: str) -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        matches = {each.name for each in columns if fnmatchcase(each.name.lower(), pattern.lower())}
+        if not matches:
+            raise ConfigError(f"{option}: no column of the view matches {pattern!r}; without {option} all are printed")
+        found |= matches
+    return found
+
+
+def _column(leaf: Leaf, name: str, form: ByteForm) -> ViewColumn:
+    where = ".".join(leaf.path)
+    doc = where if leaf.doc is None else f"{where}: {leaf.doc}"
+    column = ViewColumn(name=name, field_id=leaf.field_id, source=Field(leaf.path), type=leaf.type, doc=doc)
+    if leaf.field_id == HEADERS_ID:
+        return replace(column, source=HeaderMap(leaf.path, form), type=_header_map(form))
+    if isinstance(leaf.type, BinaryType | FixedType) and form is not ByteForm.RAW:
+        return replace(column, source=Bytes(leaf.path, form), type=StringType())
+    if isinstance(leaf.type, TimestamptzType):
+        return replace(column, source=Instant(leaf.path))
+    return column
+
+
+def _header_map(form: ByteForm) -> MapType:
+    return MapType(
+        key_id=HEADER_KEY_ID,
+        key_type=StringType(),
+        value_id=HEADER_VALUE_ID,
+        value_type=BinaryType() if form is ByteForm.RAW else StringType(),
+        value_required=False,
+    )

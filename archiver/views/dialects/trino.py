@@ -1,0 +1,38 @@
+"""Views in Trino's SQL."""
+
+from __future__ import annotations
+
+from archiver.errors import ConfigError
+from archiver.views.columns import Path
+from archiver.views.dialects.dialect import Place
+from archiver.views.dialects.standard import StandardSql
+from archiver.views.kinds import ByteForm
+
+
+class Trino(StandardSql):
+    """Trino, with its Iceberg connector."""
+
+    def bytes_as(self, value: str, form: ByteForm) -> str:
+        """`from_utf8` puts U+FFFD for what isn't UTF-8; then the text doesn't give back the bytes."""
+        match form:
+            case ByteForm.RAW:
+                return value
+            case ByteForm.HEX:
+                return f"to_hex({value})"
+            case ByteForm.BASE64:
+                return f"to_base64({value})"
+            case ByteForm.UTF8:
+                text = f"from_utf8({value})"
+                return f"CASE WHEN to_utf8({text}) = {value} THEN {text} ELSE '0x' || to_hex({value}) END"
+
+    def header_map(self, headers: str, form: ByteForm) -> str:
+        """`multimap_from_entries` keeps the values of equal names in their order."""
+        entries = f"transform({headers}, h -> ROW(h.key, {self.bytes_as('h.value', form)}))"
+        return f"transform_values(multimap_from_entries({entries}), (k, v) -> element_at(v, -1))"
+
+    def create(self, place: Place, table: Path, query: str) -> str:
+        """Whoever queries the view needs the right to read the table."""
+        if place.temporary:
+            raise ConfigError("--temporary: Trino has no temporary views; name a schema by --namespace")
+        view = self.table(place.catalog, (*(place.namespace or table[:-1]), place.name))
+        return f"CREATE OR REPLACE VIEW {view} SECURITY INVOKER AS\n{query}"

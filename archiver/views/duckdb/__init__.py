@@ -1,0 +1,18 @@
+"""Views of archived topics in a DuckDB connection, for whoever uses Python.
+
+Example::
+
+    import duckdb
+    from archiver.views.duckdb import register
+
+    connection = duckdb.connect()
+    register(connection, "archiver.toml", "orders")
+    connection.sql("SELECT customer, count(*) FROM orders_flat GROUP BY ALL")
+
+Nothing here imports DuckDB: whoever calls it brings the connection.
+"""
+
+from archiver.views.duckdb.catalog import attach
+from archiver.views.duckdb.topics import register
+
+__all__ = ["attach", "register"]

@@ -1,0 +1,59 @@
+"""Registers views of topics in a DuckDB connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archiver.archive.tables import CatalogTables
+from archiver.config import Config, load_config
+from archiver.errors import ConfigError
+from archiver.views.choice import Choice
+from archiver.views.dialects import Place, dialect_of, statement
+from archiver.views.duckdb.catalog import attach
+from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.view import view_of
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def register(
+    connection: DuckDBPyConnection,
+    config: Config | Path | str,
+    *topics: str,
+    rows: str = Rows.FLAT,
+    bytes_as: str = ByteForm.RAW,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    depth: int | None = None,
+    name: str | None = None,
+    catalog: str = "lake",
+    temporary: bool = True,
+) -> tuple[str, ...]:
+    """Make a view of each topic, or replace it, and return the views' names: `orders_flat`, `orders_latest`, ...
+
+    `config` is the archiver's configuration, or its file. Without topics, every archived topic gets a view. The other
+    arguments mean what the options of `archiver views` mean. The catalog is attached as `catalog` if it isn't yet (see
+    `attach`). Temporary views end with the connection; others stay in the database that is open, and need the catalog
+    attached whenever they are asked. Raises ConfigError, also where two views would have one name, ReplayError for a
+    topic without an archive, and the leaves of TableError.
+    """
+    loaded = config if isinstance(config, Config) else load_config(Path(config))
+    choice = Choice(wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as))
+    tables = CatalogTables(loaded)
+    attach(connection, loaded.catalog, name=catalog)
+    statements: dict[str, str] = {}
+    for topic in topics or tables.topics():
+        table = tables.load(topic)
+        view = view_of(tuple(table.name()), table.metadata, rows=Rows(rows), choice=choice)
+        place = Place(catalog=catalog, name=name or view.default_name, temporary=temporary)
+        if place.name in statements:
+            raise ConfigError(
+                "two topics would have one view: register them one by one, each with a `name`", topic=topic
+            )
+        statements[place.name] = statement(view, dialect_of(Engine.DUCKDB), place)
+    for each in statements.values():
+        connection.execute(each)
+    return tuple(statements)

@@ -1,0 +1,104 @@
+"""A view of a topic's table: which rows it has, and which columns. Pure: made from the table's metadata.
+
+- FLAT has every row: records, tombstones, and records that couldn't be decoded.
+- LATEST has the last record of each key, without the keys that a tombstone deleted and the records without a key.
+- ERRORS has the records that couldn't be decoded, and those whose bytes are kept beside the columns, with their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+
+from archiver.errors import ConfigError
+from archiver.views.choice import Choice, NamedLeaves, choose, every_column, tombstone_column
+from archiver.views.column_names import HEADERS, KAFKA, KEY, KEY_ERROR, TOMBSTONE, VALUE, VALUE_ERROR
+from archiver.views.columns import Path, ViewColumn
+from archiver.views.kinds import Rows
+from catalog.iceberg.schema_history import schema_history
+from schema_mapping import names
+
+_OF_ERRORS: Final = KAFKA | {KEY, KEY_ERROR, VALUE, VALUE_ERROR, HEADERS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A view: its rows and columns, and the table's path in its catalog.
+
+    `tombstone` says of a row whether its value is null. `not_null` are the columns of which at least one must have a
+    value in a row; empty for no such condition. `names` are the names of all columns that the table ever had, by id.
+    """
+
+    table: Path
+    rows: Rows
+    columns: tuple[ViewColumn, ...]
+    tombstone: ViewColumn
+    not_null: tuple[Path, ...]
+    names: Mapping[int, str]
+
+    @property
+    def default_name(self) -> str:
+        """The table's name with the rows' name."""
+        return f"{self.table[-1]}_{self.rows}"
+
+
+def view_of(
+    table: Path,
+    metadata: TableMetadata,
+    *,
+    rows: Rows = Rows.FLAT,
+    choice: Choice | None = None,
+    given: Mapping[int, str] | None = None,
+    by_present_names: bool = False,
+) -> View:
+    """The view of a table with this metadata.
+
+    `given` are names that a view has had. With `by_present_names` columns have the names that they have in the table
+    now, and nothing is remembered. Raises ConfigError if the choice leaves no column, or if ERRORS is asked for where
+    nothing is decoded.
+    """
+    choice = choice or Choice()
+    schema = metadata.schema()
+    history = () if by_present_names else schema_history(metadata)
+    found = NamedLeaves.of(schema, history, depth=choice.depth, given=None if by_present_names else given)
+    tombstone = tombstone_column(schema)
+    columns = every_column(found, tombstone, choice.byte_form)
+    plain = found.plain
+    not_null: tuple[Path, ...] = ()
+    match rows:
+        case Rows.FLAT:
+            pass
+        case Rows.LATEST:
+            columns = tuple(each for each in columns if each.name != TOMBSTONE)
+        case Rows.ERRORS:
+            not_null = _signs_of_errors(schema, ".".join(table))
+            columns = tuple(each for each in columns if each.name in _OF_ERRORS)
+            plain = frozenset(found.names)
+    return View(
+        table=table,
+        rows=rows,
+        columns=choose(columns, choice, plain),
+        tombstone=tombstone,
+        not_null=not_null,
+        names=found.names,
+    )
+
+
+def _signs_of_errors(schema: Schema, table: str) -> tuple[Path, ...]:
+    """The columns that have values in rows with errors. A raw key or value has none."""
+    there = schema.column_names
+    signs = [
+        path
+        for path in ((names.KEY, names.ERR), (names.VAL, names.ERR), (names.VAL, names.RAW))
+        if ".".join(path) in there and f"{path[0]}.{names.ERR}" in there
+    ]
+    if not signs:
+        raise ConfigError(
+            "--errors: the topic has no schema, so nothing of it is decoded and nothing can fail: leave --errors out",
+            table=table,
+        )
+    return tuple(signs)
