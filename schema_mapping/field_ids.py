@@ -38,7 +38,7 @@ class Assignment:
 
     `iceberg_schema` is the schema of the whole table, whatever the version. If the fingerprint was seen before,
     `version` and `row` are the old ones, `changes` is empty, and `iceberg_schema` is the newest version's with all
-    columns that `row` writes.
+    columns that `row` writes. `is_new` says that `version` was made by this call.
     """
 
     state: LedgerState
@@ -47,6 +47,7 @@ class Assignment:
     changes: tuple[Change, ...]
     version: int
     fingerprint: str
+    is_new: bool = False
 
 
 def assign(
@@ -105,6 +106,7 @@ def assign(
         changes=changes,
         version=version,
         fingerprint=fingerprint,
+        is_new=True,
     )
 
 

@@ -52,6 +52,11 @@ class RawMapping:
         return frozenset((self.raw_id,))
 
     @property
+    def unknown_ids(self) -> frozenset[int]:
+        """Empty: nothing is unknown where nothing is declared."""
+        return frozenset()
+
+    @property
     def arrow_type(self) -> pa.StructType:
         """The Arrow struct of decoded rows, with its field id."""
         return pa.struct([arrow_field(names.RAW, pa.binary(), self.raw_id)])

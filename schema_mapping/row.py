@@ -100,6 +100,12 @@ def row_mapping_from_text(text: str) -> RowMapping:
     return row_mapping_from_json(json.loads(text))
 
 
+def part_formats(text: str) -> dict[str, str]:
+    """The formats of `key` and `value` in a mapping's `text`."""
+    data = json.loads(text)
+    return {part: str(data[part]["format"]) for part in ("key", "value")}
+
+
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
     """Reads a mapping back from its `to_json`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ Lengths: TypeAlias = npt.NDArray[np.int32]
 
 NOT_ONE: Final = -1
 """The entry in `which` for a value that has none of the mapping's types."""
+
+SHOWN_FIELDS: Final = ("type", "json", "reason")
+"""A shown value: the name of its type and its JSON text, or the reason why it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,13 @@ class ValueMapping(Protocol):
         """Field ids of all columns that rows write."""
 
     @property
+    def unknown_ids(self) -> frozenset[int]:
+        """Field ids of the `__unrecognized__` columns that hold only what the schema doesn't know.
+
+        In other columns of this name there are also messages that are cut, or fields that the schema excludes.
+        """
+
+    @property
     def arrow_type(self) -> pa.StructType:
         """The Arrow struct of decoded rows, with field ids."""
 
@@ -144,6 +154,17 @@ class ValueMapping(Protocol):
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
         """The fields without a column of the struct at the path."""
+
+
+@runtime_checkable
+class ShowsValues(Protocol):
+    """A mapping that can show its values to people as JSON. Mappings needn't."""
+
+    def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
+        """Shows values as structs of strings with the fields SHOWN_FIELDS; a null value is null.
+
+        `rows` are the rows of `arrow_type` that the values were decoded to. Values without a JSON form have a reason.
+        """
 
 
 class ValueFormat(Protocol):

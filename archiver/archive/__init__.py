@@ -13,3 +13,19 @@ The way of a read, module by module:
 Nothing here writes a table, or talks to Kafka, Spark or people. Modules are imported one by one: workers of an ingest
 need few of them.
 """
+
+__all__ = [
+    "assemble",
+    "deletes",
+    "file_columns",
+    "manifests",
+    "mappings",
+    "offset_order",
+    "open_file",
+    "plan_cache",
+    "projection",
+    "records",
+    "table_files",
+    "tables",
+    "topic_archive",
+]

@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
 from archiver.archive.projection import Projection, compile_projection
-from archiver.archive.records import AS_CONSUMED, HEADER, RecordParts, RecordShape
+from archiver.archive.records import AS_CONSUMED, HEADER, SHOWN, RecordParts, RecordShape
 from archiver.errors import ReplayError
 from archiver.storage.row_columns import column_by_id, field_id
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
 from schema_mapping.errors import KernelError
 from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ShowsValues, ValueMapping
 
 NO_COERCION = Coercion()
 
@@ -39,7 +40,7 @@ class Mappings(Protocol):
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles the records of one file, whose schema is `schema`. All rows must be read with the same columns.
+    """Assembles the records of one file, whose schema is `schema`.
 
     `coercion` says where envelopes are added; otherwise records come back byte for byte. `shape` says which columns the
     records have.
@@ -60,7 +61,8 @@ class Assembler:
         if raw_id is None:
             raise self._incomplete(f"{names.KEY}.{names.RAW}")
         witnesses = [field for field in key.type if field.name in WITNESSES] if key and self.coercion.key else []
-        return self.shape.ids | {raw_id, VAL_ID, HEADERS_ID, *filter(None, map(field_id, witnesses))}
+        keys = {KEY_ID} if self.shape.shows else {raw_id, *filter(None, map(field_id, witnesses))}
+        return self.shape.ids | keys | {VAL_ID, HEADERS_ID}
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
         """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing."""
@@ -75,11 +77,14 @@ class Assembler:
     def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
         """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows."""
         versions = kafka.field(names.SCHEMA_VERSION)
+        key, val = column_by_id(rows, KEY_ID), column_by_id(rows, VAL_ID)
         parts = RecordParts(
             kafka=kafka,
-            keys=self._keys(column_by_id(rows, KEY_ID), versions),
-            values=self._values(column_by_id(rows, VAL_ID), versions),
+            keys=self._keys(key, versions),
+            values=self._values(val, versions),
             headers=self._headers(column_by_id(rows, HEADERS_ID)),
+            shown_keys=self._by_version(key, versions, self._shown_keys) if self.shape.shows else None,
+            shown_values=self._by_version(val, versions, self._shown_values) if self.shape.shows else None,
         )
         return self.shape.build(parts)
 
@@ -96,9 +101,34 @@ class Assembler:
     def _values(self, val: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
         return self._by_version(val, versions, self._encode)
 
+    def _shown_keys(self, key: pa.StructArray, version: int | None) -> pa.StructArray:
+        values = pc.struct_field(key, names.RAW).cast(pa.binary())
+        return self._shown(key, values, names.KEY, version, self._row_mapping(version).key)
+
+    def _shown_values(self, val: pa.StructArray, version: int | None) -> pa.StructArray:
+        return self._shown(val, self._encode(val, version), names.VAL, version, self._row_mapping(version).value)
+
+    def _shown(
+        self, column: pa.StructArray, values: pa.BinaryArray, name: str, version: int | None, mapping: ValueMapping
+    ) -> pa.StructArray:
+        """Show values by the mapping that wrote their rows; null where it can't."""
+        if not isinstance(mapping, ShowsValues):
+            return pa.nulls(len(column), SHOWN)
+        projection = self._projection(column.type, mapping.arrow_type, name, version or 0)
+        if lost := [each for each in projection.missing if each.rpartition(".")[2] in WITNESSES]:
+            raise self._incomplete(*lost)
+        return mapping.shown(values, projection(column))
+
+    def _row_mapping(self, version: int | None) -> RowMapping:
+        if version is None:
+            raise ReplayError(
+                "rows have no schema version: restore the file from a snapshot before the rewrite", file=self.path
+            )
+        return self.mappings.row_mapping(version)
+
     def _by_version(
         self, column: pa.StructArray, versions: pa.Int32Array, convert: Callable[[pa.StructArray, int | None], pa.Array]
-    ) -> pa.BinaryArray:
+    ) -> pa.Array:
         distinct = pc.unique(versions)
         if len(distinct) == 1:
             return convert(column, distinct[0].as_py())
@@ -114,13 +144,9 @@ class Assembler:
         return pa.concat_arrays(parts).take(pa.array(order))
 
     def _encode(self, val: pa.StructArray, version: int | None) -> pa.BinaryArray:
-        if version is None:
-            raise ReplayError(
-                "rows have no schema version: restore the file from a snapshot before the rewrite", file=self.path
-            )
-        row = self.mappings.row_mapping(version)
+        row = self._row_mapping(version)
         mapping = row.value
-        projection = self._projection(val.type, mapping.arrow_type, names.VAL, version)
+        projection = self._projection(val.type, mapping.arrow_type, names.VAL, version or 0)
         rows = projection(val)
         if projection.missing and self._needs_columns(rows):
             raise ReplayError(
@@ -161,14 +187,15 @@ class Assembler:
         return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
 
     def _projection(self, source: pa.DataType, target: pa.DataType, name: str, version: int = 0) -> Projection:
-        # cached by name and version, not by type: Arrow's types are equal if only their field ids differ
-        found = self._projections.get((name, version))
-        if found is None:
-            found = self._projections[name, version] = compile_projection(source, target, name)
+        # rows of one file may be read with other columns than before; in one file a name has always the same field id
+        compiled_for, found = self._projections.get((name, version), (None, None))
+        if found is None or compiled_for != source:
+            found = compile_projection(source, target, name)
+            self._projections[name, version] = source, found
         return found
 
     @cached_property
-    def _projections(self) -> dict[tuple[str, int], Projection]:
+    def _projections(self) -> dict[tuple[str, int], tuple[pa.DataType, Projection]]:
         return {}
 
     def _incomplete(self, *columns: str) -> ReplayError:

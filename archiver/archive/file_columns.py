@@ -30,6 +30,7 @@ HIGH_PARTITION: Final = "high_partition"
 LOW_OFFSET: Final = "low_offset"
 HIGH_OFFSET: Final = "high_offset"
 LATEST: Final = "latest"
+SEQUENCE: Final = "sequence_number"
 
 COLUMNS: Final = pa.schema(
     [
@@ -37,7 +38,7 @@ COLUMNS: Final = pa.schema(
         pa.field("format", pa.string(), nullable=False),
         pa.field(ROWS, pa.int64(), nullable=False),
         pa.field("size_bytes", pa.int64(), nullable=False),
-        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field(SEQUENCE, pa.int64(), nullable=False),
         pa.field("spec_id", pa.int32(), nullable=False),
         pa.field("place", pa.string(), nullable=False),
         pa.field(LOW_PARTITION, pa.int32()),

@@ -5,8 +5,7 @@ A row is always encoded with the mapping that wrote it, so schema evolution neve
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from archiver.errors import ReplayError
@@ -14,6 +13,10 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.segment import SegmentMetadata
 from schema_mapping.errors import ContextError, SchemaMappingError
 from schema_mapping.row import RowMapping, row_mapping_from_text
+
+if TYPE_CHECKING:
+    from catalog.model import TopicRow
+    from catalog.registry import Registry
 
 
 class MappingSource(Protocol):
@@ -76,11 +79,11 @@ class KnownMappings:
 class RegistryMappings:
     """The mappings in the registry. It is opened, for reading only, when a mapping is asked for.
 
-    `table_uuid` gives the table that the rows are in. A registry that has another table for the topic doesn't count:
-    its versions have the same numbers, but other mappings.
+    `table_uuid` is that of the table that the rows are in. A registry that has another table for the topic doesn't
+    count: its versions have the same numbers, but other mappings.
     """
 
-    def __init__(self, *, dsn: str, cluster_id: str, topic: str, table_uuid: Callable[[], UUID]) -> None:
+    def __init__(self, *, dsn: str, cluster_id: str, topic: str, table_uuid: UUID) -> None:
         self._dsn = dsn
         self._cluster_id = cluster_id
         self._topic = topic
@@ -91,19 +94,31 @@ class RegistryMappings:
         from catalog.registry import RegistryReader
 
         with RegistryReader(self._dsn, connections=1) as registry:
-            topic = registry.topics.find(cluster_id=self._cluster_id, topic=self._topic, table_uuid=self._table_uuid())
+            topic = registry.topics.find(cluster_id=self._cluster_id, topic=self._topic, table_uuid=self._table_uuid)
             return None if topic is None else registry.ledger.row_mapping(topic, version)
 
 
-class JournalMappings:
-    """The mappings in a table's journal. `journal` opens it when a mapping is asked for."""
+class LedgerMappings:
+    """The mappings in a registry that is open."""
 
-    def __init__(self, journal: Callable[[], TableJournal]) -> None:
+    def __init__(self, registry: Registry, topic: TopicRow) -> None:
+        self._registry = registry
+        self._topic = topic
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """Return the mapping of a version; CatalogError if the registry doesn't answer or doesn't know it."""
+        return self._registry.ledger.row_mapping(self._topic, version)
+
+
+class JournalMappings:
+    """The mappings in a table's journal. It is read when a mapping is asked for."""
+
+    def __init__(self, journal: TableJournal) -> None:
         self._journal = journal
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version; None if the journal doesn't have it. Raises the leaves of StorageError."""
-        found = self._journal().schema(version)
+        found = self._journal.schema(version)
         return None if found is None else row_mapping_from_text(found.version.mapping)
 
 

@@ -26,6 +26,7 @@ from schema_mapping.columns.fixed import (
     SCHEMA_VERSION_ID,
     TIMESTAMP_TYPE_ID,
 )
+from schema_mapping.value_format import SHOWN_FIELDS
 
 HEADER: Final = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 
@@ -62,14 +63,30 @@ KAFKA_IDS: Final = frozenset(
 """The field ids in `kafka` that records need."""
 
 
+SHOWN: Final = pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS])
+"""A key or value as JSON, or the reason why it has none. All null: it has no schema."""
+
+DECODED: Final = (
+    RECORDS.append(pa.field("schema_version", pa.int32()))
+    .append(pa.field("shown_key", SHOWN))
+    .append(pa.field("shown_value", SHOWN))
+)
+"""RECORDS, and keys and values shown by the schema that wrote their row."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordParts:
-    """Archived rows in four parts: `kafka` (with the columns of a shape), keys, values and headers."""
+    """Archived rows in four parts: `kafka` (with the columns of a shape), keys, values and headers.
+
+    Only a shape that `shows` has `shown_keys` and `shown_values`, of type SHOWN.
+    """
 
     kafka: pa.StructArray
     keys: pa.BinaryArray
     values: pa.BinaryArray
     headers: pa.ListArray
+    shown_keys: pa.StructArray | None = None
+    shown_values: pa.StructArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +94,12 @@ class RecordShape:
     """The columns that archived rows are converted to.
 
     `required` are field ids in `kafka` that every file must have. Columns with the field ids `optional` are null if a
-    file lacks them. `build` makes the columns.
+    file lacks them. `build` makes the columns. `shows` has keys and values shown as JSON, too.
     """
 
     required: frozenset[int]
     optional: frozenset[int] = frozenset()
+    shows: bool = False
     build: Callable[[RecordParts], pa.RecordBatch]
 
     @cached_property
@@ -102,9 +120,9 @@ class RecordShape:
         )
 
 
-def _assembled(parts: RecordParts) -> pa.RecordBatch:
+def _consumed(parts: RecordParts) -> list[pa.Array]:
     kafka = parts.kafka
-    columns = [
+    return [
         kafka.field(names.PARTITION),
         kafka.field(names.OFFSET),
         pc.fill_null(kafka.field(names.TIMESTAMP_TYPE), -1),
@@ -112,10 +130,21 @@ def _assembled(parts: RecordParts) -> pa.RecordBatch:
         parts.keys,
         parts.values,
         parts.headers,
-        kafka.field(names.LEADER_EPOCH),
     ]
+
+
+def _assembled(parts: RecordParts) -> pa.RecordBatch:
+    columns = [*_consumed(parts), parts.kafka.field(names.LEADER_EPOCH)]
     return pa.RecordBatch.from_arrays(columns, schema=ASSEMBLED)
+
+
+def _decoded(parts: RecordParts) -> pa.RecordBatch:
+    columns = [*_consumed(parts), parts.kafka.field(names.SCHEMA_VERSION), parts.shown_keys, parts.shown_values]
+    return pa.RecordBatch.from_arrays(columns, schema=DECODED)
 
 
 AS_CONSUMED: Final = RecordShape(required=KAFKA_IDS, build=_assembled)
 """The shape with the columns of ASSEMBLED: records as a consumer sees them."""
+
+AS_DECODED: Final = RecordShape(required=KAFKA_IDS, build=_decoded, shows=True)
+"""The shape with the columns of DECODED: for people, who read messages rather than bytes."""

@@ -1,7 +1,8 @@
 """One topic's archive: its partitions, watermarks, offsets by time, and records in order.
 
 It reads the table's current snapshot. It loads the table again at `refresh`, and when a file is gone because others
-rewrote it.
+rewrote it. It never goes on with another table under the same name: that has other records, offsets and mappings. Nor
+does it read a table that others set back: records would be missing without a word (RolledBack).
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.watermarks import first_offset_since, high_watermark, low_watermark
 from archiver.config import Config
-from archiver.errors import ObjectMissing
+from archiver.errors import ArchiveReplaced, ObjectMissing
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
+from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_offsets
 
 
@@ -52,13 +54,13 @@ class TopicArchive:
         topic: str,
         tables: TableSource,
         *,
-        registry: Callable[[str], MappingSource] | None = None,
+        registry: Callable[[str, UUID], MappingSource] | None = None,
         formats: SegmentFormats = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
         cache: PlanCache | None = None,
     ) -> None:
-        """`registry` takes the id of the archived cluster and returns the source of mappings that no footer holds.
+        """`registry` takes the archived cluster's id and the table's UUID, and returns mappings that no footer holds.
 
         `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
         TopicStorage. `cache` holds what earlier processes read from manifests.
@@ -72,7 +74,8 @@ class TopicArchive:
         self._lock = Lock()
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
-        fallback = registry(self.cluster_id) if registry else NoMappings()
+        self.table_uuid = table.metadata.table_uuid
+        fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._snapshot = self._read(table)
 
@@ -82,9 +85,10 @@ class TopicArchive:
         return self._snapshot
 
     def refresh(self) -> TopicSnapshot:
-        """Load the table again."""
+        """Load the table again. ArchiveReplaced where it was dropped and made anew."""
         with self._lock:
             table = self._tables.load(self.topic)
+            self._check_same(table)
             self._snapshot = self._read(table)
             return self._snapshot
 
@@ -106,20 +110,29 @@ class TopicArchive:
         return first_offset_since(self._snapshot, partition, timestamp)
 
     def records(
-        self, partition: int, start: int = 0, end: int | None = None, *, shape: RecordShape = AS_CONSUMED
+        self,
+        partition: int,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        shape: RecordShape = AS_CONSUMED,
+        min_timestamp: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Give the records from `start` up to and without `end` (default: the end at the last refresh), in order.
 
-        Batches have the columns of `shape` and are never empty. If a file is gone because the table was rewritten and
-        cleaned up meanwhile, the stream goes on with the current snapshot. Raises ReplayError, the leaves of
-        StorageError and CatalogError; each names the file.
+        Batches have the columns of `shape` and are never empty. With `min_timestamp` (ms), files and blocks whose
+        records are all older may be left out; older records may come all the same. If a file is gone because the table
+        was rewritten and cleaned up meanwhile, the stream goes on with the current snapshot. Raises ReplayError, the
+        leaves of StorageError and CatalogError; each names the file.
         """
         position = start
         end = self.end(partition) if end is None else end
         snapshot = self._snapshot
         while position < end:
             try:
-                wanted = RowRange(partition=partition, start_offset=position, end_offset=end)
+                wanted = RowRange(
+                    partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp
+                )
                 for batch in self._scan(snapshot, wanted, shape):
                     yield batch
                     position = int(offsets_of(batch)[-1]) + 1
@@ -131,11 +144,24 @@ class TopicArchive:
             else:
                 return
 
+    def _check_same(self, table: Table) -> None:
+        if table.metadata.table_uuid != self.table_uuid:
+            raise ArchiveReplaced(
+                "the topic's table was dropped and made anew: its offsets mean other records now. Start again from an"
+                " offset of the new archive, with a new consumer or a new archive object; offsets that were kept for"
+                " the old one don't hold",
+                topic=self.topic,
+                table=".".join(table.name()),
+                read_uuid=str(self.table_uuid),
+                table_uuid=str(table.metadata.table_uuid),
+            )
+
     @staticmethod
     def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
         return iter(PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, shape=shape))
 
     def _read(self, table: Table) -> TopicSnapshot:
+        check_history(table.metadata, topic=self.topic, table=".".join(table.name()))
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
         objects = ObjectStore.of_table(table)
         return TopicSnapshot(
@@ -153,23 +179,22 @@ class TopicArchive:
         )
 
 
-def open_archive(config: Config, topic: str, tables: TableSource | None = None) -> TopicArchive:
+def open_archive(
+    config: Config, topic: str, tables: TableSource | None = None, *, coerces: bool = True
+) -> TopicArchive:
     """Open a topic's archive: its table from the catalog, mappings from footers, else the registry, else the journal.
 
-    Envelopes are added where the topic's settings say `coerce`.
+    Envelopes are added where the topic's settings say `coerce`, unless `coerces` is false.
     """
     source = tables or CatalogTables(config)
 
-    def table_uuid() -> UUID:
-        return source.load(topic).metadata.table_uuid
-
-    def journal() -> TableJournal:
-        return Journal.of(config).named(config.topic(topic).table, table_uuid())
-
-    def registry(cluster_id: str) -> MappingSource:
+    def registry(cluster_id: str, table_uuid: UUID) -> MappingSource:
         known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
-        return known if config.archive.journal is None else FirstThatKnows(known, JournalMappings(journal))
+        if config.archive.journal is None:
+            return known
+        journal = Journal.of(config).named(config.topic(topic).table, table_uuid)
+        return FirstThatKnows(known, JournalMappings(journal))
 
-    coercion = Coercion.of(config.topic(topic))
+    coercion = Coercion.of(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
     return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))

@@ -4,6 +4,7 @@ What knows a schema source belongs here: compiling, the schema registry's client
 that a topic's settings name. How a schema becomes columns, and bytes become rows, belongs to `schema_mapping`.
 """
 
+from archiver.schemas.bloom_columns import bloom_columns
 from archiver.schemas.decode import decode_values, has_errors
 from archiver.schemas.envelope import BodyChoice, EnvelopeReader
 from archiver.schemas.format_settings import SchemaPlace, envelope_reader, mapping_options, source_schema
@@ -18,6 +19,7 @@ __all__ = [
     "SchemaReader",
     "SourceSchema",
     "TopicSchemas",
+    "bloom_columns",
     "compile_proto",
     "decode_values",
     "envelope_reader",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import requests
 from requests.exceptions import InvalidSchema, InvalidURL, RequestException
@@ -26,6 +26,8 @@ LONGEST_ASKED_SECONDS: Final = 30.0
 """The longest `Retry-After` to wait for. If the registry asks for more, the call fails, and so do all until then."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
+_Body = TypeVar("_Body", dict[str, Any], list[Any])
+
 
 class RegistryHttp:
     """Sends requests to one schema registry. Two threads must not use it at once."""
@@ -41,6 +43,13 @@ class RegistryHttp:
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
+        return self._answer(path, dict)
+
+    def get_list(self, path: str) -> Sequence[Any] | None:
+        """The same, where the answer is a list."""
+        return self._answer(path, list)
+
+    def _answer(self, path: str, kind: type[_Body]) -> _Body | None:
         if self._failure is not None and time.monotonic() < self._resting_until:
             raise self._failure
         retrying = Retrying(
@@ -53,7 +62,7 @@ class RegistryHttp:
         try:
             for attempt in retrying:
                 with attempt:
-                    return self._once(urls[(attempt.retry_state.attempt_number - 1) % len(urls)], path)
+                    return self._once(urls[(attempt.retry_state.attempt_number - 1) % len(urls)], path, kind)
         except SchemaRegistryUnavailable as error:
             rest = max(self._settings.rest, _asked(error))
             self._failure, self._resting_until = error, time.monotonic() + rest
@@ -69,7 +78,7 @@ class RegistryHttp:
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
 
-    def _once(self, url: str, path: str) -> Mapping[str, Any] | None:
+    def _once(self, url: str, path: str, kind: type[_Body]) -> _Body | None:
         where = {"url": url, "path": path}
         try:
             answer = self._session.get(url.rstrip("/") + path, timeout=self._settings.timeout, allow_redirects=False)
@@ -91,10 +100,10 @@ class RegistryHttp:
             ) from error
         except OSError as error:
             raise SchemaRegistryError(f"a file of [schema_registry] can't be used: {error}", **where) from error
-        return _read(answer, where)
+        return _read(answer, where, kind)
 
 
-def _read(answer: requests.Response, where: Mapping[str, str]) -> Mapping[str, Any] | None:
+def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]) -> _Body | None:
     status = answer.status_code
     if status in DENIED:
         raise SchemaRegistryDenied(
@@ -112,7 +121,7 @@ def _read(answer: requests.Response, where: Mapping[str, str]) -> Mapping[str, A
         body = None
     if status == NOT_FOUND and isinstance(body, dict) and "error_code" in body:
         return None
-    if status != requests.codes.ok or not isinstance(body, dict):
+    if status != requests.codes.ok or not isinstance(body, kind):
         raise SchemaRegistryError(
             "this is no schema registry with Confluent's API: correct the url, its path included",
             status=status,

@@ -7,3 +7,15 @@ tables, what a lost registry is rebuilt from.
 What rows mean, and when a file ends, doesn't belong here: see `schema_mapping` and `archiver.files`. Other rooms import
 these modules directly. This package imports nothing, so that commands start fast.
 """
+
+__all__ = [
+    "file_names",
+    "formats",
+    "journal",
+    "objects",
+    "row_columns",
+    "segment",
+    "spool",
+    "spool_file",
+    "store_errors",
+]

@@ -13,6 +13,7 @@ from archiver.errors import BadSegment
 from archiver.storage.segment import SegmentLayout, SegmentMetadata, SegmentOrigin
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import FORMAT_VERSION
+from catalog.recognition import Recognition
 
 FORMAT: Final = "archiver.format-version"
 CLUSTER_ID: Final = "archiver.cluster-id"
@@ -28,16 +29,24 @@ MAPPING: Final = "archiver.mapping"
 OTHER_MAPPINGS: Final = "archiver.other-mappings"
 DIGEST_KEY: Final = "archiver.digest"
 DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
+RECOGNITION: Final = "archiver.recognition"
 
 
-def footer_of(layout: SegmentLayout, origin: SegmentOrigin | None, digest: str | None) -> dict[str, str]:
-    """Make the key-value metadata of a file. `digest` is that of its records, if it is known."""
+def footer_of(
+    layout: SegmentLayout,
+    origin: SegmentOrigin | None,
+    digest: str | None,
+    recognition: Recognition | None = None,
+) -> dict[str, str]:
+    """Make the key-value metadata of a file. `digest` and `recognition` are of its records, where they are known."""
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
         pairs[OTHER_MAPPINGS] = json.dumps(others, separators=(",", ":"))
     if digest is not None:
         pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
+    if recognition is not None:
+        pairs[RECOGNITION] = json.dumps(recognition.to_json(), separators=(",", ":"))
     if origin is None:
         return pairs
     if origin.files > 1:
@@ -76,8 +85,9 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             format_version=version,
             digest=_known_digest(found),
             other_mappings=_other_mappings(found),
+            recognition=Recognition.from_json(json.loads(found[RECOGNITION])) if RECOGNITION in found else None,
         )
-    except (KeyError, ValueError, AttributeError) as error:
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise BadSegment(
             "the file's footer is incomplete or damaged: restore the file from a backup, or archive its range again",
             file=path,

@@ -137,7 +137,7 @@ class TableJournal:
         return tuple(map(self._reader(_accepted), paths))
 
     def keep_settled(self, settled: Settled) -> None:
-        """Write commits that were found in the table later.
+        """Write commits that were found in the table later, with the ranges that the journal already knows of them.
 
         Where a commit's snapshot has expired, its id isn't known. Such commits are written under the id of their first
         range.
@@ -146,11 +146,10 @@ class TableJournal:
         for one in settled.landed:
             found.setdefault(one.commit_id, []).append(one.range)
         for commit_id, ranges in found.items():
-            if commit_id is not None:
-                self.keep_commit(commit_id, ranges)
-                continue
-            commit = JournaledCommit(commit_id=None, ranges=tuple(ranges))
-            self._write(f"{_COMMIT}{min(one.id for one in ranges)}", commit.to_json())
+            name = f"{_COMMIT}{min(one.id for one in ranges) if commit_id is None else commit_id}"
+            commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
+            known = self._commit(name)
+            self._write(name, (commit if known is None else known.joined(commit)).to_json())
 
     def schema(self, version: int) -> JournaledSchema | None:
         """Return one schema version. None if the journal doesn't have it."""
@@ -189,6 +188,13 @@ class TableJournal:
     def merge_commits(self) -> int:
         """Merge old commits if there are many objects. Returns how many objects were merged."""
         return 0 if self.folder is None else self._commits.merge()
+
+    def _commit(self, name: str) -> JournaledCommit | None:
+        """The commit in the object with this name. None where there is no such object: it may be merged by now."""
+        path = f"{self.folder}/{name}.json"
+        if self.folder is None or not self.objects.exists(path):
+            return None
+        return self._reader(JournaledCommit.from_json)(path)
 
     @property
     def _commits(self) -> JournalCommits:

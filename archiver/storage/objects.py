@@ -23,6 +23,7 @@ from archiver.storage.bounded_copy import copy
 from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
+from catalog.iceberg.file_io import suited
 from catalog.iceberg.vended import CredentialSource
 
 T = TypeVar("T")
@@ -144,7 +145,7 @@ class ObjectStore:
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
         """List every object below a folder, in parts.
 
-        First come the objects in the folder, then those of each folder in it.
+        First come the objects in the folder, then those of each folder in it. In Google's store all come at once.
         """
         inside, folders = self._look(folder, recursive=False)
         yield inside
@@ -163,9 +164,9 @@ class ObjectStore:
                     io=type(io).__name__,
                 )
             scheme, netloc, path = io.parse_location(folder, io.properties)
-            found = io.fs_by_scheme(scheme, netloc).get_file_info(
-                FileSelector(path, recursive=recursive, allow_not_found=True)
-            )
+            filesystem = io.fs_by_scheme(scheme, netloc)
+            whole = recursive or filesystem.type_name == "gcs"  # which tells of no folder that isn't an object
+            found = filesystem.get_file_info(FileSelector(path, recursive=whole, allow_not_found=True))
             named = [(f"{folder}{each.path[len(path) :]}", each) for each in found]
             objects = tuple(
                 ListedObject(
@@ -237,4 +238,6 @@ class ObjectStore:
 
 @lru_cache(maxsize=16)
 def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
-    return load_file_io({BUFFER_SIZE: "0"} | dict(properties), f"{scheme}://")  # a buffer would hide the stream's flush
+    location = f"{scheme}://"
+    # A buffer would hide the stream's flush.
+    return suited(load_file_io({BUFFER_SIZE: "0"} | dict(properties), location), location)

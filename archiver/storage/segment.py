@@ -16,6 +16,7 @@ import pyarrow as pa
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.recognition import Recognition
 from schema_mapping.row import RowMapping
 
 
@@ -45,26 +46,31 @@ class SegmentLayout:
 
     `schema` is `RowMapping.arrow_schema`, with field ids in the metadata of every field. `mapping` is the text of
     `RowMapping.to_json()`; the file keeps it, so that a replay needs nothing else. `table_properties` are those of the
-    Iceberg table; the metrics modes among them are used. A rewritten file may keep rows of other schema versions: then
-    `other_mappings` has their mappings, and `schema` has the columns of all. `is_sorted` is false if rows may come in
-    any order.
+    Iceberg table; the metrics modes among them are used. `bloom_filters` are the columns that get one, by field id,
+    with the share of false positives to aim at. Columns that can't have one get none. A rewritten file may keep rows of
+    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all. `is_sorted` is
+    false if rows may come in any order.
     """
 
     schema: pa.Schema
     mapping: str
     schema_version: int
     table_properties: Mapping[str, str] = field(default_factory=dict)
+    bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     is_sorted: bool = True
 
     @classmethod
-    def of(cls, rows: RowMapping, table_properties: Mapping[str, str]) -> Self:
+    def of(
+        cls, rows: RowMapping, table_properties: Mapping[str, str], bloom_filters: Mapping[int, float] | None = None
+    ) -> Self:
         """Make the layout of a file whose rows are all written by one mapping."""
         return cls(
             schema=rows.arrow_schema,
             mapping=rows.text,
             schema_version=rows.schema_version,
             table_properties=table_properties,
+            bloom_filters=bloom_filters or {},
         )
 
 
@@ -73,6 +79,7 @@ class SegmentMetadata:
     """What a file says about itself. In files rewritten by other writers everything but `rows` is None.
 
     `digest` is the digest of the rows (docs/digest.md). It is None if the file has none of the algorithm known here.
+    `recognition` says how well the schema fitted the rows, None if that wasn't counted.
     `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`.
     """
 
@@ -83,6 +90,7 @@ class SegmentMetadata:
     format_version: int | None
     digest: str | None = None
     other_mappings: Mapping[int, str] = field(default_factory=dict)
+    recognition: Recognition | None = None
 
     @property
     def mappings(self) -> Mapping[int, str]:
@@ -140,13 +148,19 @@ class SegmentWriter(Protocol):
         """
 
     def close(
-        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
+        self,
+        *,
+        origin: SegmentOrigin | None,
+        path: str,
+        partition_value: int,
+        digest: str | None = None,
+        recognition: Recognition | None = None,
     ) -> DataFileInfo:
         """Finish the local file. Describe it as the data file that it becomes at `path` once it is uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
         partition (hours, days or months since 1970). `digest` is the digest of the records that the rows were made
-        from.
+        from, `recognition` says how well the schema fitted them.
         """
 
     def abort(self) -> None:
@@ -172,6 +186,12 @@ class SegmentReader(Protocol):
 
         An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
         doesn't have are ignored. Raises subclasses of StorageError, which name the file.
+        """
+
+    def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
+        """How many values of these columns aren't null in the block, by field id.
+
+        Columns of which the file doesn't say it are left out. So are those that it doesn't have.
         """
 
     def close(self) -> None:

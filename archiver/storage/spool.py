@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from archiver.errors import StorageError
-from archiver.storage.private_folder import make_below, make_folder, open_below, open_folder
+from archiver.errors import ConfigError, StorageError
+from archiver.storage.private_folder import KEY, make_below, make_folder, open_below, open_folder
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import new_id
 
@@ -102,6 +102,18 @@ class TaskSpool:
             if each >= 0:
                 os.close(each)
         self._root_descriptor = self._folder = self._lock = -1
+
+
+def check_spool(root: Path) -> None:
+    """Make the spool at `root` as a task does, if it is missing, and a task's folder in it, which is removed again.
+
+    Raises ConfigError if this user can't do that. Call it before any work, on the machine where tasks run.
+    """
+    try:
+        with TaskSpool(root):
+            pass
+    except StorageError as error:
+        raise ConfigError(error.message, key=KEY, **error.context) from error
 
 
 def clean_spool(root: Path) -> int:

@@ -16,11 +16,16 @@ _DENIED = re.compile(
     r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch"
     r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|EXPIRED_TOKEN|ExpiredToken"
     r"|HTTP (?:status|response code:) 40[13]|Forbidden|AWS Error \[code 15\]"
+    r"|Azure Error: \[\w*\] 40[13]|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)"
 )
-_MISSING = re.compile(r"NO_SUCH_KEY|NoSuchKey|NO_SUCH_BUCKET|NoSuchBucket|RESOURCE_NOT_FOUND|Path does not exist")
+_MISSING = re.compile(
+    r"NO_SUCH_KEY|NoSuchKey|NO_SUCH_BUCKET|NoSuchBucket|RESOURCE_NOT_FOUND|Path does not exist|Azure Error: \[\w*\] 404"
+)
 _PASSING = re.compile(
     r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
     r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP (?:status|response code:) (?:429|50[0234])"
+    r"|Azure Error: \[\w*\] (?:429|50[0234]|Fail to get a new connection)"
+    r"|Status\((?:UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|INTERNAL)"
 )
 _MAYBE_EXPIRED = re.compile(r"HTTP status 400|Failed to flush response stream")
 _PASSING_ERRNO = frozenset(

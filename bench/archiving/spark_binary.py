@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from archiver.demo.settings import CATALOG, fetch_iceberg, sql_options
+from archiver.demo.settings import CATALOG, sql_options
+from archiver.local.fetch import fetch_iceberg
 from archiver.local.java import find_java
 from archiver.local.maven import Artifact, jars
 from archiving.side import SLOTS, Setting, Side

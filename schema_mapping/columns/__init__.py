@@ -4,3 +4,20 @@ What belongs here: whatever holds for the columns of every format. What doesn't:
 Other rooms import the modules: `ledger` for the state, `evolution` for changes, `arrow` for fields with ids, `options`
 for limits.
 """
+
+__all__ = [
+    "arrow",
+    "docs",
+    "evolution",
+    "expansion",
+    "fixed",
+    "graph",
+    "iceberg",
+    "ids",
+    "ledger",
+    "ledger_tree",
+    "options",
+    "paths",
+    "shape",
+    "types",
+]

@@ -112,6 +112,12 @@ class LedgerState:
         """The same ledger; new ids will be above `last_column_id`, the table's own last id."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
+    @property
+    def in_force(self) -> SchemaVersion | None:
+        """The version that was asked for last: the newest, or the one that may come back. None if there is none."""
+        wanted = None if self.returning is None else self.returning.version
+        return next((each for each in reversed(self.versions) if wanted in (None, each.version)), None)
+
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
         """The newest version with this fingerprint; None if the table was never written with it."""
         return next((each for each in reversed(self.versions) if each.fingerprint == fingerprint), None)

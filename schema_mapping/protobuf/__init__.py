@@ -4,3 +4,5 @@ What belongs here: everything that knows Protobuf's descriptors, types or wire f
 read and write it. What doesn't: field ids and evolution, which are the same for every format (`columns`). Other rooms
 use `descriptors` for schemas, and mappings through `schema_mapping`.
 """
+
+__all__ = ["column_options", "descriptors", "format", "message_mapping", "type_graph", "union_mapping"]

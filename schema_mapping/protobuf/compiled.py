@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
 from schema_mapping.protobuf.arrow_types import root_type
 from schema_mapping.protobuf.declared_fields import DeclaredFields, declared_type, field_name
-from schema_mapping.protobuf.mapped_messages import MappedMessage, RootIds
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage, RootIds
 from schema_mapping.protobuf.type_graph import TypeGraph
 from schema_mapping.value_format import DeclaredField, ExcludedField
 
@@ -57,6 +58,11 @@ class CompiledColumns:
         """Field ids of all columns that rows write."""
         return frozenset(column.field_id for column in self.ids.columns)
 
+    @cached_property
+    def unknown_ids(self) -> frozenset[int]:
+        """Field ids of the `__unrecognized__` columns that hold only what the schema doesn't know."""
+        return frozenset(_unknown_ids(self.root))
+
     def declared(self, path: Path) -> DeclaredField:
         """The field of a live column, as a .proto writes it."""
         field = self._declared.field(path)
@@ -84,3 +90,16 @@ class CompiledColumns:
     @property
     def _identity(self) -> tuple[object, ...]:
         return self.fingerprint, self.keep_raw, self.ids
+
+
+def _unknown_ids(message: MappedMessage) -> Iterator[int]:
+    """The `__unrecognized__` of a message and those below it.
+
+    Left out are cut messages and messages with excluded fields: there it also holds fields that the schema knows.
+    """
+    if not message.excluded:
+        yield message.unrecognized_id
+    for field in message.fields:
+        held: MappedField = field.value or field
+        if held.message is not None:
+            yield from _unknown_ids(held.message)

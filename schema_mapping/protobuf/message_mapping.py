@@ -83,6 +83,12 @@ class MessageMapping(CompiledColumns):
 
         return encode(rows, self.program)
 
+    def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
+        """Shows values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        from schema_mapping.protobuf.json_values import shown_messages
+
+        return shown_messages((self.source,), values, rows, [0] * len(values))
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `message_from_json` makes an equal mapping."""
         return {

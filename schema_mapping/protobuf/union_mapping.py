@@ -119,6 +119,16 @@ class UnionMapping(CompiledColumns):
             raise KernelError("a row has not exactly one of the messages", row=row, messages=self.messages)
         return result
 
+    def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
+        """Shows values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        from schema_mapping.protobuf.json_values import shown_messages
+
+        which: list[int | None] = [None] * len(rows)
+        for place in range(len(self.members)):
+            for row in np.flatnonzero(rows.field(place).is_valid().to_numpy(zero_copy_only=False)).tolist():
+                which[row] = place
+        return shown_messages(tuple(member.schema for member in self.members), values, rows, which)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `union_from_json` makes an equal mapping."""
         return {

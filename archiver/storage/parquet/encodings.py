@@ -85,9 +85,11 @@ def _choice(leaf: Leaf, values: pa.Array) -> str:
         return DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
         return "plain"
-    # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
-    if "." not in leaf.name or _repeat(values):
+    if _repeat(values):
         return "dictionary"
+    # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
+    if "." not in leaf.name:
+        return "plain"
     if _is_delta_encodable(leaf.type):
         return DIFFERENCES
     return SHARED_STARTS if _is_string(leaf.type) and _is_short(values) and _share_starts(values) else "plain"

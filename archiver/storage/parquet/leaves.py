@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from archiver.storage.row_columns import field_id
 
@@ -20,7 +21,7 @@ class Leaf:
 
     `path` is its path in the file's schema (`headers.list.element.key`), `name` is Iceberg's full column name
     (`headers.element.key`). `is_repeated` means that a list or map lies above it. `field_id` is None only in files that
-    others wrote without ids.
+    others wrote without ids. `steps` are the positions of the fields that lead to it, if only structs lie above it.
     """
 
     index: int
@@ -29,11 +30,18 @@ class Leaf:
     field_id: int | None
     type: pa.DataType
     is_repeated: bool
+    steps: tuple[int, ...]
+
+    def values(self, rows: pa.Table) -> pa.ChunkedArray:
+        """The column's values in `rows`, null where a struct above is null. Only for columns that aren't repeated."""
+        column = rows.column(self.steps[0])
+        return pc.struct_field(column, self.steps[1:]) if self.steps[1:] else column
 
 
 def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     """List the leaf columns of `schema` in the order in which the file stores them."""
-    primitive = (node for field in schema for node in _walk(_Node.top(field)) if not node.has_children)
+    nodes = (node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at)))
+    primitive = (node for node in nodes if not node.has_children)
     return tuple(
         Leaf(
             index=index,
@@ -42,6 +50,7 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
             field_id=field_id(node.field),
             type=node.field.type,
             is_repeated=node.is_repeated,
+            steps=node.steps,
         )
         for index, node in enumerate(primitive)
     )
@@ -49,7 +58,7 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
 
 def paths_by_id(schema: pa.Schema) -> dict[int, str]:
     """Map the id of every field, groups included, to its path in the file."""
-    nodes = (node for field in schema for node in _walk(_Node.top(field)))
+    nodes = (node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at)))
     return {found: ".".join(node.path) for node in nodes if (found := field_id(node.field)) is not None}
 
 
@@ -58,25 +67,30 @@ class _Node:
     field: pa.Field
     path: tuple[str, ...]
     name: tuple[str, ...]
-    is_repeated: bool
+    steps: tuple[int, ...]
+    is_repeated: bool = False
 
     @classmethod
-    def top(cls, field: pa.Field) -> Self:
-        return cls(field, (field.name,), (field.name,), is_repeated=False)
+    def top(cls, field: pa.Field, at: int) -> Self:
+        return cls(field, (field.name,), (field.name,), (at,))
 
-    def child(self, field: pa.Field, path: tuple[str, ...], name: str, *, repeated: bool = True) -> _Node:
-        return _Node(field, self.path + path, (*self.name, name), is_repeated=self.is_repeated or repeated)
+    def element(self, field: pa.Field, path: tuple[str, ...], name: str) -> _Node:
+        return _Node(field, self.path + path, (*self.name, name), (), is_repeated=True)
+
+    def member(self, field: pa.Field, at: int) -> _Node:
+        steps = () if self.is_repeated else (*self.steps, at)
+        return _Node(field, (*self.path, field.name), (*self.name, field.name), steps, self.is_repeated)
 
     @property
     def children(self) -> tuple[_Node, ...]:
         kind = self.field.type
         if pa.types.is_struct(kind):
-            return tuple(self.child(field, (field.name,), field.name, repeated=False) for field in kind)
+            return tuple(self.member(field, at) for at, field in enumerate(kind))
         if pa.types.is_map(kind):
-            key = self.child(kind.key_field, ("key_value", "key"), "key")
-            return key, self.child(kind.item_field, ("key_value", "value"), "value")
+            key = self.element(kind.key_field, ("key_value", "key"), "key")
+            return key, self.element(kind.item_field, ("key_value", "value"), "value")
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            return (self.child(kind.value_field, ("list", "element"), "element"),)
+            return (self.element(kind.value_field, ("list", "element"), "element"),)
         return ()
 
     @property

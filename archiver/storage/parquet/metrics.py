@@ -7,19 +7,23 @@ is never narrowed to the other row groups.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.parquet.leaves import Leaf
-from schema_mapping.columns.fixed import APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID
+from schema_mapping import names
+from schema_mapping.columns.fixed import APPEND_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
 FORMAT: Final = "parquet"
 """Iceberg's name of the format."""
@@ -77,22 +81,48 @@ def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> di
     }
 
 
-ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID), metrics_mode("full"))
+ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID), metrics_mode("full"))
 """Columns measured whatever the table's modes are.
 
-With `kafka.event_timestamp` they tell a replay which files can't hold a time.
+With `kafka.event_timestamp` the first two tell a replay which files can't hold a time. The flat copy of the ingest
+timestamp is what engines filter by.
 """
+
+
+_ALWAYS_COUNTED = frozenset(
+    f"{part}.{name}" for part in (names.KEY, names.VAL) for name in (names.ERR, names.UNRECOGNIZED)
+)
+"""Columns that are counted whatever the table's modes are: by them files without misfits are left unread."""
 
 
 def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
     """Find the modes of one of our own files."""
-    return metrics_modes(leaves, properties) | ALWAYS_MEASURED
+    modes = metrics_modes(leaves, properties) | ALWAYS_MEASURED
+    for leaf in leaves:
+        if leaf.name in _ALWAYS_COUNTED and leaf.field_id is not None and not modes[leaf.field_id].counts:
+            modes[leaf.field_id] = MetricsMode(counts=True, bounds=False)
+    return modes
+
+
+def nan_counts(leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
+    """Count the NaNs of each column of floats that is measured and isn't repeated. Parquet's footers don't say it."""
+    return Counter(
+        {
+            leaf.field_id: pc.sum(pc.is_nan(leaf.values(rows)), min_count=0).as_py()
+            for leaf in leaves
+            if pa.types.is_floating(leaf.type) and not leaf.is_repeated
+            if leaf.field_id is not None and modes[leaf.field_id].counts
+        }
+    )
 
 
 def column_metrics(
     footer: pq.FileMetaData, leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Add up the metrics of all row groups of a finished file."""
+    """Add up the metrics of all row groups of a finished file.
+
+    Bounds are never NaN. Zero as a lower bound is -0.0, and 0.0 as an upper one, whatever the footer says.
+    """
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
     values: dict[int, int] = {}
@@ -131,6 +161,10 @@ def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode)
     if found is None:
         return None
     low, high = found
+    if pa.types.is_floating(leaf.type):
+        if math.isnan(low) or math.isnan(high):
+            return None
+        low, high = low or -0.0, high or 0.0
     if pa.types.is_decimal(leaf.type):
         return _unscaled(low), _unscaled(high)
     physical = chunks[0].physical_type

@@ -103,6 +103,16 @@ class ParquetSegmentReader:
                 renewed_at = done
                 self._open_again(failure)
 
+    def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
+        """How many values of these columns aren't null in the row group, by its statistics."""
+        group = self._footer.row_group(block.index)
+        found = {}
+        for identifier in field_ids & self._leaf_index.keys():
+            chunk = group.column(self._leaf_index[identifier])
+            if chunk.is_stats_set and chunk.statistics.has_null_count:
+                found[identifier] = chunk.num_values - chunk.statistics.null_count
+        return found
+
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
         leaves = leaves_of(self._schema)
@@ -124,6 +134,7 @@ class ParquetSegmentReader:
             split_offsets=metrics.split_offsets,
             digest=self._metadata.digest,
             format=FORMAT,
+            recognition=self._metadata.recognition,
         )
 
     def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -1,13 +1,15 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
 A row group ends at 128 Ki rows, or at about 64 MiB encoded. A page ends at 1 MiB, or after one value. Memory holds the
-current row group, which as Arrow data is at most four times as large.
+current row group, which as Arrow data is at most four times as large, and the bloom filters of those before, which
+count towards the file's size.
 
 Everything has zstd, a page index and page checksums. Every field has its id.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -16,14 +18,16 @@ import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.footer import footer_of
+from archiver.storage.parquet.bloom_filters import bloom_filter_options, filter_bytes
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
 from archiver.storage.parquet.leaves import Leaf, leaves_of
-from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
+from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.row_columns import RowTotals
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
+from catalog.recognition import Recognition
 from schema_mapping import names
 
 GROUP_ROWS = 128 << 10
@@ -56,6 +60,9 @@ class ParquetSegmentWriter:
         self._gathered_rows = 0
         self._gathered_bytes = 0
         self._flushed_bytes = 0
+        self._groups = 0
+        self._filter_bytes = 0
+        self._nans: Counter[int] = Counter()
         self._size = 0
         self._totals = RowTotals()
         self._is_closed = False
@@ -68,7 +75,7 @@ class ParquetSegmentWriter:
     @property
     def size_bytes(self) -> int:
         """How many bytes the file has so far. Gathered rows are estimated by the ratio of the row groups before."""
-        written = self._sink.tell()
+        written = self._sink.tell() + self._filter_bytes * self._groups
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
@@ -83,13 +90,19 @@ class ParquetSegmentWriter:
         self._totals.add(rows)
 
     def close(
-        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
+        self,
+        *,
+        origin: SegmentOrigin | None,
+        path: str,
+        partition_value: int,
+        digest: str | None = None,
+        recognition: Recognition | None = None,
     ) -> DataFileInfo:
         """Write the footer and describe the file."""
         try:
             self._flush()
             parquet = self._parquet or self._begin(self._layout.schema.empty_table())
-            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest))
+            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest, recognition))
             parquet.close()
             self._sink.close()
         except OSError as error:
@@ -106,6 +119,7 @@ class ParquetSegmentWriter:
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
             null_value_counts=metrics.null_value_counts,
+            nan_value_counts=dict(self._nans),
             lower_bounds=metrics.lower_bounds,
             upper_bounds=metrics.upper_bounds,
             split_offsets=metrics.split_offsets,
@@ -113,6 +127,7 @@ class ParquetSegmentWriter:
             max_timestamp=high,
             digest=digest,
             format=FORMAT,
+            recognition=recognition,
         )
 
     def abort(self) -> None:
@@ -147,6 +162,8 @@ class ParquetSegmentWriter:
             parquet.write_table(table, row_group_size=GROUP_ROWS)
         except OSError as error:
             raise spool_error(error, self._file.path) from error
+        self._nans.update(nan_counts(self._leaves, self._modes, table))
+        self._groups += 1
         self._flushed_bytes += self._gathered_bytes
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
@@ -160,7 +177,11 @@ class ParquetSegmentWriter:
             is_sorted=self._layout.is_sorted,
             counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
         )
-        self._parquet = pq.ParquetWriter(self._sink, self._layout.schema, **options)
+        filters = bloom_filter_options(self._leaves, self._layout.bloom_filters, first)
+        self._filter_bytes = filter_bytes(filters)
+        self._parquet = pq.ParquetWriter(
+            self._sink, self._layout.schema, bloom_filter_options=filters or None, **options
+        )
         return self._parquet
 
 
@@ -188,7 +209,7 @@ def writer_options(
 
     The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). Nobody
     prunes by the bounds of columns inside lists and maps. So pyarrow computes these only for columns whose ids are in
-    `counted`: the table wants them measured.
+    `counted`, because the table wants them measured, and for `__unrecognized__`, which mostly is null in all rows.
     """
     by_name = {leaf.name: leaf for leaf in leaves}
     compressed = [leaf.path for leaf in leaves if leaf.path not in encodings.constant]
@@ -204,12 +225,16 @@ def writer_options(
         "column_encoding": encodings.special,
         "data_page_size": PAGE_LIMIT,
         "write_batch_size": VALUES_PER_CHECK,
-        "write_statistics": [leaf.path for leaf in leaves if not leaf.is_repeated or leaf.field_id in counted],
+        "write_statistics": [leaf.path for leaf in leaves if _has_statistics(leaf, counted)],
         "write_page_index": True,
         "write_page_checksum": True,
         "sorting_columns": sorting or None,
         "store_schema": False,
     }
+
+
+def _has_statistics(leaf: Leaf, counted: frozenset[int]) -> bool:
+    return not leaf.is_repeated or leaf.field_id in counted or leaf.name.endswith(names.UNRECOGNIZED)
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -4,3 +4,5 @@ They interpret the tables of a compiled mapping (`tables`). `decoder` and `encod
 other kernels work for these two. What belongs here: loops over bytes and rows. What doesn't: anything that is decided
 once for a schema; that is in the Python modules of `protobuf`.
 """
+
+__all__ = ["decoder", "encoder", "tables"]

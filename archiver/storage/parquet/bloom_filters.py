@@ -1,0 +1,65 @@
+"""Decides how large the bloom filters of a file are, by the values of its first row group.
+
+A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes. pyarrow
+wants one number of values for all row groups before it writes the first, and keeps all filters until the file ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.storage.parquet.leaves import Leaf
+
+FEWEST: Final = 1_024
+"""How many values a filter is made for at least: a column may begin with nulls. These take 2 KiB at 1 %."""
+
+_SMALLEST: Final = 32
+"""Bytes of a filter's block."""
+
+SMALLEST_RATE: Final = 0.0001
+"""With 128 Ki values in each row group, smaller rates would take more than 512 KiB a row group."""
+
+
+def bloom_filter_options(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[str, Any]:
+    """The `bloom_filter_options` of pyarrow for a file that begins with these rows. `wanted` are rates by field id."""
+    return {
+        leaf.path: {
+            "ndv": max(FEWEST, _distinct(leaf.values(first))),
+            "fpp": max(SMALLEST_RATE, rate),
+        }
+        for leaf in leaves
+        if (rate := wanted.get(leaf.field_id or 0)) and can_have_filter(leaf)
+    }
+
+
+def _distinct(values: pa.ChunkedArray) -> int:
+    if isinstance(values.type, pa.BaseExtensionType):  # Arrow counts none of these, such as UUIDs
+        values = values.cast(values.type.storage_type)
+    return int(pc.count_distinct(values).as_py())
+
+
+def filter_bytes(options: Mapping[str, Any]) -> int:
+    """How many bytes the filters of one row group take, as Parquet's specification sizes them."""
+    return sum(_bytes(each["ndv"], each["fpp"]) for each in options.values())
+
+
+def _bytes(values: int, rate: float) -> int:
+    bits = -8 * values / math.log(1 - rate ** (1 / 8))
+    return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
+
+
+def can_have_filter(leaf: Leaf) -> bool:
+    """Whether a filter on this column is of use and tells the truth.
+
+    No engine looks for elements of lists in filters. Parquet has none for booleans. 0.0 and -0.0 are equal and have
+    different hashes, so a filter on floats would hide rows. So would one on 32-bit numbers, once their column is
+    widened: some engines hash the wide number (Trino's issue 30544).
+    """
+    kind = leaf.type
+    refused = pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_int32(kind)
+    return not (leaf.is_repeated or refused)

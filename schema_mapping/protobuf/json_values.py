@@ -1,0 +1,66 @@
+"""Shows messages as canonical Protobuf JSON, by the schema that their rows were written with.
+
+`google.protobuf` parses the bytes and writes the JSON: names in lowerCamelCase, 64-bit numbers as strings, bytes as
+base64, well-known types in their own forms. What has no such form keeps its bytes, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from schema_mapping import names
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
+from schema_mapping.value_format import SHOWN_FIELDS
+
+_UNSHOWABLE: Final = (json_format.Error, TypeError, ValueError, OverflowError, RecursionError)
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def shown_messages(
+    schemas: Sequence[SourceSchema], values: pa.BinaryArray, rows: pa.StructArray, which: Sequence[int | None]
+) -> pa.StructArray:
+    """Show values with the fields SHOWN_FIELDS. `rows` are their rows; `which` gives each one's place in `schemas`."""
+    shown = _shown(schemas, values, rows, which)
+    return pa.array(shown, pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS]))
+
+
+def _shown(
+    schemas: Sequence[SourceSchema], values: pa.BinaryArray, rows: pa.StructArray, which: Sequence[int | None]
+) -> Iterator[tuple[str | None, str | None, str | None] | None]:
+    errors, prefixes = (rows.field(name).to_pylist() for name in (names.ERR, names.PREFIX))
+    for value, error, prefix, place in zip(values.to_pylist(), errors, prefixes, which, strict=True):
+        if value is None:
+            yield None
+        elif error is not None or place is None:
+            yield None, None, f"not decoded: {error or 'no message'}"
+        else:
+            schema = schemas[place]
+            try:
+                yield schema.message, as_json(schema, value[len(prefix or b"") :]), None
+            except DecodeError as failure:
+                yield None, None, f"not decoded: {failure}"
+            except _UNSHOWABLE as failure:
+                yield None, None, f"no JSON form: {failure}"
+
+
+def as_json(schema: SourceSchema, data: bytes) -> str:
+    """Return a message's bytes as canonical JSON. Raises what google.protobuf raises where there is no such form."""
+    message = _message_class(schema)()
+    message.ParseFromString(data)
+    pool: Any = message.DESCRIPTOR.file.pool
+    found = json_format.MessageToDict(message, descriptor_pool=pool)
+    return _encode(found)
+
+
+@lru_cache(maxsize=64)
+def _message_class(schema: SourceSchema) -> type[Message]:
+    found: Any = GetMessageClass(find_descriptor(schema))
+    return found  # type: ignore[no-any-return]
