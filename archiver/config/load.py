@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from archiver.config.mistakes import explain, key_text
 from archiver.config.model import (
     ArchiveSection,
     ConfigFile,
@@ -92,13 +92,15 @@ class Config:
                 topic=name,
                 sections=sorted(self._file.topics),
             )
+        key = ("topics", section)
         settings = {**self._file.defaults, **self._file.topics[section]}
         if is_pattern(section) and "table" in self._file.topics[section]:
-            raise ConfigError("A pattern can't name one table for many topics", key=f"topics.{section}.table")
-        settings = {**settings, "name": name, "table": settings.get("table") or default_table(name)}
-        parsed = _validate(TopicConfig, settings, f"topics.{section}")
+            raise ConfigError("A pattern can't name one table for many topics", key=key_text((*key, "table")))
+        checked = _validate(TopicSection, settings, key)
+        settings = {**settings, "name": name, "table": checked.table or default_table(name)}
+        parsed = _validate(TopicConfig, settings, key)
         if self._file.schema_registry is None:
-            _refuse_envelopes(parsed, f"topics.{section}")
+            _refuse_envelopes(parsed, key_text(key))
         return parsed.model_copy(
             update={"key": _anchored(parsed.key, self._folder), "value": _anchored(parsed.value, self._folder)}
         )
@@ -113,16 +115,32 @@ class Config:
         named = (self.topic(section).table for section in self._file.topics if not is_pattern(section))
         return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
 
-    def select(self, existing: Iterable[str], wanted: Iterable[str] = ()) -> tuple[TopicConfig, ...]:
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The names of the topics' sections: topics, and patterns of topics."""
+        return tuple(sorted(self._file.topics))
+
+    def select(
+        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
+    ) -> tuple[TopicConfig, ...]:
         """Return the topics to archive: `wanted`, else those in the file and existing ones that a pattern matches.
 
-        Raises ConfigError if two of them share a table, or if there are none.
+        Raises ConfigError if two of them share a table, or if there are none. With `may_be_none`, patterns may match
+        nothing yet.
         """
         names = list(dict.fromkeys(wanted))
         if not names:
             named = {section for section in self._file.topics if not is_pattern(section)}
             patterned = {topic for topic in existing if section_for(topic, self._file.topics)}
             names = sorted(named | patterned)
+        if not names and self._file.topics:
+            if may_be_none:
+                return ()
+            raise ConfigError(
+                "No topic of the cluster matches a pattern of the configuration (with `archive --every` the archiver"
+                " waits for one)",
+                patterns=list(self.sections),
+            )
         if not names:
             raise ConfigError("There is no topic to archive; add a [topics.NAME] section or name one as an argument")
         topics = tuple(self.topic(name) for name in names)
@@ -138,10 +156,19 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
     """
     path = Path(path)
     tables = overlay_environment(read_toml(path), os.environ if environment is None else environment)
-    file = _validate(ConfigFile, flatten_borrowed(tables), "", file=path)
-    config = Config(file, path.parent.resolve())
-    _validate(TopicSection, dict(file.defaults), "defaults", file=path)
+    try:
+        return _checked(tables, path.parent.resolve())
+    except ConfigError as error:
+        raise ConfigError(error.message, **{"file": str(path), **error.context}) from None
+
+
+def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
+    file = _validate(ConfigFile, flatten_borrowed(tables))
+    config = Config(file, folder)
+    _validate(TopicSection, file.defaults, ("defaults",))
     for section in file.topics:
+        if not section:
+            raise ConfigError("A topic's name can't be empty: name it in [topics.\"NAME\"]")
         config.topic(section)
     refuse_shared_tables({name: config.topic(name).table for name in file.topics if not is_pattern(name)})
     return config
@@ -169,35 +196,8 @@ def _anchored(format_: FormatConfig, folder: Path) -> FormatConfig:
     return format_.model_copy(update=paths)
 
 
-def _validate(kind: type[Model], values: Mapping[str, Any], prefix: str, **where: Any) -> Model:
+def _validate(kind: type[Model], values: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Model:
     try:
-        return kind.model_validate(values)
+        return kind.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(
-            _explain(error, kind, prefix), **{name: str(value) for name, value in where.items()}
-        ) from None
-
-
-def _explain(error: ValidationError, kind: type[BaseModel], prefix: str) -> str:
-    """Tell every mistake on a line of its own: the dotted key, and what is wrong with it."""
-    lines = []
-    for mistake in error.errors(include_url=False, include_input=False, include_context=False):
-        key = ".".join(str(part) for part in (prefix, *mistake["loc"]) if part != "")
-        text = mistake["msg"].removeprefix("Value error, ")
-        if mistake["type"] == "extra_forbidden":
-            text = f"there is no such key{_nearest(mistake['loc'], kind)}"
-        elif mistake["type"] == "missing":
-            text = "this key is required"
-        lines.append(f"{key or 'configuration'}: {text}")
-    return "; ".join(lines)
-
-
-def _nearest(location: tuple[int | str, ...], kind: type[BaseModel]) -> str:
-    """Suggest the known keys nearest to an unknown one."""
-    for part in location[:-1]:
-        field = kind.model_fields.get(str(part))
-        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):
-            return ""
-        kind = field.annotation
-    near = get_close_matches(str(location[-1]), kind.model_fields, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(sorted(kind.model_fields))}"
+        raise ConfigError(explain(error, kind, values, prefix)) from None

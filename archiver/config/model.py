@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -17,22 +17,28 @@ from archiver.config.quantities import Bytes, Seconds
 MAX_DEPTH = 28
 MAX_COLUMNS = 10_000
 MIN_FILE_SIZE = 1 << 20
+MAX_BLOOM_FILTERS = 16
 _JOURNAL = "journal."
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
+TABLE_WORDS = "the name of a table: write namespace.table, in lower-case letters, digits and _"
 
 
 def _start_from(value: object) -> object:
-    if isinstance(value, str) and value not in ("earliest", "latest"):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError(
-                f"{value!r} is not a start: write 'earliest', 'latest' or a time such as 2026-01-31T00:00:00Z"
-            ) from None
-    if isinstance(value, datetime) and value.tzinfo is None:
-        raise ValueError(f"{value.isoformat()} has no time zone: end it with Z or an offset such as +02:00")
-    return value
+    """Refuse what is no start. Pydantic would take a number for seconds since 1970, and a day for its midnight."""
+    if value in ("earliest", "latest"):
+        return value
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        time = None
+    if not isinstance(time, datetime):
+        shown = value.isoformat() if isinstance(value, date) else repr(value)
+        message = f"{shown} is not a start: write 'earliest', 'latest' or a time such as 2026-01-31T00:00:00Z"
+        raise ValueError(message)  # noqa: TRY004 - pydantic passes on only ValueErrors
+    if time.tzinfo is None:
+        raise ValueError(f"{time.isoformat()} has no time zone: end it with Z or an offset such as +02:00")
+    return time
 
 
 StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(_start_from)]
@@ -126,12 +132,15 @@ FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format
 class TopicSection(Section):
     """The settings of a `[topics.NAME]` section, with defaults merged in."""
 
-    table: str | None = Field(default=None, pattern=TABLE_NAME)
+    table: str | None = Field(default=None, pattern=TABLE_NAME, description=TABLE_WORDS)
     partition_by: Literal["hour", "day", "month"] = "day"
-    partition_source: Literal["nested", "flat"] = "nested"
+    partition_source: Literal["nested", "flat"] | None = None
+    bloom_filters: Annotated[tuple[str, ...], Field(max_length=MAX_BLOOM_FILTERS)] | None = None
+    bloom_filter_fpp: float = Field(default=0.01, ge=0.0001, le=0.5)
     key: FormatConfig = RawFormat()
     value: FormatConfig = RawFormat()
     on_parse_error: Literal["pass_through", "halt"] = "pass_through"
+    on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
     target_file_size: Bytes = Field(default=256 << 20, ge=MIN_FILE_SIZE, le=4 << 30)
     min_file_size: Bytes = Field(default=64 << 20, ge=0, le=4 << 30)
     max_lag: Seconds = Field(default=300.0, ge=0.0, le=7 * 86400.0)
@@ -147,7 +156,7 @@ class TopicConfig(TopicSection):
     """One topic's settings, with the name of its table."""
 
     name: str
-    table: str = Field(pattern=TABLE_NAME)
+    table: str = Field(pattern=TABLE_NAME, description=TABLE_WORDS)
 
 
 class RegistrySection(Section):
@@ -195,7 +204,11 @@ class ArchiveSection(Section):
     tasks_per_partition: int = Field(default=16, ge=1, le=1024)
     catalog_connections: int = Field(default=4, ge=1, le=64)
     orphan_grace: Seconds = Field(default=3 * 86400.0, ge=0.0)
-    journal: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9+.-]*://[^/].*[^/]$|^file:///.*[^/]$")
+    journal: str | None = Field(
+        default=None,
+        pattern=r"^[a-z][a-z0-9+.-]*://[^/].*[^/]$|^file:///.*[^/]$",
+        description="the place of a journal: write s3://BUCKET/PREFIX, without / at its end",
+    )
     journal_properties: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="before")
@@ -212,7 +225,7 @@ class ArchiveSection(Section):
 class MetricsSection(Section):
     """Where metrics and health are served."""
 
-    listen: str = Field(pattern=LISTEN)
+    listen: str = Field(pattern=LISTEN, description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9464")
 
     @property
     def host(self) -> str:
@@ -228,8 +241,15 @@ class MetricsSection(Section):
 class TracesSection(Section):
     """Where OpenTelemetry spans are sent: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
 
-    endpoint: str = Field(pattern=r"^https?://\S+$")
-    headers: str = Field(default="", pattern=r"^([^=,\s]+=[^,]*(,[^=,\s]+=[^,]*)*)?$", repr=False)
+    endpoint: str = Field(
+        pattern=r"^https?://\S+$", description="an address: write http://HOST:4318/v1/traces, or https://…"
+    )
+    headers: str = Field(
+        default="",
+        pattern=r"^([^=,\s]+=[^,]*(,[^=,\s]+=[^,]*)*)?$",
+        repr=False,
+        description="a list of headers: write name=value,name=value",
+    )
 
     @property
     def named_headers(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -24,12 +25,13 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def _parse(text: object, units: dict[str, float] | dict[str, int], what: str, example: str) -> float:
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text):
         return float(text)
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    if match is None or match[2].lower() not in units:
+    if match is None or match[2].lower() not in units or not math.isfinite(float(match[1])):
         known = ", ".join(unit for unit in units if unit)
-        raise ValueError(f"{text!r} is not a {what}: write for example {example!r} (units: {known})")
+        shown = str(text).lower() if isinstance(text, bool) else repr(text)
+        raise ValueError(f"{shown} is not a {what}: write for example {example!r} (units: {known})")
     return float(match[1]) * units[match[2].lower()]
 
 
@@ -45,3 +47,19 @@ def parse_seconds(text: object) -> float:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
+
+
+def bytes_text(number: int) -> str:
+    """Write a size as people do, exactly: `64MiB`, `1000`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if number and number % _BYTES[unit.lower()] == 0:
+            return f"{number // _BYTES[unit.lower()]}{unit}"
+    return str(number)
+
+
+def seconds_text(number: float) -> str:
+    """Write a duration as people do, exactly: `7d`, `5m`, `0.1s`."""
+    for unit in ("d", "h", "m"):
+        if number and number % _SECONDS[unit] == 0:
+            return f"{number / _SECONDS[unit]:.0f}{unit}"
+    return f"{number:g}s"

@@ -9,6 +9,7 @@ turns into that software's key: `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstr
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,19 +20,32 @@ from archiver.errors import ConfigError
 PREFIX = "ARCHIVER__"
 _BORROWED = ("kafka", "catalog", "spark")
 _OWN_WITH_SECRETS = ("registry", "schema_registry", "traces", "archive")
+_LINE = re.compile(r"at line (\d+)")
+_SECTION = re.compile(r"\s*\[\s*topics\.(.+?)\s*\]\s*(#.*)?$")
 _REFERENCES = ("kafka", "catalog", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the file's tables. Raises ConfigError if the file is missing or isn't TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError("There is no configuration file here; name one with --config", file=str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The configuration file cannot be read: {error}", file=str(path)) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"The configuration file is not valid TOML: {error}", file=str(path)) from error
+        message = f"The configuration file is not valid TOML: {error}{_unquoted(text, str(error))}"
+        raise ConfigError(message, file=str(path)) from error
+
+
+def _unquoted(text: str, complaint: str) -> str:
+    """A hint for `[topics.metrics.*]`: TOML wants quotes around such a name. No other line of the file is shown."""
+    line = _LINE.search(complaint)
+    section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
+    if section is None or '"' in section[1]:
+        return ""
+    return f'. Quote the topic\'s name: [topics."{section[1]}"]'
 
 
 def overlay_environment(tables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:

@@ -27,6 +27,16 @@ def section_for(topic: str, sections: Iterable[str]) -> str | None:
     return max(matching, key=lambda name: (len(name), name), default=None)
 
 
+def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]:
+    """Return the globs that match none of the topics, sorted."""
+    names = list(topics)
+    return tuple(
+        glob
+        for glob in sorted(sections)
+        if is_pattern(glob) and glob not in names and not any(fnmatchcase(name, glob) for name in names)
+    )
+
+
 def default_table(topic: str) -> str:
     """Return `kafka.<topic>` in lower case. Characters that table names can't have turn into `_`."""
     return "kafka." + _NOT_IN_TABLE.sub("_", topic.lower())

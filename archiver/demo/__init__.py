@@ -2,3 +2,5 @@
 
 Only the command line uses this room.
 """
+
+__all__ = ["run", "screen"]

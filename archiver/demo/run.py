@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
-from rich.console import Console
 
 from archiver.config import load_config
 from archiver.demo import compare, produce, settings
@@ -20,7 +19,9 @@ from archiver.ingest.job import ArchiveJob
 from archiver.ingest.report import JobReport
 from archiver.ingest.task.work import MODULES
 from archiver.local import Endpoints, LocalStack
+from archiver.local.fetch import fetch_iceberg
 from archiver.local.screen import followed
+from archiver.observe.console import TextConsole
 from archiver.replay import ReplayConsumer
 from catalog.digests import add_digests
 
@@ -30,7 +31,7 @@ _SPLIT = FLIGHTS // 2
 class Demo:
     """One run of the demo in `folder`. It leaves the stack running; the caller stops it."""
 
-    def __init__(self, folder: Path, console: Console) -> None:
+    def __init__(self, folder: Path, console: TextConsole) -> None:
         self._folder = folder
         self._console = console
         self._stages = Stages(console)
@@ -59,7 +60,7 @@ class Demo:
     def _start(self) -> Endpoints:
         with self._stages.step("Start Kafka, Postgres, S3 and the catalog"), followed(self._console) as progress:
             endpoints = LocalStack(self._folder).up(progress)
-        settings.fetch_iceberg(lambda step: self._console.print(f"  {step}", style="dim"))
+        fetch_iceberg(lambda step: self._console.print(f"  {step}", style="dim"))
         return endpoints
 
     def _produce_first_half(self, endpoints: Endpoints) -> None:
@@ -142,7 +143,7 @@ class Demo:
 
 
 def _start_spark(endpoints: Endpoints) -> SparkEngine:
-    options = settings.sql_options(endpoints, settings.fetch_iceberg(lambda _: None))
+    options = settings.sql_options(endpoints, fetch_iceberg(lambda _: None))
     return SparkEngine.start({"master": "local[2]", **options}, preloaded=MODULES)
 
 

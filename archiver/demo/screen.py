@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from archiver.local import Endpoints
+from archiver.observe.amounts import duration, size
+from archiver.observe.console import TextConsole
+from archiver.observe.listing import Column, Listing
 
 Advance = Callable[[int], None]
-MEGABYTE = 1_000_000
-_LABEL_WIDTH = 56
-"""Labels and values then both fit a terminal of 80 columns."""
 
 
 class Stages:
     """Runs steps one after the other, shows them on a console, and remembers how long each took (seconds, by title)."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: TextConsole) -> None:
         self.console = console
         self.seconds: dict[str, float] = {}
 
@@ -34,16 +34,17 @@ class Stages:
         with self._bar(title, total) as advance:
             yield advance
         self.seconds[title] = time.monotonic() - started
-        self.console.print(f"[green]✓[/] {title} [dim]{self.seconds[title]:.1f} s[/]", highlight=False)
+        took = duration(self.seconds[title])
+        self.console.print(Text.assemble(("✓", "green"), f" {title} ", (took, "dim")))
 
     @contextmanager
     def _bar(self, title: str, total: int | None) -> Iterator[Advance]:
         if not self.console.is_terminal:
-            self.console.print(f"  {title} …", highlight=False)
+            self.console.print(f"  {title} …")
             yield lambda _: None
             return
         measured = (BarColumn(), TaskProgressColumn()) if total else ()
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), *measured, TimeElapsedColumn())
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *measured, TimeElapsedColumn())
         with Progress(*columns, console=self.console, transient=True) as bars:
             task = bars.add_task(title, total=total)
             yield lambda count: bars.advance(task, count)
@@ -65,47 +66,57 @@ class Summary:
     total_seconds: float
 
 
-def show_answer(console: Console, text: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def show_answer(console: TextConsole, text: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Show a question with its answer."""
-    table = Table(title=text, title_justify="left", title_style="bold")
-    for column, value in zip(columns, rows[0] if rows else columns, strict=True):
-        table.add_column(column.replace("_", " "), justify="left" if isinstance(value, str) else "right")
+    if text:
+        console.print(text, style="bold")
+    kinds = zip(columns, rows[0] if rows else columns, strict=True)
+    headings = [(name.replace("_", " "), isinstance(value, str)) for name, value in kinds]
+    listing = Listing(
+        *(
+            Column(heading=heading, alone=f"{heading}: {{}}", kind="name" if is_text else "number")
+            for heading, is_text in headings
+        )
+    )
     for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row))
-    console.print(table)
+        listing.add(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row))
+    console.print(listing)
 
 
-def show_summary(console: Console, summary: Summary) -> None:
+def show_summary(console: TextConsole, summary: Summary) -> None:
     """Show the summary table. It is shown only after every record was compared."""
-    table = Table(title="There and back", title_justify="left", title_style="bold", show_header=False)
-    table.add_column(no_wrap=True, max_width=_LABEL_WIDTH)
+    console.print("There and back", style="bold")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(overflow="fold")
     table.add_column(justify="right", no_wrap=True)
     table.add_row("records", f"{summary.records:,}")
-    table.add_row("MB of keys and values", f"{summary.payload_bytes / MEGABYTE:.1f}")
-    table.add_row("MB in Kafka (zstd)", f"{summary.log_bytes / MEGABYTE:.1f}")
-    table.add_row("MB in Iceberg", f"{summary.stored_bytes / MEGABYTE:.1f}")
+    table.add_row("keys and values", size(summary.payload_bytes))
+    table.add_row("in Kafka (zstd)", size(summary.log_bytes))
+    table.add_row("in Iceberg", size(summary.stored_bytes))
     table.add_row("files", f"{summary.files:,}")
     table.add_row("values kept raw", f"{summary.raw_values:,} ({summary.raw_share:.4%})")
     table.add_row(f"digest {summary.digest}", "equal")
     for step, seconds in summary.seconds.items():
-        table.add_row(f"[dim]{step}[/]", f"[dim]{seconds:.1f} s[/]")
-    table.add_row("in all", f"{summary.total_seconds:.1f} s")
-    table.add_row("[bold]identical[/]", "[bold green]yes[/]")
+        table.add_row(Text(step, style="dim"), Text(duration(seconds), style="dim"))
+    table.add_row("in all", duration(summary.total_seconds))
+    table.add_row(Text("identical", style="bold"), Text("yes", style="bold green"))
     console.print(table)
 
 
-def show_endpoints(console: Console, endpoints: Endpoints) -> None:
+def show_endpoints(console: TextConsole, endpoints: Endpoints) -> None:
     """Show the addresses of everything that was left running."""
     directory = endpoints.directory
-    table = Table(title="The stack is still up", title_justify="left", title_style="bold", show_header=False)
+    console.print("The stack is still up", style="bold")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", overflow="fold")
+    table.add_column(overflow="fold")
     for name, address in endpoints.public().items():
-        table.add_row(name, address)
+        table.add_row(name, Text(address))
     console.print(table)
     console.print(
         f"Passwords and keys: archiver local status --dir {directory} --secrets\n"
         f"Go on archiving:    archiver archive --config {endpoints.config_path} --every 10s\n"
         f"Replay:             archiver replay flights --config {endpoints.config_path} --format jsonl\n"
         f"Stop it:            archiver local down --dir {directory}",
-        highlight=False,
         soft_wrap=True,
     )

@@ -9,9 +9,6 @@ from typing import Any
 from google.protobuf import message_factory
 
 from archiver.local import Endpoints
-from archiver.local.java import find_java
-from archiver.local.maven import Artifact, jars
-from archiver.local.part import Say
 from archiver.schemas import compile_proto
 from schema_mapping.protobuf.descriptors import find_descriptor
 
@@ -19,10 +16,6 @@ TOPIC = "flights"
 TABLE = "kafka.flights"
 MESSAGE = "flights.Flight"
 CATALOG = "lake"
-ICEBERG_JARS = (
-    Artifact(organisation="org.apache.iceberg", name="iceberg-spark-runtime-4.1_2.13", revision="1.12.0"),
-    Artifact(organisation="org.apache.iceberg", name="iceberg-aws-bundle", revision="1.12.0"),
-)
 _TOPIC_SECTION = f"""
 [topics.{TOPIC}]
 table = "{TABLE}"
@@ -45,11 +38,6 @@ def write_config(endpoints: Endpoints) -> Path:
     if f"[topics.{TOPIC}]" not in text:
         endpoints.config_path.write_text(text + _TOPIC_SECTION, encoding="utf-8")
     return endpoints.config_path
-
-
-def fetch_iceberg(say: Say) -> Path:
-    """Return the folder with the jars that Spark SQL needs to read Iceberg tables. They are fetched once."""
-    return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
 
 
 def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:

@@ -1,0 +1,276 @@
+"""Says in plain words what is wrong with a configuration: the key, the value, and what is allowed.
+
+The checks are pydantic's, the sentences are ours. A value that may be a secret is never shown: that of a field with
+`repr=False`, and that of a key which nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from archiver.config.quantities import bytes_text, parse_bytes, parse_seconds, seconds_text
+
+_LONGEST: Final = 60
+_BARE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+_KINDS: Final = {
+    "string": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "decimal": "a number",
+    "bool": "true or false",
+    "path": "a path in quotes",
+    "tuple": 'a list, such as ["a", "b"]',
+    "list": 'a list, such as ["a", "b"]',
+    "mapping": "a section with keys of its own",
+    "dict": "a section with keys of its own",
+    "model": "a section with keys of its own",
+    "datetime": "a time such as 2026-01-31T00:00:00Z",
+    "date": "a time such as 2026-01-31T00:00:00Z",
+}
+"""What is wanted, by the first word of pydantic's name for the mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a mistake is: its key, the field that is there, and the section that holds it."""
+
+    path: tuple[str, ...]
+    field: FieldInfo | None
+    section: type[BaseModel] | None
+    is_secret: bool
+
+
+def explain(
+    error: ValidationError, kind: type[BaseModel], values: Mapping[str, Any], prefix: tuple[str, ...] = ()
+) -> str:
+    """Tell every mistake: its key, what is wrong, and what is allowed. `values` is what `kind` was made of."""
+    lines = list(dict.fromkeys(_line(each, kind, values, prefix) for each in error.errors(include_url=False)))
+    if len(lines) == 1:
+        return lines[0]
+    return "\n  ".join([f"{len(lines)} mistakes:", *lines])
+
+
+def key_text(path: tuple[str, ...]) -> str:
+    """A key as the file writes it: parts that need quotes have them."""
+    return ".".join(part if part and _BARE.issuperset(part) else f'"{part}"' for part in path)
+
+
+def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_secret: bool = False) -> str:
+    """Say what is wrong with a value and what is allowed."""
+    shown = "this value" if is_secret else _shown(value)
+    context = mistake.get("ctx", {})
+    match mistake["type"]:
+        case "missing":
+            text = "this key is required"
+        case "value_error":
+            text = str(context["error"])
+        case "literal_error":
+            text = f"{shown} is not known here; allowed: {', '.join(map(_shown, _literals(field)))}"
+        case "string_too_short" | "too_short":
+            text = "this must not be empty"
+        case "greater_than_equal":
+            text = f"{shown} is too small: at least {_limit(field, context['ge'])}"
+        case "less_than_equal":
+            text = f"{shown} is too large: at most {_limit(field, context['le'])}"
+        case "less_than":
+            text = f"{shown} is too large: less than {_limit(field, context['lt'])}"
+        case "string_pattern_mismatch" if field is not None and field.description:
+            text = f"{shown} is not {field.description}"
+        case other if wanted := _KINDS.get(other.partition("_")[0]):
+            text = f"{shown} is not {wanted}"
+        case _:
+            text = f"{shown} can't be used here"
+    return text
+
+
+def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any], prefix: tuple[str, ...]) -> str:
+    place = _placed(kind, mistake["loc"])
+    value = _value(values, place.path)
+    path = (*prefix, *place.path)
+    match mistake["type"]:
+        case "extra_forbidden":
+            text = f"there is no such key{_to_quote(path, value) or _nearest(place)}"
+        case "missing" if place.field is not None and _is_section(place.field.annotation):
+            text = f"this section is required: add [{key_text(path)}]"
+        case "model_attributes_type" if place.field is not None and _tags(place.field):
+            tag = _discriminator(place.field)
+            text = f"{_shown(value)} is not a section: write {{ {tag} = … }}; allowed: {_allowed(place.field)}"
+        case "union_tag_not_found":
+            is_format = isinstance(value, Mapping) and not _keys(place.field).isdisjoint(value)
+            hint = "" if is_format else _to_quote(path, value)
+            text = f"this key is required; allowed: {_allowed(place.field)}{hint}"
+            path = (*path, _discriminator(place.field))
+        case "union_tag_invalid":
+            tag = _discriminator(place.field)
+            text = f"{_shown(_value(value, (tag,)))} is not known here; allowed: {_allowed(place.field)}"
+            path = (*path, tag)
+        case _:
+            text = sentence(mistake, place.field, value, is_secret=place.is_secret)
+    return f"{key_text(path)}: {text}" if path else text
+
+
+def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
+    """Find the key that a mistake is about. Pydantic puts the names of a union's members into the location too."""
+    path: list[str] = []
+    current: Any = kind
+    field: FieldInfo | None = None
+    section: type[BaseModel] | None = None
+    is_secret = False
+    for part in location:
+        annotation = _bare(current)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            section, field = annotation, _field(annotation, str(part))
+            path.append(str(part))
+            current = None if field is None else field.annotation
+            is_secret = is_secret or (field is not None and _hides(field))
+        elif (member := _member(annotation, part)) is not None:
+            current = member
+        else:
+            path.append(str(part))
+            current = (get_args(annotation) or (None,))[-1] if get_origin(annotation) is not None else None
+    return _Place(tuple(path), field, section, is_secret)
+
+
+def _field(section: type[BaseModel], key: str) -> FieldInfo | None:
+    fields = section.model_fields
+    return fields.get(key) or next((each for each in fields.values() if each.alias == key), None)
+
+
+def _hides(field: FieldInfo) -> bool:
+    return not field.repr or SecretStr in (field.annotation, *get_args(field.annotation))
+
+
+def _member(annotation: Any, tag: int | str) -> Any:
+    """The member of a union of sections that has this tag; None if this is no such union."""
+    for member in _sections(annotation):
+        if any(tag in get_args(each.annotation) for each in member.model_fields.values()):
+            return member
+    return None
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    if get_origin(annotation) not in (Union, UnionType):
+        return []
+    return [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
+
+
+def _bare(annotation: Any) -> Any:
+    """The annotation without `Annotated`, and without `None` beside one section."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    members = _sections(annotation)
+    return members[0] if len(members) == 1 else annotation
+
+
+def _is_section(annotation: Any) -> bool:
+    bare = _bare(annotation)
+    origin = get_origin(bare) or bare
+    return isinstance(origin, type) and issubclass(origin, BaseModel | Mapping)
+
+
+def _discriminator(field: FieldInfo | None) -> str:
+    return str(field.discriminator) if field is not None and field.discriminator else "format"
+
+
+def _tags(field: FieldInfo | None) -> list[Any]:
+    tag = _discriminator(field)
+    members = [] if field is None else _sections(field.annotation)
+    return [value for member in members for value in _literals(member.model_fields[tag])]
+
+
+def _allowed(field: FieldInfo | None) -> str:
+    return ", ".join(map(_shown, _tags(field)))
+
+
+def _keys(field: FieldInfo | None) -> frozenset[str]:
+    """The keys of all sections that a field may hold."""
+    members = [] if field is None else _sections(field.annotation)
+    return frozenset(key for member in members for key in member.model_fields)
+
+
+def _literals(field: FieldInfo | None) -> list[Any]:
+    """The values that a field of literals takes."""
+
+    def within(annotation: Any) -> Iterator[Any]:
+        if get_origin(annotation) is Literal:
+            yield from get_args(annotation)
+            return
+        for each in get_args(annotation):
+            yield from within(each)
+
+    return [] if field is None else list(within(field.annotation))
+
+
+def _limit(field: FieldInfo | None, limit: float) -> str:
+    """A limit in the units of its field: `64MiB`, `1h`."""
+    for each in () if field is None else field.metadata:
+        if isinstance(each, BeforeValidator) and each.func is parse_bytes:
+            return bytes_text(int(limit))
+        if isinstance(each, BeforeValidator) and each.func is parse_seconds:
+            return seconds_text(limit)
+    return f"{limit:,}"
+
+
+def _value(values: Any, path: tuple[str, ...]) -> Any:
+    """What the configuration has at a key."""
+    for part in path:
+        match values:
+            case Mapping():
+                values = values.get(part)
+            case list() | tuple() if part.isdecimal() and int(part) < len(values):
+                values = values[int(part)]
+            case _:
+                return values
+    return values
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bool():
+            text = str(value).lower()
+        case str():
+            text = repr(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+        case Mapping():
+            text = "a section"
+        case list() | tuple():
+            text = "a list"
+        case date():
+            text = value.isoformat()
+        case _:
+            text = "nothing" if value is None else str(value)
+    return text
+
+
+def _nearest(place: _Place) -> str:
+    """Suggest the known keys nearest to an unknown one."""
+    if place.section is None:
+        return ""
+    known = sorted(field.alias or name for name, field in place.section.model_fields.items())
+    near = get_close_matches(place.path[-1], known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(known)}"
+
+
+def _to_quote(path: tuple[str, ...], value: Any) -> str:
+    """A hint for `[topics.metrics.cpu]`, which TOML reads as the key `cpu` of a topic `metrics`."""
+    if len(path) != 3 or path[0] != "topics" or not isinstance(value, Mapping):  # noqa: PLR2004 - topics, NAME, key
+        return ""
+    name = ".".join((*path[1:], *_deeper(value)))
+    return f'. If {name!r} is a topic, quote its name: [topics."{name}"]'
+
+
+def _deeper(value: Mapping[str, Any]) -> Iterator[str]:
+    """The further parts of an unquoted name: sections that hold nothing but one section."""
+    while len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping):
+        yield next(iter(value))
+        value = inner

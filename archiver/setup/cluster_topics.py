@@ -1,0 +1,114 @@
+"""The topics of a cluster: how large they are, which section speaks for them, and which are archived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from archiver.config import Config
+from archiver.config.topics import section_for
+from archiver.kafka import BrokerClient
+from catalog.errors import RegistryError, RegistryNotMigrated
+from catalog.registry import RegistryReader
+from schema_mapping.errors import ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSize:
+    """A topic's partitions, and how many offsets its logs span: at most so many records.
+
+    Both are None if the brokers don't tell. `error` is why, if that is known.
+    """
+
+    topic: str
+    partitions: int | None = None
+    offsets: int | None = None
+    error: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTopic:
+    """A topic of the cluster, of the configuration, or of the archive.
+
+    `size` is None if the cluster doesn't have it. `section` names the section that speaks for it, `archived_to` the
+    table that it has.
+    """
+
+    topic: str
+    size: TopicSize | None
+    section: str | None
+    archived_to: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicList:
+    """The topics by name. `registry_error` is set if Postgres couldn't say which are archived."""
+
+    cluster_id: str
+    topics: tuple[ListedTopic, ...]
+    registry_error: RegistryError | None = None
+
+
+def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
+    """List the topics whose names match a glob of `wanted` (default: all). Changes nothing.
+
+    Raises what BrokerClient raises.
+    """
+    globs = tuple(wanted) or ("*",)
+    with BrokerClient(config.kafka) as brokers:
+        cluster_id = brokers.cluster_id()
+        sizes = {each.topic: each for each in topic_sizes(brokers, _matching(brokers.topics(), globs))}
+    tables, registry_error = _archived(config.registry.dsn, cluster_id)
+    named = {section for section in config.sections if section_for(section, config.sections) == section}
+    configured = (name for name in named if not set(name) & set("*?["))
+    names = sorted({*sizes, *_matching({*configured, *tables}, globs)})
+    topics = tuple(
+        ListedTopic(
+            topic=name,
+            size=sizes.get(name),
+            section=section_for(name, config.sections),
+            archived_to=tables.get(name),
+        )
+        for name in names
+    )
+    return TopicList(cluster_id=cluster_id, topics=topics, registry_error=registry_error)
+
+
+def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize, ...]:
+    """Ask the brokers how large topics are, about all of them together."""
+    names = tuple(topics)
+    brokers.refresh(names)
+    described, errors = {}, {}
+    for name in names:
+        try:
+            described[name] = brokers.described(name)
+        except ContextError as error:
+            errors[name] = error
+    asked = {name: tuple(each.partitions) for name, each in described.items()}
+    starts = brokers.list_offsets_at_once(asked, "earliest")
+    ends = brokers.list_offsets_at_once(asked, "high_watermark")
+    return tuple(
+        TopicSize(
+            topic=name,
+            partitions=len(asked[name]) if name in asked else None,
+            offsets=sum(ends[name].values()) - sum(starts[name].values()) if name in starts and name in ends else None,
+            error=errors.get(name),
+        )
+        for name in names
+    )
+
+
+def _archived(dsn: str, cluster_id: str) -> tuple[dict[str, str], RegistryError | None]:
+    """The tables of the cluster's archived topics. An empty database is no error: nothing is archived yet."""
+    try:
+        with RegistryReader(dsn, connections=1) as registry:
+            return {row.topic: row.table for row in registry.topics.every() if row.cluster_id == cluster_id}, None
+    except RegistryNotMigrated:
+        return {}, None
+    except RegistryError as error:
+        return {}, error
+
+
+def _matching(names: Iterable[str], globs: tuple[str, ...]) -> list[str]:
+    return [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]

@@ -1,0 +1,70 @@
+"""Checks of this machine: the spool, Java, and whether Spark starts and runs a task."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from archiver.config.model import ArchiveSection
+from archiver.engine.java import found_java
+from archiver.setup.findings import Finding, Outcome, failure
+from archiver.storage.spool import check_spool
+
+_GIBIBYTE = 1 << 30
+
+
+def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
+    """Find out whether tasks on this machine can use the spool, and how much room it has. What is made is removed."""
+    root = section.spool
+    missing = [each for each in (root, *root.parents) if not each.exists() and not each.is_symlink()]
+    free = shutil.disk_usage(_first_there(root)).free
+    try:
+        check_spool(root)
+        mode = f"mode {stat.S_IMODE(root.stat().st_mode):04o}"
+    finally:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+    room = f"{free / _GIBIBYTE:,.1f} GiB free of {section.spool_size / _GIBIBYTE:,.1f} GiB that it may use"
+    where = f"{root}, {mode}{', made when it is needed' if missing else ''}: {room}"
+    if free >= section.spool_size:
+        yield Finding(part="Spool", detail=where)
+    else:
+        detail = f"{where}. Give it room, or set a smaller spool_size in [archive]"
+        yield Finding(part="Spool", outcome=Outcome.WARNING, detail=detail)
+
+
+def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
+    """Find out whether Spark can run on the Java that it would start."""
+    if "remote" in options:
+        yield Finding(part="Java", outcome=Outcome.SKIPPED, detail="Spark Connect needs none here")
+        return
+    java, version = found_java(os.environ)
+    yield Finding(part="Java", detail=f"Java {version}, {java}")
+
+
+def look_at_spark(options: Mapping[str, str]) -> Iterator[Finding]:
+    """Start Spark as the job would, run one task in a worker, and stop it."""
+    from archiver.engine.spark import SparkEngine
+
+    with SparkEngine.start(options, preloaded=(__name__,)) as engine:
+        (outcome,) = engine.run_tasks([None], worker_python)
+        if outcome.error is not None:
+            yield failure("Spark", outcome.error)
+            return
+        version = engine.session.version
+        yield Finding(part="Spark", detail=f"Spark {version}, {engine.slots} slots, workers on {outcome.result}")
+
+
+def worker_python(_task: None) -> str:
+    """Tell which Python a worker runs on. The task of the check."""
+    return f"Python {platform.python_version()}"
+
+
+def _first_there(path: Path) -> Path:
+    return next(each for each in (path, *path.parents) if each.exists())

@@ -1,0 +1,153 @@
+"""Looks at a few records of a topic and says what their keys and values look like. It can't know what they are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from archiver.kafka import BrokerClient, PartitionFetcher
+
+_PARTITIONS: Final = 3
+_FETCH_BYTES: Final = 1 << 18
+_ENVELOPE_BYTES: Final = 6
+_VARINT_BYTES: Final = 10
+_LAST_FIELD: Final = (1 << 29) - 1
+_FIXED: Final = {1: 8, 5: 4}
+
+
+class Look(StrEnum):
+    """What the bytes of a key or value look like. The value is how a comment calls it."""
+
+    NULL = "null"
+    EMPTY = "empty"
+    REGISTRY = "begin like the envelope of a schema registry"
+    JSON = "look like JSON"
+    TEXT = "look like text"
+    PROTOBUF = "could be Protobuf"
+    OTHER = "are other bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """The keys or the values of the records that were looked at."""
+
+    looks: Counter[Look]
+    schema_ids: tuple[int, ...] = ()
+    fields: tuple[int, ...] = ()
+
+    @property
+    def all_look(self) -> Look | None:
+        """What all of them look like, nulls apart. None if they differ, or there are none."""
+        looks = {look for look in self.looks if look is not Look.NULL}
+        return looks.pop() if len(looks) == 1 else None
+
+    @classmethod
+    def of(cls, found: Sequence[bytes | None]) -> Sampled:
+        """Look at keys or values."""
+        looks = [look_of(each) for each in found]
+        ids = {
+            int.from_bytes(each[1:5], "big")
+            for each, look in zip(found, looks, strict=True)
+            if each is not None and look is Look.REGISTRY
+        }
+        fields = {
+            number
+            for each, look in zip(found, looks, strict=True)
+            if each is not None and look is Look.PROTOBUF
+            for number in protobuf_fields(each) or ()
+        }
+        return cls(looks=Counter(looks), schema_ids=tuple(sorted(ids)), fields=tuple(sorted(fields)))
+
+
+def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampled]:
+    """Look at the keys and the values of the last records of some partitions, at about `most` of them.
+
+    Raises what BrokerClient and PartitionFetcher raise.
+    """
+    described = brokers.described(topic)
+    starts = brokers.list_offsets(topic, described.partitions, "earliest")
+    ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
+    fullest = sorted(described.partitions, key=lambda each: starts[each] - ends[each])[:_PARTITIONS]
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    for partition in fullest:
+        left = most - len(values)
+        if left <= 0 or starts[partition] >= ends[partition]:
+            continue
+        start = max(starts[partition], ends[partition] - left)
+        fetcher = PartitionFetcher(brokers, topic, described.topic_id, partition)
+        with closing(fetcher.batches(start, ends[partition], cut_head=True, max_bytes=_FETCH_BYTES)) as pieces:  # type: ignore[type-var]
+            for piece in pieces:
+                rows = piece.records.slice(0, most - len(values))
+                keys += rows.column("key").to_pylist()
+                values += rows.column("value").to_pylist()
+                if len(values) >= most:
+                    break
+    return Sampled.of(keys), Sampled.of(values)
+
+
+def look_of(data: bytes | None) -> Look:
+    """Say what these bytes look like."""
+    if data is None:
+        return Look.NULL
+    if not data:
+        return Look.EMPTY
+    if data[0] == 0 and len(data) >= _ENVELOPE_BYTES and 0 < int.from_bytes(data[1:5], "big") < 1 << 31:
+        return Look.REGISTRY
+    if data.lstrip()[:1] in {b"{", b"["} and _is_json(data):
+        return Look.JSON
+    if _is_text(data):
+        return Look.TEXT
+    return Look.PROTOBUF if protobuf_fields(data) else Look.OTHER
+
+
+def protobuf_fields(data: bytes) -> frozenset[int] | None:
+    """The field numbers of a Protobuf message. None if the bytes can't be one (groups are taken for none)."""
+    place, fields = 0, set[int]()
+    while place < len(data):
+        tag, place = _varint(data, place)
+        number, kind = tag >> 3, tag & 7
+        if place < 0 or not 0 < number <= _LAST_FIELD:
+            return None
+        if kind in _FIXED:
+            place += _FIXED[kind]
+        elif kind in {0, 2}:
+            length, place = _varint(data, place)
+            if place < 0:
+                return None
+            place += length if kind else 0
+        else:
+            return None
+        fields.add(number)
+    return frozenset(fields) if place == len(data) else None
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A varint and the place after it, which is -1 if there is none."""
+    value = 0
+    for count, byte in enumerate(data[place : place + _VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * count
+        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint
+            return value, place + count + 1
+    return 0, -1
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return all(each.isprintable() or each in "\t\r\n" for each in text)

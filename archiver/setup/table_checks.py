@@ -1,0 +1,100 @@
+"""Checks of the catalog and the object store: a scratch table and scratch objects, made, used and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from archiver.config import Config
+from archiver.errors import CheckFailed
+from archiver.setup.findings import Finding, Outcome, failure
+from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from catalog.iceberg.scratch_table import ScratchTable
+from catalog.model import new_id
+from schema_mapping.errors import ContextError
+
+CATALOG = "Catalog"
+STORE = "Store"
+_CONTENT = b"archiver check"
+
+
+def look_at_tables(config: Config, *, seconds: float) -> Iterator[Finding]:
+    """Make a table in each namespace that topics are archived to, write to it, read it and drop it.
+
+    Beside it an object is written, read and deleted as the archiver does it, with the credentials of that table.
+    """
+    for namespace in config.namespaces:
+        yield from _look_at(config, namespace, seconds=seconds)
+
+
+def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Finding]:
+    name = f"archiver_check_{new_id().lower()}"
+    subject = f"namespace {namespace}"
+    scratch = ScratchTable(config.catalog, namespace=namespace, name=name, timeout_seconds=seconds)
+    try:
+        try:
+            scratch.create()
+            rows = scratch.write_and_read()
+            if rows != 1:
+                raise CheckFailed("The scratch table was written to, and its row wasn't there to read", rows=rows)
+            store, location = ObjectStore.of_table(scratch.table), scratch.location
+        except ContextError as error:
+            yield failure(CATALOG, error, subject)
+            return
+        yield Finding(part=CATALOG, subject=subject, detail="a scratch table was created, written to and read")
+        yield _stored(store, f"{location}/data/{name}", f"warehouse, {location.rpartition('/')[0]}")
+    finally:
+        was_made, left = scratch.is_made, _removed(scratch)
+        if left is not None:
+            yield failure(CATALOG, left, subject)
+        elif was_made:
+            yield Finding(part=CATALOG, subject=subject, detail="the scratch table was dropped, with its files")
+
+
+def _removed(scratch: ScratchTable) -> ContextError | None:
+    """Remove the table, its objects and the namespaces that were made for it. Returns what prevented that."""
+    dropped = _dropped(scratch) if scratch.is_made else None
+    left = scratch.leave()
+    return dropped or left
+
+
+def _dropped(scratch: ScratchTable) -> ContextError | None:
+    try:
+        store, location = ObjectStore.of_table(scratch.table), scratch.location
+        scratch.drop()
+        if scratch.name not in location and str(scratch.table.metadata.table_uuid) not in location:
+            raise CheckFailed(
+                "The scratch table was dropped, but its folder may be shared, so its files were left: delete them",
+                location=location,
+            )
+        for each in store.list(location):
+            store.delete(each.path)
+    except ContextError as error:
+        return error
+    return None
+
+
+def look_at_journal(config: Config) -> Iterator[Finding]:
+    """Write, read and delete an object where the journal is."""
+    journal = Journal.of(config)
+    if journal.root is None:
+        yield Finding(part=STORE, subject="journal", outcome=Outcome.SKIPPED, detail="none is configured")
+        return
+    yield _stored(journal.objects, f"{journal.root}/check-{new_id()}", f"journal, {journal.root}")
+
+
+def _stored(store: ObjectStore, path: str, subject: str) -> Finding:
+    try:
+        store.write(path, _CONTENT)
+        found = store.read(path)
+        store.delete(path)
+        if found != _CONTENT:
+            raise CheckFailed("The object that was written has other bytes when it is read", file=path)
+        if store.exists(path):
+            raise CheckFailed("The object was deleted, and is still there", file=path)
+    except ContextError as error:
+        with suppress(ContextError):
+            store.delete(path)
+        return failure(STORE, error, subject)
+    return Finding(part=STORE, subject=subject, detail="an object was written, read and deleted")
