@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from archiver.cli.archive import archive
+from archiver.cli.check import check
+from archiver.cli.commands import Commands
 from archiver.cli.demo import demo
 from archiver.cli.error_output import exit_code, print_error
+from archiver.cli.init import init
 from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
@@ -20,15 +22,23 @@ from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
 from archiver.cli.status import status
+from archiver.cli.topics import topics
+from archiver.cli.versions import version_lines
+from archiver.cli.views import views
 from schema_mapping.errors import ContextError
 
 app = typer.Typer(
+    cls=Commands,
     help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,  # markup would take brackets out of help texts, and its frames cut words at 50 columns
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)
+app.command()(init)
+app.command()(check)
+app.command()(topics)
 app.command()(archive)
 app.command()(replay)
 app.command()(reprocess)
@@ -36,21 +46,28 @@ app.command()(reconcile)
 app.command()(refill)
 app.command()(orphans)
 app.command()(status)
-app.add_typer(schema_app, name="schema")
-app.add_typer(registry_app, name="registry")
-app.add_typer(local_app, name="local")
+app.command()(views)
+app.add_typer(schema_app, name="schema", cls=Commands)
+app.add_typer(registry_app, name="registry", cls=Commands)
+app.add_typer(local_app, name="local", cls=Commands)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(version("kafka-iceberg-archiver"))
+        typer.echo("\n".join(version_lines()))
         raise typer.Exit
 
 
 @app.callback()
 def root(
     _version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the versions of the archiver and its parts, and leave.",
+            callback=_print_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Kafka topics as Iceberg tables, and the same files as Kafka records again."""

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
+from archiver.cli.error_output import FAILED, SIGNALLED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
 from archiver.errors import ConfigError
-
-INTERRUPTED = 130
 
 
 def archive(
@@ -24,32 +22,41 @@ def archive(
         bool,
         typer.Option("--accept-gap", help="Where a log lost offsets before they were archived, record it and go on."),
     ] = False,
+    accept_raw: Annotated[
+        bool,
+        typer.Option("--accept-raw", help="Archive keys or values that had a schema without one from now on."),
+    ] = False,
     json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Archive Kafka topics into their Iceberg tables, exactly once. Start it again after any interruption."""
-    from archiver.cli.logs import log_to_stderr
     from archiver.config import load_config
-    from archiver.ingest.job import ArchiveJob
     from archiver.ingest.stopping import stop_on_signals
-    from archiver.observe.archive_json import archive_lines
-    from archiver.observe.archive_screen import ArchiveScreen
-    from archiver.observe.bars import Terminal
-    from archiver.observe.output import Output
-    from archiver.observe.telemetry import with_telemetry
 
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
-        log_to_stderr(as_json=as_json)
-        output = Output(as_json=as_json, lines_of=archive_lines, screen=lambda: ArchiveScreen(Terminal()))
+        # only now: to import these takes seconds, and a mistake in the configuration is told at once
+        from archiver.ingest.job import ArchiveJob
+        from archiver.observe.archive_json import archive_lines
+        from archiver.observe.archive_screen import ArchiveScreen
+        from archiver.observe.console import Terminal
+        from archiver.observe.output import Output
+        from archiver.observe.telemetry import with_telemetry
+
+        output = Output(
+            as_json=as_json,
+            lines_of=archive_lines,
+            screen=lambda: ArchiveScreen(Terminal(), repeats=seconds is not None),
+        )
         with output, with_telemetry(loaded, output) as observer:
-            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap)
+            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)
-    if report.stopped and seconds is None:
-        raise typer.Exit(INTERRUPTED)
+    if stop.number is not None and (report.stopped or seconds is not None):
+        raise typer.Exit(SIGNALLED + stop.number)
 
 
 def _interval(*, once: bool, every: str | None) -> float | None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from archiver.cli.error_output import reported
+from archiver.cli.options import Verbose
+from archiver.observe.console import TextConsole
 
 
 def demo(
@@ -20,12 +21,13 @@ def demo(
         Path | None, typer.Option("--dir", "-D", help="An empty folder for the stack; a temporary one if not given.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up, and say how to connect to it.")] = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Send a year of real flights from Kafka to Iceberg to Spark SQL and back, and compare every byte."""
     from archiver.demo.run import Demo, check_folder
     from archiver.demo.screen import show_endpoints
 
-    console = Console()
+    console = TextConsole()
     with reported():
         if directory is not None:
             check_folder(directory)
@@ -36,7 +38,7 @@ def demo(
 
 
 @contextmanager
-def _stack_folder(directory: Path | None, *, keep: bool, console: Console) -> Iterator[Path]:
+def _stack_folder(directory: Path | None, *, keep: bool, console: TextConsole) -> Iterator[Path]:
     """Yield the demo's folder. Afterwards, stop the stack and remove a temporary folder, unless `keep` is set.
 
     If the demo fails, its folder with the servers' logs stays, and the path is printed.

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
+from archiver.cli.logs import is_verbose, logs_to_stderr
 from archiver.errors import ConfigError
+from archiver.observe.console import TextConsole
+from archiver.observe.error_text import error_text
+from catalog.errors import RegistryMisnamed
 from schema_mapping.errors import ContextError
+from schema_mapping.secrets import without_secrets
 
 FAILED = 1
 MISCONFIGURED = 2
+SIGNALLED = 128
+"""A command that a signal ended leaves with this and the signal's number, as shells have it: 130 for Ctrl-C."""
 
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
     """Print an expected error and leave with its exit code: 2 for configuration, 1 for all others.
 
-    Unexpected errors keep their traceback.
+    Unexpected errors keep their traceback. Meanwhile, warnings go to standard error in the same form.
     """
     try:
-        yield
+        with logs_to_stderr(as_json=as_json):
+            yield
     except ContextError as error:
         print_error(error, as_json=as_json)
         raise typer.Exit(exit_code(error)) from error
@@ -33,17 +40,16 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
 
 def exit_code(error: ContextError) -> int:
     """Return 2 for configuration errors, 1 for all others."""
-    return MISCONFIGURED if isinstance(error, ConfigError) else FAILED
+    return MISCONFIGURED if isinstance(error, ConfigError | RegistryMisnamed) else FAILED
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:
-    """Print `error` on standard error, as text or as one JSON object."""
+    """Print `error` on standard error, as text or as one JSON object. Text has the traceback with `--verbose`."""
     if as_json:
         context = {name: str(value) for name, value in error.context.items()}
         record = {"error": type(error).__name__, "message": error.message, "context": context}
         sys.stderr.write(json.dumps(record) + "\n")
         return
-    text = Text.assemble((f"{type(error).__name__}: ", "bold red"), error.message)
-    for name, value in error.context.items():
-        text.append(f"\n  {name}: {value}", style="dim")
-    Console(stderr=True, soft_wrap=True).print(text)
+    if is_verbose():
+        sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))
+    TextConsole(stderr=True).print(error_text(error))

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+
+from archiver.cli.error_output import reported
+from archiver.cli.options import AsJson, Verbose
+from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:
     from archiver.local import StackStatus
@@ -19,7 +22,6 @@ local_app = typer.Typer(
 NOT_READY = 1
 
 Directory = Annotated[Path, typer.Option("--dir", "-D", help="The folder that holds the stack: data, logs, settings.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
 @local_app.command()
@@ -29,20 +31,34 @@ def up(
     brokers: Annotated[
         int | None, typer.Option("--brokers", help="Nodes of Kafka in a new stack: 1, the default, or 3, a cluster.")
     ] = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Start what isn't running and write DIR/archiver.toml. The servers keep running after this command."""
     from archiver.local import LocalStack
     from archiver.local.screen import endpoints_table, followed
 
     stack = LocalStack(directory)
-    with followed(Console(stderr=True)) as progress:
+    with reported(as_json=as_json), followed(TextConsole(stderr=True)) as progress:
         done = stack.ensure(progress, brokers=brokers)
     if as_json:
         typer.echo(_document({"started": list(done.started), "endpoints": done.endpoints.public()}))
         return
-    console = Console()
+    console = TextConsole()
     console.print("The stack is up." if done.started else "The stack was up already.")
     console.print(endpoints_table(done.endpoints))
+
+
+@local_app.command()
+def fetch(as_json: AsJson = False, _verbose: Verbose = False) -> None:
+    """Fetch the jars of Kafka and Iceberg from Maven Central into the cache, for `up` and `archiver demo`."""
+    from archiver.local.fetch import fetch_all
+
+    with reported(as_json=as_json):
+        folders = fetch_all(lambda line: typer.echo(line, err=True))
+    if as_json:
+        typer.echo(_document({"folders": [str(folder) for folder in folders]}))
+    else:
+        TextConsole().print("All jars are there.")
 
 
 @local_app.command()
@@ -50,18 +66,19 @@ def down(
     directory: Directory,
     parts: Annotated[list[str] | None, typer.Argument(help="Only these, as `status --json` names them.")] = None,
     as_json: AsJson = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Stop the servers. The data stays, and `up` starts from it."""
     from archiver.local import LocalStack
     from archiver.local.screen import followed
 
-    with followed(Console(stderr=True)) as progress:
+    with reported(as_json=as_json), followed(TextConsole(stderr=True)) as progress:
         stopped = LocalStack(directory).down(progress, only=parts or ())
     if as_json:
         typer.echo(_document({"stopped": list(stopped)}))
     else:
         done = f"Stopped {', '.join(stopped)}." if parts else "The stack is down."
-        Console().print(done if stopped else "Nothing was running.")
+        TextConsole().print(done if stopped else "Nothing was running.")
 
 
 @local_app.command()
@@ -69,11 +86,13 @@ def status(
     directory: Directory,
     as_json: AsJson = False,
     secrets: Annotated[bool, typer.Option("--secrets", help="With passwords and keys.")] = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Show every server and endpoint. The exit code is 0 only if all are ready."""
     from archiver.local import LocalStack
 
-    found = LocalStack(directory).status()
+    with reported(as_json=as_json):
+        found = LocalStack(directory).status()
     if as_json:
         typer.echo(_document(found.to_json(with_secrets=secrets)))
     else:
@@ -83,13 +102,15 @@ def status(
 
 
 def _show(found: StackStatus, *, secrets: bool) -> None:
-    from archiver.local.screen import endpoints_table, parts_table
+    from archiver.local.screen import endpoints_table, parts_listing
 
-    console = Console()
+    console = TextConsole()
     if not found.parts:
-        console.print(f"There is no stack in {found.directory}. Start one with: archiver local up --dir DIR")
+        console.print(
+            f"There is no stack in {found.directory}. Start one with: archiver local up --dir {found.directory}"
+        )
         return
-    console.print(parts_table(found))
+    console.print(parts_listing(found))
     if found.endpoints is not None:
         console.print(endpoints_table(found.endpoints, secrets=secrets))
 

@@ -1,27 +1,88 @@
-"""Writes warnings of the archiver and its libraries to standard error: text for people, JSON lines for machines."""
+"""Writes warnings to standard error: ours always, those of other libraries only with `--verbose`.
+
+Other libraries warn of each attempt and of each consequence. What matters of it is in the message of the error that we
+raise, once.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Final, TextIO
 
 from schema_mapping.secrets import without_secrets
 
+OURS: Final = ("archiver", "catalog", "schema_mapping")
+"""The packages whose warnings are written for operators."""
 
-def log_to_stderr(*, as_json: bool) -> None:
-    """Write warnings and errors to standard error. Call it once in a process."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if as_json else TextLines("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+_VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
+
+
+def set_verbose(wanted: bool) -> bool:
+    """Choose whether other libraries are heard. Commands call it with their `--verbose`."""
+    _VERBOSE.set(wanted)
+    return wanted
+
+
+def is_verbose() -> bool:
+    """Whether `--verbose` was given."""
+    return _VERBOSE.get()
+
+
+@contextmanager
+def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
+    """Write warnings and errors to standard error while the context is open: as text, or as JSON lines."""
+    handler = _StderrHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(JsonLines() if as_json else TextLines())
+    if not is_verbose():
+        handler.addFilter(is_ours)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.removeHandler(handler)
+
+
+def is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record comes from one of our packages."""
+    return record.name.partition(".")[0] in OURS
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to standard error. On a terminal, that is above the bar, which replaces `sys.stderr` while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        if self.stream.isatty():
+            self.stream = sys.stderr
+        super().emit(record)
 
 
 class TextLines(logging.Formatter):
-    """Formats records as plain lines, with secrets in URIs hidden."""
+    """Formats records as plain lines, with secrets in URIs hidden.
+
+    A warning names its cause on the same line. Its traceback is only there with `--verbose`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as text."""
-        return without_secrets(super().format(record))
+        cause = record.exc_info[1] if record.exc_info else None
+        if cause is None or is_verbose() or record.levelno > logging.WARNING:
+            return without_secrets(super().format(record))
+        line = f"{record.levelname} {record.name}: {record.getMessage()}: {type(cause).__name__}: {cause}"
+        return without_secrets(line)
 
 
 class JsonLines(logging.Formatter):

@@ -8,13 +8,42 @@ from typing import Annotated
 
 import typer
 
+from archiver.cli.logs import set_verbose
 from archiver.errors import ConfigError
 
 ConfigPath = Annotated[
     Path,
     typer.Option("--config", "-c", envvar="ARCHIVER_CONFIG", help="The configuration file.", show_default=True),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for machines instead of text for people.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        help="Also what other libraries warn of, and tracebacks of errors.",
+        callback=set_verbose,
+        is_eager=True,
+        expose_value=False,
+    ),
+]
+"""Every command takes it as `_verbose`. Whoever writes warnings and errors asks `archiver.cli.logs` for it."""
+
+
+def _json_elsewhere(context: typer.Context, parameter: typer.CallbackParam, chosen: bool) -> bool:
+    """What the option says, else whether standard output is no terminal."""
+    source = context.get_parameter_source(parameter.name or "")
+    return wants_json(None if source is None or source.name == "DEFAULT" else chosen)
+
+
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json/--no-json",
+        help="JSON or text; without either text on a terminal, JSON elsewhere.",
+        callback=_json_elsewhere,
+        show_default=False,
+    ),
+]
+"""For commands that answer with one JSON document."""
 
 AsJsonElsewhere = Annotated[
     bool | None,
@@ -22,6 +51,7 @@ AsJsonElsewhere = Annotated[
         "--json/--no-json", help="JSON lines or text; without either text on a terminal, JSON lines elsewhere."
     ),
 ]
+"""For jobs, whose JSON is a line for each event."""
 
 DEFAULT_CONFIG = Path("archiver.toml")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, seconds_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
 
 
 def orphans(
@@ -19,6 +19,7 @@ def orphans(
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete them; otherwise they are only shown.")] = False,
     json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Find uploads and manifests that nothing refers to, left by kills and failed commits. --delete removes them.
 
@@ -26,7 +27,7 @@ def orphans(
     commit in doubt refers to. May run at the same time as `archiver archive`.
     """
     from archiver.config import load_config
-    from archiver.observe.bars import Terminal
+    from archiver.observe.console import Terminal
     from archiver.observe.orphans_json import orphans_lines
     from archiver.observe.orphans_screen import OrphansScreen
     from archiver.observe.output import Output
@@ -35,7 +36,7 @@ def orphans(
     as_json = wants_json(json)
     with reported(as_json=as_json):
         seconds = seconds_of("--older-than", older_than)
-        output = Output(as_json=as_json, lines_of=orphans_lines, screen=lambda: OrphansScreen(Terminal(soft_wrap=True)))
+        output = Output(as_json=as_json, lines_of=orphans_lines, screen=lambda: OrphansScreen(Terminal()))
         with output:
             report = Orphans(load_config(config), topics or (), output, older_than=seconds, deletes=delete).run()
     if not report.succeeded or output.failed:

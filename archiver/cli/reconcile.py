@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, print_error, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.observe.amounts import counted
+from archiver.observe.console import TextConsole
 from archiver.observe.json_lines import error_json, write_line
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ def reconcile(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Commit, in order, what was staged while the catalog was unavailable, and settle commits in doubt.
 
@@ -33,16 +36,17 @@ def reconcile(
         if as_json:
             _write(each)
             continue
-        typer.echo(
-            f"{each.topic} in {each.table}: {each.landed:,} ranges with {each.rows:,} records landed, "
-            f"{each.waiting:,} wait"
+        TextConsole().print(
+            f"{each.topic} in {each.table}: {counted(each.landed, 'range')} with {counted(each.rows, 'record')} "
+            f"committed, {counted(each.waiting, 'range')} still {'waits' if each.waiting == 1 else 'wait'}"
         )
-        if each.error is not None:
-            print_error(each.error, as_json=False)
-    if any(each.error for each in done):
+        for error in each.errors:
+            print_error(error, as_json=False)
+    if any(each.errors for each in done):
         raise typer.Exit(FAILED)
 
 
 def _write(each: ReconciledTopic) -> None:
     counts = {name: getattr(each, name) for name in ("topic", "table", "landed", "rows", "waiting")}
-    write_line("reconciled", **counts, error=error_json(each.error) if each.error else None)
+    errors = [error_json(error) for error in each.errors]
+    write_line("reconciled", **counts, error=errors[0] if errors else None, errors=errors)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 from archiver.errors import ConfigError
+from archiver.observe.amounts import counted
+from archiver.observe.console import TextConsole
 from archiver.observe.json_lines import write_line
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def refill(
         bool, typer.Option("--accept-lost", help="Note as lost what neither a file nor Kafka has any more.")
     ] = False,
     json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Bring back records that others removed from a table: by a rollback, deleted rows or overwritten files.
 
@@ -48,7 +51,7 @@ def refill(
         _write(report)
     else:
         for line in _lines(report):
-            typer.echo(line)
+            TextConsole().print(line)
     if not report.succeeded:
         raise typer.Exit(FAILED)
 
@@ -86,5 +89,5 @@ def _lines(report: RefillReport) -> list[str]:
 
 
 def _line(each: Mended) -> str:
-    place = f"  partition {each.hole.partition} {each.hole.span}: {each.rows:,} rows"
+    place = f"  partition {each.hole.partition} {each.hole.span}: {counted(each.rows, 'row')}"
     return f"{place} {str(each.fate).replace('_', ' ')}{f': {each.reason}' if each.reason else ''}"

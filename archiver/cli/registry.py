@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
+from archiver.observe.amounts import counted
+from archiver.observe.console import TextConsole
 
 registry_app = typer.Typer(help="The registry in Postgres.", no_args_is_help=True)
 
@@ -29,6 +31,7 @@ def rebuild(
         list[str] | None, typer.Option(help="PARTITION=OFFSET: where a partition begins, of the one topic named.")
     ] = None,
     as_json: AsJson = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Restore the registry from tables, journal and footers, after its database was lost or set back.
 
@@ -42,21 +45,23 @@ def rebuild(
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in rebuilt], indent=2))
         return
+    console = TextConsole()
     for each in rebuilt:
         source = "journal" if each.from_journal else "footers"
-        typer.echo(
-            f"{each.topic} in {each.table}: {each.schema_versions} schema versions and {each.ranges:,} ranges restored"
+        console.print(
+            f"{each.topic} in {each.table}: {counted(each.schema_versions, 'schema version')} and "
+            f"{counted(each.ranges, 'range')} restored"
             f" (from the {source}), {each.staged} staged"
         )
         for file in each.left:
-            typer.echo(f"  left: partition {file.partition} from {file.start_offset}, {file.path}: {file.reason}")
+            console.print(f"  left: partition {file.partition} from {file.start_offset:,}, {file.path}: {file.reason}")
         if each.left:
-            typer.echo(
+            console.print(
                 "  `archiver archive` fetches their records from Kafka, and they become orphans. Where Kafka no longer "
                 "has them, and a file is the first of its partition, say so: --start PARTITION=OFFSET"
             )
     if not rebuilt:
-        typer.echo("no topic of the configuration has a table")
+        console.print("no topic of the configuration has a table")
 
 
 def _starts(texts: Sequence[str]) -> dict[int, int]:

@@ -1,21 +1,18 @@
-"""`archiver replay`: writes records of an archived topic to standard output or a file."""
+"""`archiver replay`: writes records of an archived topic to standard output, a file, or a Kafka topic."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 from archiver.cli.error_output import reported
-from archiver.cli.options import DEFAULT_CONFIG, ConfigPath
-from archiver.errors import ConfigError
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 
-BROKEN_PIPE = 141
+_TO_FILE = "To a file or standard output"
+_TO_KAFKA = "To a Kafka topic"
 
 
 class Format(StrEnum):
@@ -23,6 +20,16 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     ARROW = "arrow"
+
+
+class Compression(StrEnum):
+    """How batches are compressed."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
 
 
 def replay(
@@ -35,35 +42,167 @@ def replay(
     partition: Annotated[
         list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="JSON lines, or an Arrow IPC stream.")] = Format.JSONL,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", help="Only records for which this holds, such as \"offset < 100 and key = 'a'\"."),
+    ] = None,
+    json: AsJsonElsewhere = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file instead of standard output.", rich_help_panel=_TO_FILE),
+    ] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="jsonl (the default), or an Arrow IPC stream.", rich_help_panel=_TO_FILE),
+    ] = None,
+    decode: Annotated[
+        bool,
+        typer.Option("--decode", help="Keys and values as JSON, by the schema of their row.", rich_help_panel=_TO_FILE),
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="At most so many records.", rich_help_panel=_TO_FILE)
+    ] = None,
+    to_kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--to-kafka", metavar="TOPIC", help="Move records to this topic, exactly once.", rich_help_panel=_TO_KAFKA
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap",
+            metavar="HOST:PORT",
+            help="Its cluster; default: the one that is archived.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    kafka_options: Annotated[
+        Path | None,
+        typer.Option(
+            "--kafka-options",
+            metavar="FILE",
+            help="Its cluster's options, name=value lines.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Create the topic if it isn't there.", rich_help_panel=_TO_KAFKA)
+    ] = False,
+    topic_setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic-setting",
+            metavar="NAME=VALUE",
+            help="A setting of the topic that --create makes.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="Write behind records that others wrote there.", rich_help_panel=_TO_KAFKA),
+    ] = False,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", help="At most so much a second: 5000 (records), or 10MiB.", rich_help_panel=_TO_KAFKA),
+    ] = None,
+    compression: Annotated[
+        Compression, typer.Option("--compression", help="How batches are compressed.", rich_help_panel=_TO_KAFKA)
+    ] = Compression.ZSTD,
+    offset_map: Annotated[
+        Path | None,
+        typer.Option(
+            "--offset-map",
+            metavar="FILE",
+            help="Write which offset became which, as JSON lines.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    translate_groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--translate-groups",
+            metavar="GROUP|all",
+            help="Carry this group's offsets over; may be given again.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    transfer: Annotated[
+        str | None,
+        typer.Option(
+            "--transfer",
+            metavar="NAME",
+            help="What the transfer is called; default: of both topics.",
+            rich_help_panel=_TO_KAFKA,
+        ),
+    ] = None,
+    progress_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--progress-topic", metavar="TOPIC", help="Where its progress is kept.", rich_help_panel=_TO_KAFKA
+        ),
+    ] = None,
+    _verbose: Verbose = False,
 ) -> None:
-    """Write a topic's records from its table: byte for byte, partition by partition and in order."""
-    from archiver.config import load_config
-    from archiver.replay import Selection, open_archive, write_arrow, write_jsonl
+    """Write a topic's records from its table: byte for byte, partition by partition and in order.
 
-    with reported():
-        selection = Selection.parse(start=start, end=end, partitions=tuple(partition or ()))
-        archive = open_archive(load_config(config), topic)
-        with _opened(output) as stream:
-            write = write_jsonl if format_ is Format.JSONL else write_arrow
-            write(archive, selection, stream)
+    With --to-kafka they go to a Kafka topic instead, each exactly once, however often the command is stopped and
+    started again.
+    """
+    from archiver.cli.replay_options import check_together
+    from archiver.replay.selection import Selection
 
+    as_json = wants_json(json)
+    with reported(as_json=as_json and (output is not None or to_kafka is not None)):
+        check_together(
+            to_file={"--output": output, "--format": format_, "--decode": decode, "--limit": limit},
+            to_kafka={
+                "--bootstrap": bootstrap,
+                "--kafka-options": kafka_options,
+                "--create": create,
+                "--topic-setting": topic_setting,
+                "--append": append,
+                "--rate": rate,
+                "--offset-map": offset_map,
+                "--translate-groups": translate_groups,
+                "--transfer": transfer,
+                "--progress-topic": progress_topic,
+            },
+            is_to_kafka=to_kafka is not None,
+        )
+        selection = Selection.parse(start=start, end=end, partitions=tuple(partition or ()), where=where)
+        if to_kafka is None:
+            from archiver.cli.replay_export import export
 
-@contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """Open the stream to write to. If the reader of standard output closes it, the replay ends quietly."""
-    if output is not None:
-        try:
-            file = output.open("wb")
-        except OSError as error:
-            raise ConfigError(f"The output file cannot be written: {error.strerror}", file=str(output)) from error
-        with file:
-            yield file
-        return
-    try:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise typer.Exit(BROKEN_PIPE) from None
+            export(
+                config,
+                topic,
+                selection,
+                output,
+                is_arrow=format_ is Format.ARROW,
+                decode=decode,
+                limit=limit,
+                as_json=as_json,
+            )
+            return
+        from archiver.cli.replay_options import topic_settings
+        from archiver.cli.replay_to_kafka import move
+        from archiver.republish.job import PROGRESS_TOPIC, TransferOrder
+        from archiver.republish.rate import Rate
+        from archiver.wire import Codec
+
+        order = TransferOrder(
+            target=to_kafka,
+            name=transfer,
+            start=selection.start_text,
+            where=selection.where.text if selection.where else "",
+            creates=create,
+            topic_settings=topic_settings(topic_setting or []),
+            appends=append,
+            rate=Rate.parse(rate),
+            codec=Codec[compression.name],
+            progress_topic=progress_topic or PROGRESS_TOPIC,
+            offset_map=offset_map,
+            groups=tuple(translate_groups or ()),
+        )
+        move(config, topic, selection, order, bootstrap=bootstrap, kafka_options=kafka_options, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`archiver reprocess`: decodes rows again that couldn't be decoded, after the schema was corrected."""
+"""`archiver reprocess`: decodes rows again after the schema was corrected or extended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.errors import ConfigError
 
 
 def reprocess(
@@ -21,32 +22,41 @@ def reprocess(
     code: Annotated[
         list[str] | None, typer.Option("--code", help="Only errors of this code (truncated, …); may be given again.")
     ] = None,
+    unrecognized: Annotated[
+        bool, typer.Option("--unrecognized", help="Also rows with fields that their schema didn't know.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All rows of older schema versions, also those that were archived raw.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
     json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
 ) -> None:
     """Decode rows with `__err__` again, with the schema that the configuration names now.
 
-    The files that hold them are rewritten in one commit. Offsets, order and bytes stay as they are.
+    The files that hold them are rewritten in one commit. Offsets, order and bytes stay as they are. A row whose columns
+    would become poorer stays as it is.
     """
     from archiver.config import load_config
-    from archiver.observe.bars import Terminal
+    from archiver.observe.console import Terminal
     from archiver.observe.output import Output
     from archiver.observe.reprocess_json import reprocess_lines
     from archiver.observe.reprocess_screen import ReprocessScreen
-    from archiver.upkeep.reprocess.error_rows import ErrorFilter
     from archiver.upkeep.reprocess.job import Reprocess
+    from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
-        wanted = ErrorFilter(
+        if code and (unrecognized or everything):
+            raise ConfigError("--code names errors: it doesn't go with --unrecognized and --all")
+        wanted = RowFilter(
+            reach=Reach.ALL if everything else Reach.UNRECOGNIZED if unrecognized else Reach.ERRORS,
             codes=frozenset(code or ()),
             partitions=frozenset(partition or ()),
             start_offset=start,
-            end_offset=ErrorFilter().end_offset if end is None else end,
+            end_offset=RowFilter().end_offset if end is None else end,
         )
-        output = Output(
-            as_json=as_json, lines_of=reprocess_lines, screen=lambda: ReprocessScreen(Terminal(soft_wrap=True))
-        )
+        output = Output(as_json=as_json, lines_of=reprocess_lines, screen=lambda: ReprocessScreen(Terminal()))
         with output:
             report = Reprocess(load_config(config), topic, wanted, output, dry_run=dry_run).run()
     if not report.succeeded or output.failed:

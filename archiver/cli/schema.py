@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
-from archiver.cli.error_output import reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
+from archiver.cli.schema_rules import Rule
+from archiver.errors import ConfigError
+from archiver.observe.console import TextConsole
+from archiver.observe.error_text import error_text
 from archiver.observe.json_lines import error_json
 
 if TYPE_CHECKING:
+    from archiver.cli.schema_diff import SchemaDiff
     from archiver.config import Config
     from archiver.errors import SchemaRegistryError
     from catalog.model import TopicRow
@@ -27,7 +33,7 @@ Topic = Annotated[str, typer.Argument(help="The topic, as Kafka names it.")]
 
 
 @schema_app.command()
-def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
+def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
     """Print the columns as a tree: id, type, Protobuf field, first version, and which are cut, with the reason."""
     from archiver.cli.schema_screen import outline_tree
     from schema_mapping.outline import outline
@@ -37,25 +43,31 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
         if as_json:
             _print_json({"topic": topic, "table": row.table, **found.to_json()})
         else:
-            Console(soft_wrap=True).print(outline_tree(topic, row.table, found))
+            TextConsole().print(outline_tree(topic, row.table, found))
 
 
 @schema_app.command()
-def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
-    """Print every schema version: when it was first used and what it changed."""
+def history(
+    topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False
+) -> None:
+    """Tell every schema version in plain words: since when it is used, and what it added, renamed, widened or removed.
+
+    Values themselves are never changed by a version: each row keeps the one that it was written with.
+    """
     from archiver.cli.schema_screen import history_text
+    from archiver.observe.schema_words import tell
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         records = registry.ledger.history(row)
         if not as_json:
-            Console(soft_wrap=True).print(history_text(topic, records))
+            TextConsole().print(history_text(topic, records))
             return
         versions = [
             {
                 "version": each.version,
                 "created": each.created.isoformat(),
                 "fingerprint": each.fingerprint,
-                "changes": [change.to_json() for change in each.changes],
+                "changes": [change.to_json() | {"text": tell(change)} for change in each.changes],
             }
             for each in records
         ]
@@ -64,42 +76,139 @@ def history(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson =
 
 @schema_app.command()
 def diff(
-    topic: Topic,
+    topic: Annotated[
+        str | None, typer.Argument(help="The topic, as Kafka names it; none with --from and --to.", show_default=False)
+    ] = None,
     descriptors: Annotated[
         Path | None,
         typer.Option("--descriptors", help="A descriptor set or .proto file (default: what the configuration names)."),
     ] = None,
     message: Annotated[str | None, typer.Option("--message", help="The message in it, where its name changes.")] = None,
     of_key: Annotated[bool, typer.Option("--key", help="The file describes the key, not the value.")] = False,
+    old: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Compare two files instead: this one, and that of --to."),
+    ] = None,
+    new: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="The file that comes after --from.")] = None,
+    imports: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--import", metavar="FOLDER", help="With --from: a folder that imports start from; may be given again."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 if a change breaks a rule for those who query the table.")
+    ] = False,
+    allow: Annotated[
+        list[Rule] | None, typer.Option("--allow", help="With --check: a rule that may be broken; may be given again.")
+    ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,
+    _verbose: Verbose = False,
 ) -> None:
-    """Print what would change in the table if a schema were deployed. Changes nothing."""
-    from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
+    """Print what would change in the table if a schema were deployed. Changes nothing.
+
+    With --from and --to it compares two files, as if all rows had been written with the first. It needs no
+    configuration and no server then.
+
+    With --check, for continuous integration: exits with 1 if columns that queries use would be renamed, removed,
+    dropped, replaced (another type) or cut. Added and widened columns break nothing.
+    """
+    from archiver.cli.schema_rules import broken_rules
+    from archiver.cli.schema_screen import verdict_lines
+
+    with reported(as_json=as_json):
+        if allow and not check:
+            raise ConfigError("--allow goes with --check")
+        if old is not None or new is not None:
+            beside = {"a topic": topic, "--descriptors": descriptors, "--key": of_key}
+            compared = _files(old, new, message, imports or (), beside)
+        elif topic is None:
+            raise ConfigError("Name a topic, or two files: --from OLD --to NEW")
+        elif imports:
+            raise ConfigError("--import goes with --from; for a topic set `imports` in its section", topic=topic)
+        else:
+            compared = _proposed(config, topic, descriptors, message, of_key=of_key)
+        found, down = compared.diff, compared.schema_registry_down
+        if check and down is not None:
+            raise down
+        broken = broken_rules(found.changes, allowed=allow or ()) if check else ()
+        if as_json:
+            verdict = {"compatible": not broken, "broken": [each.to_json() for each in broken]} if check else {}
+            told = {"schema_registry_down": error_json(down)} if down else {}
+            _print_json({**compared.subject, **found.to_json(), **told, **verdict})
+        else:
+            _print_diff(compared, verdict_lines(broken) if check else ())
+    if broken:
+        raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """A comparison: of what, as JSON; what came of it, in a line and as a whole."""
+
+    subject: dict[str, str]
+    told: str
+    diff: SchemaDiff
+    schema_registry_down: SchemaRegistryError | None = None
+
+
+def _print_diff(compared: _Compared, verdict: Sequence[Text]) -> None:
     from archiver.cli.schema_screen import changes_lines
+
+    console = TextConsole()
+    if compared.schema_registry_down is not None:
+        down = error_text(compared.schema_registry_down)
+        console.print(Text.assemble(("By the schemas last known: ", "yellow"), down))
+    console.print(Text(compared.told))
+    cuts = (Text(f"  cut: {cut}") for cut in compared.diff.cuts)
+    for line in (*changes_lines(compared.diff.changes), *cuts, *verdict):
+        console.print(line)
+
+
+def _proposed(path: Path, topic: str, file: Path | None, message: str | None, *, of_key: bool) -> _Compared:
+    """Compare the topic's table with `file`, or with the schema that the configuration names."""
+    from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas
 
-    with reported(as_json=as_json), _archived(config, topic) as (loaded, registry, row):
+    with _archived(path, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)
         state = registry.ledger.load(row)
         down: SchemaRegistryError | None = None
-        if descriptors is None:
+        if file is None:
             today = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
             proposed, down = Schemas(key=today.key, value=today.value), today.schema_registry_down
         else:
-            proposed = proposed_schemas(settings, state, file=descriptors, message=message, of_key=of_key)
+            proposed = proposed_schemas(settings, state, file=file, message=message, of_key=of_key)
         found = compare(state, proposed, settings)
-        if as_json:
-            told = {"schema_registry_down": error_json(down)} if down else {}
-            _print_json({"topic": topic, "table": row.table, **found.to_json(), **told})
-            return
-        console = Console(soft_wrap=True)
-        if down is not None:
-            console.print(f"[yellow]By the schemas last known[/]: {down}", highlight=False)
-        console.print(f"{topic} in {row.table}: {found.summary}", highlight=False)
-        console.print(
-            *changes_lines(found.changes), *(f"  cut: {cut}" for cut in found.cuts), sep="\n", highlight=False
+        return _Compared(
+            subject={"topic": topic, "table": row.table},
+            told=f"{topic} in {row.table}: {found.summary}",
+            diff=found,
+            schema_registry_down=down,
         )
+
+
+def _files(
+    old: Path | None, new: Path | None, message: str | None, imports: Sequence[Path], beside: Mapping[str, object]
+) -> _Compared:
+    """Compare two files. `beside` are options that say of which table; they don't go with files."""
+    from archiver.cli.schema_diff import compare_files
+    from archiver.cli.schema_screen import summary
+
+    if old is None or new is None:
+        raise ConfigError("--from and --to go together: the schema before and the one after")
+    if given := [name for name, value in beside.items() if value]:
+        raise ConfigError(f"--from and --to compare two files: {', '.join(given)} doesn't go with them")
+    if message is None:
+        raise ConfigError("Name the message that the files describe with --message, such as shop.Order")
+    found = compare_files(old, new, message=message, imports=imports)
+    told = summary(found.changes) if found.is_new else "the same schema"
+    return _Compared(
+        subject={"from": str(old), "to": str(new), "message": message},
+        told=f"{message}, from {old} to {new}: {told}",
+        diff=found,
+    )
 
 
 @contextmanager

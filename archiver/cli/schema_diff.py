@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,21 @@ def proposed_schemas(
     if name is None:
         what = "has several message types" if now.messages else "has no schema yet"
         raise ConfigError(f"The topic {what}: name the message with --message", topic=settings.name)
-    extensions = side.extensions if isinstance(side, ProtobufFormat) else ()
-    if file.suffix == ".proto":
-        imports, more = (side.imports, side.proto[1:]) if isinstance(side, ProtobufFormat) else ((), ())
-        read = compile_proto((file, *more), name, imports, extensions)
+    if isinstance(side, ProtobufFormat):
+        read = _read(file, name, more=side.proto[1:], imports=side.imports, extensions=side.extensions)
     else:
-        read = read_descriptor_set(file, name, extensions)
+        read = _read(file, name)
     key, value = newest.key_schema, newest.value_schema
     with_file = _with(read, key if of_key else value, settings.name)
     return Schemas(key=with_file, value=value) if of_key else Schemas(key=key, value=with_file)
+
+
+def _read(
+    file: Path, message: str, *, more: Sequence[Path] = (), imports: Sequence[Path] = (), extensions: Sequence[str] = ()
+) -> SourceSchema:
+    if file.suffix == ".proto":
+        return compile_proto((file, *more), message, imports, extensions)
+    return read_descriptor_set(file, message, extensions)
 
 
 def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> DeclaredSchema:
@@ -102,19 +109,32 @@ def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> Decla
             )
 
 
-def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig) -> SchemaDiff:
-    """Compare the proposed schemas with the ledger, and tell what the job would make of them."""
+def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None = None) -> SchemaDiff:
+    """Compare the proposed schemas with the ledger, and tell what the job would make of them.
+
+    Without `settings` columns have their default options.
+    """
     newest = state.versions[-1].version
     outcome = assign(
         state,
         key=proposed.key,
         value=proposed.value,
-        options=mapping_options(settings),
-        partition_source=settings.partition_source,
+        options=None if settings is None else mapping_options(settings),
+        partition_source=(settings and settings.partition_source) or _newest(state).partition_source,
     )
     is_new = outcome.version > newest
     cuts = sorted(_cuts(outcome.row) - _cuts(_newest(state))) if is_new else ()
     return SchemaDiff(version=outcome.version, is_new=is_new, newest=newest, changes=outcome.changes, cuts=tuple(cuts))
+
+
+def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path] = ()) -> SchemaDiff:
+    """Compare two schemas of a message without a table: as if every row had been written with the one in `old`.
+
+    Each file is a descriptor set or a `.proto` file; `imports` are the folders that its imports start from. Raises
+    ConfigError if a file can't be read or lacks the message.
+    """
+    first, second = (_read(file, message, imports=imports) for file in (old, new))
+    return compare(assign(LedgerState(), value=first).state, Schemas(key=None, value=second))
 
 
 def _newest(state: LedgerState) -> RowMapping:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group
 from rich.text import Text
 from rich.tree import Tree
 
+from archiver.cli.schema_rules import BrokenRule
+from archiver.observe.schema_words import describe, tell
 from catalog.model import VersionRecord
 from schema_mapping.columns.evolution import Change, ChangeKind
-from schema_mapping.outline import ColumnOutline, Outline, RootOutline, type_name
+from schema_mapping.outline import ColumnOutline, Outline, RootOutline
 
 _COLOURS = {
     ChangeKind.ADDED: "green",
@@ -21,17 +24,14 @@ _COLOURS = {
     ChangeKind.CUT: "yellow",
 }
 
-_WORDS = {
-    ChangeKind.ADDED: "+ {column} {after}",
-    ChangeKind.RESTORED: "+ {column} {after}, which had been removed",
-    ChangeKind.REMOVED: "- {column} {before}; the column stays, a value still sent goes to __unrecognized__",
-    ChangeKind.DROPPED: "- {column} {before}; the column leaves the table, older files keep it",
-    ChangeKind.KEPT: "+ {column} {after}, which had been dropped, stays in the table again",
-    ChangeKind.RENAMED: "~ {column} was named {before}",
-    ChangeKind.PROMOTED: "~ {column} {before} widens to {after}",
-    ChangeKind.REPLACED: "! {column} {after} takes the place of the {before} column",
-    ChangeKind.EXPANDED: "+ {column} has columns of its own now",
-    ChangeKind.CUT: "- {column} is kept whole in __unrecognized__ now",
+_DONE = {
+    **{kind: str(kind) for kind in ChangeKind},
+    ChangeKind.RESTORED: "brought back",
+    ChangeKind.PROMOTED: "widened",
+    ChangeKind.REPLACED: "changed in type",
+    ChangeKind.KEPT: "taken back",
+    ChangeKind.EXPANDED: "given columns of their own",
+    ChangeKind.CUT: "kept whole",
 }
 
 
@@ -54,15 +54,25 @@ def cut_columns(outline: Outline) -> Iterator[tuple[str, ColumnOutline]]:
 
 
 def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
-    """Show every version with its time and its changes."""
+    """Tell every version in plain words: since when it is used, and what it did to the columns."""
     parts = [Text(topic, style="bold")]
     for record in records:
         made = record.created.strftime("%Y-%m-%d %H:%M:%S UTC")
-        parts.append(
-            Text.assemble((f"version {record.version}", "bold"), f"  {made}  ", (record.fingerprint[:12], "dim"))
-        )
-        parts += changes_lines(record.changes) or [Text("  no column changed", style="dim")]
+        head = Text.assemble((f"Version {record.version}", "bold"), f", first used {made}: {summary(record.changes)}")
+        parts.append(head.append(f"  {record.fingerprint[:12]}", style="dim"))
+        parts += [Text(f"  {tell(change)}", style=_COLOURS.get(change.kind, "")) for change in record.changes]
     return Group(*parts)
+
+
+def summary(changes: Iterable[Change]) -> str:
+    """Count changes by what they did: `2 columns added, 1 renamed`."""
+    counts = Counter(change.kind for change in changes)
+    if not counts:
+        return "no column changed"
+    first, *others = sorted(counts.items(), key=lambda each: list(ChangeKind).index(each[0]))
+    noun = "column" if first[1] == 1 else "columns"
+    said = [f"{first[1]:,} {noun} {_DONE[first[0]]}", *(f"{count:,} {_DONE[kind]}" for kind, count in others)]
+    return ", ".join(said)
 
 
 def changes_lines(changes: Iterable[Change]) -> list[Text]:
@@ -70,12 +80,12 @@ def changes_lines(changes: Iterable[Change]) -> list[Text]:
     return [Text(f"  {describe(change)}", style=_COLOURS.get(change.kind, "")) for change in changes]
 
 
-def describe(change: Change) -> str:
-    """Tell a change in words."""
-    names = change.kind is ChangeKind.RENAMED
-    before, after = (each if names or each is None else type_name(each) for each in (change.before, change.after))
-    column = f"{change.column} (id {change.field_id})"
-    return _WORDS[change.kind].format(column=column, before=before, after=after)
+def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
+    """Say which rules the changes break, and what that means for those who query the table."""
+    if not broken:
+        return [Text("Compatible: queries of the table go on as before.", style="green")]
+    lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]
+    return [Text("Not compatible:", style="bold red"), *lines]
 
 
 def _root_tree(root: RootOutline) -> Tree:

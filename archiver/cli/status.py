@@ -3,52 +3,130 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import RenderableType
 
-from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath
+from archiver.cli.error_output import FAILED, SIGNALLED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
+from archiver.errors import ConfigError
+from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:
-    from archiver.config import TopicConfig
-    from archiver.ingest.topic.status import StatusReader
+    from archiver.ingest.topic.status import TopicStatus
+    from schema_mapping.errors import ContextError
+
+Look = Callable[[], list["TopicStatus"]]
+
+WATCH_SECONDS = 5.0
 
 
 def status(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", "-p", help="Show every partition; else a line for each topic.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
+    every: Annotated[
+        str | None, typer.Option("--every", help="With --watch: the time from look to look (5s by default).")
+    ] = None,
     as_json: AsJson = False,
+    _verbose: Verbose = False,
 ) -> None:
     """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
-    from archiver.cli.status_screen import status_json, status_table
+    from archiver.cli.status_screen import status_json, status_screen
 
-    with reported(as_json=as_json), _reader(config, topics or []) as (reader, wanted):
-        found = [reader.topic(each) for each in wanted]
+    with reported(as_json=as_json):
+        seconds = seconds_of("--every", every)
+        if seconds is not None and not watch:
+            raise ConfigError("--every goes with --watch")
+        with _reader(config, topics or []) as look:
+            if watch:
+                number = _watch(look, seconds or WATCH_SECONDS, as_json=as_json, partitions=partitions)
+                raise typer.Exit(SIGNALLED + number)
+            found = look()
     if as_json:
         typer.echo(json.dumps({"topics": [status_json(each) for each in found]}, indent=2, ensure_ascii=False))
     else:
-        console = Console()
-        for each in found:
-            console.print(status_table(each))
+        TextConsole().print(status_screen(found, partitions=partitions))
     if any(each.problems for each in found):
         raise typer.Exit(FAILED)
 
 
+def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> int:
+    """Show every look until a signal stops it; return its number. On a terminal a look takes the last one's place."""
+    from rich.live import Live
+
+    from archiver.ingest.stopping import stop_on_signals
+
+    console = TextConsole()
+    with stop_on_signals() as stop:
+        if as_json or not console.is_terminal:
+            while not stop.is_set():
+                _show_once(look, console, as_json=as_json, partitions=partitions)
+                stop.wait(seconds)
+            return stop.number or signal.SIGINT
+        shown: RenderableType = ""
+        with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+            while not stop.is_set():
+                shown = _looked(look, partitions=partitions)
+                live.update(shown, refresh=True)
+                stop.wait(seconds)
+        console.print(shown)
+    return stop.number or signal.SIGINT
+
+
+def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: bool) -> None:
+    from archiver.cli.status_screen import status_json
+    from archiver.observe.json_lines import error_json, write_line
+
+    if not as_json:
+        console.print(_looked(look, partitions=partitions))
+        return
+    found, error = _try(look)
+    write_line("status", topics=[status_json(each) for each in found], error=error_json(error) if error else None)
+
+
+def _looked(look: Look, *, partitions: bool) -> RenderableType:
+    from archiver.cli.status_screen import watch_screen
+
+    found, error = _try(look)
+    return watch_screen(found, error, partitions=partitions)
+
+
+def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
+    """Look once. A server that is away now may be back at the next look."""
+    from schema_mapping.errors import ContextError
+
+    try:
+        return look(), None
+    except ContextError as error:
+        if not error.retryable:
+            raise
+        return [], error
+
+
 @contextmanager
-def _reader(path: Path, topics: list[str]) -> Iterator[tuple[StatusReader, tuple[TopicConfig, ...]]]:
+def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     from archiver.config import load_config
+    from archiver.ingest.topic.catalog_pool import CatalogPool
     from archiver.ingest.topic.status import StatusReader
     from archiver.kafka.broker import BrokerClient
     from catalog.iceberg.table_catalog import TableCatalog
     from catalog.registry import Registry
 
     loaded = load_config(path)
-    with BrokerClient(loaded.kafka) as brokers:
-        wanted = loaded.select(() if topics else brokers.topics(), topics)
-        with Registry(loaded.registry.dsn, connections=1) as registry, TableCatalog(loaded.catalog) as catalog:
-            yield StatusReader(brokers=brokers, registry=registry, catalog=catalog), wanted
+    most = loaded.archive.catalog_connections
+    with (
+        BrokerClient(loaded.kafka) as brokers,
+        Registry(loaded.registry.dsn, connections=most + 1) as registry,
+        CatalogPool(lambda: TableCatalog(loaded.catalog), most=most) as catalogs,
+    ):
+        reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
+        yield lambda: reader.topics(loaded.select(() if topics else brokers.topics(), topics))

@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from archiver.ingest.topic.status import PartitionStatus, TopicStatus
+from archiver.observe.amounts import age, clock_time, counted, size
+from archiver.observe.error_text import error_text
 from archiver.observe.json_lines import error_json
+from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.observe.schema_words import doubt_remark, fit_remarks
+from catalog.model import FileState
 from schema_mapping.errors import ContextError
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
+    """Show topics: a line for each, or a table of its partitions, and below what is wrong or unlikely."""
+    if partitions:
+        tables = [part for each in found for part in (Text(""), status_table(each))]
+        return Group(*tables[1:])
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="records behind"),
+        Column(heading="oldest", alone="oldest {} old"),
+        Column(heading="archived", alone="{} archived", is_optional=True),
+        Column(heading="size", alone="{} stored", is_optional=True),
+        Column(heading="state", alone="{}", kind="text"),
+    )
+    seen = [each for each in found if each.is_seen]
+    for each in seen:
+        committed = each.files.get(FileState.COMMITTED)
+        listing.add(
+            Text(each.topic, style="bold"),
+            f"{each.lag_records:,}",
+            age(each.lag_seconds),
+            f"{committed.rows:,}" if committed else NOTHING,
+            size(committed.size_bytes) if committed else NOTHING,
+            _state(each),
+        )
+    remarks = [Text(f"{each.topic}: ").append_text(line) for each in found for line in _remarks(each)]
+    return Group(*([listing] if seen else []), *remarks)
+
+
+def watch_screen(
+    found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
+) -> RenderableType:
+    """Show a look among others: with the time, and topics that need a look first. `error` kept from looking."""
+    time = Text(clock_time(), style="dim")
+    if error is not None:
+        return Group(time, error_text(error))
+    ordered = sorted(found, key=lambda each: (not each.problems, -each.lag_records, each.topic))
+    return Group(time, status_screen(ordered, partitions=partitions))
+
+
+def _state(status: TopicStatus) -> Text:
+    """What is wrong with a topic in a word or two."""
+    if status.problems:
+        return Text(", ".join(dict.fromkeys(type(error).__name__ for error in status.problems)), style="bold red")
+    if status.doubts:
+        return Text("schema in doubt", style="yellow")
+    return Text("up to date" if not status.lag_records else "behind")
 
 
 def status_table(status: TopicStatus) -> RenderableType:
     """Show a topic: a headline, a row for each partition, and below it what holds it up."""
-    table = Table(title=_headline(status), title_justify="left")
-    table.add_column("partition", justify="right")
-    for heading in ("archived to", "staged to", "last stable", "high watermark", "lag", "oldest"):
-        table.add_column(heading, justify="right")
+    if not status.is_seen:
+        return Group(*(Text(f"{status.topic}: ").append_text(line) for line in _remarks(status)))
+    listing = Listing(
+        Column(heading="partition", alone="partition {}", kind="name"),
+        Column(heading="archived to"),
+        Column(heading="staged to"),
+        Column(heading="last stable", is_optional=True),
+        Column(heading="high watermark", is_optional=True),
+        Column(heading="lag"),
+        Column(heading="oldest", alone="oldest {} old"),
+    )
     for each in status.partitions:
-        table.add_row(
+        listing.add(
             str(each.partition),
             _number(each.archived_to),
-            f"{_number(each.staged_to)} ({each.staged_files} files)" if each.staged_files else "-",
+            f"{_number(each.staged_to)} ({counted(each.staged_files, 'file')})" if each.staged_files else NOTHING,
             _number(each.last_stable),
             _number(each.high_watermark),
             _number(each.lag_records),
             age(each.lag_seconds),
         )
-    return Group(table, *_remarks(status))
+    return Group(*_headlines(status), listing, *_remarks(status))
 
 
 def status_json(status: TopicStatus) -> dict[str, Any]:
@@ -50,41 +108,70 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
             for each in status.holes
         ],
+        "altered": [
+            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for each in status.altered
+        ],
+        "not_compared_rows": status.uncompared_rows,
+        "unseen_before_snapshot": status.unseen_before,
         "files": {str(state): asdict(count) for state, count in status.files.items()},
         "partitions": [
             asdict(replace(each, problem=None))
             | {"lag_seconds": _rounded(each.lag_seconds), "problem": _problem(each.problem)}
             for each in status.partitions
         ],
+        "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
+        "uncounted_rows": status.uncounted_rows,
+        "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
     }
 
 
-def age(seconds: float | None) -> str:
-    """Format an age for people: `42 s`, `3.5 h`."""
-    if seconds is None:
-        return "-"
-    for length, unit in _UNITS:
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _headline(status: TopicStatus) -> str:
+def _headlines(status: TopicStatus) -> list[Text]:
+    """Say where the topic is archived and how far behind, then what is unusual about it."""
     counts = ", ".join(f"{count.ranges:,} {state}" for state, count in status.files.items() if count.ranges)
-    lost = f"; {status.lost_offsets:,} offsets recorded as lost" if status.lost_offsets else ""
-    gone = f"; {status.gone.erased:,} rows erased by others" if status.gone.erased else ""
-    gone += f"; {status.gone.lost:,} rows recorded as lost" if status.gone.lost else ""
-    gone += f"; {status.gone.retired:,} rows retired" if status.gone.retired else ""
-    return f"{status.topic} in {status.table}: {status.lag_records:,} behind; files: {counts or 'none'}{lost}{gone}"
+    gone = (
+        (status.lost_offsets, "offset", "recorded as lost"),
+        (status.gone.erased, "row", "erased by others"),
+        (status.gone.lost, "row", "recorded as lost"),
+        (status.gone.retired, "row", "retired"),
+    )
+    behind = f": {counted(status.lag_records, 'record')} behind; files: {counts or 'none'}"
+    losses = [f"{counted(number, noun)} {fate}" for number, noun, fate in gone if number]
+    head = Text.assemble((status.topic, "bold"), f" in {status.table}", behind)
+    return [head, Text("; ".join(losses), style="yellow")] if losses else [head]
 
 
 def _remarks(status: TopicStatus) -> list[Text]:
-    remarks = [Text(f"{type(error).__name__}: {error}", style="bold red") for error in status.problems]
+    remarks = [error_text(error) for error in status.problems]
     remarks += [
-        Text(f"partition {each.partition}: {each.rows:,} rows of {each.span} are missing from the table")
+        Text(
+            f"partition {each.partition}: {counted(each.rows, 'row')} of {each.span} "
+            f"{'is' if each.rows == 1 else 'are'} missing from the table"
+        )
         for each in status.holes
     ]
+    remarks += [
+        Text(f"partition {each.partition}: {each.span} doesn't hold the archived records any more: others changed it")
+        for each in status.altered
+    ]
+    if status.uncompared_rows:
+        remarks.append(
+            Text(
+                f"{counted(status.uncompared_rows, 'record')} that others may have changed "
+                f"{'is' if status.uncompared_rows == 1 else 'are'} not compared yet: `archiver archive` goes on",
+                style="yellow",
+            )
+        )
+    if status.unseen_before is not None:
+        remarks.append(
+            Text(f"changes by others before snapshot {status.unseen_before} weren't looked at: it is the oldest left")
+        )
+    remarks += [
+        Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
+        for part, doubt in status.doubts.items()
+    ]
+    remarks += [Text(line) for line in fit_remarks(status.recognition)]
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
 
 
@@ -101,7 +188,7 @@ def _problem(error: ContextError | None) -> dict[str, Any] | None:
 
 
 def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+    return NOTHING if value is None else f"{value:,}"
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -12,10 +12,14 @@ from archiver.ingest.events import (
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
+    SchemaEvent,
     SchemaRegistryDown,
     StepFinished,
     TaskFinished,
     TopicsOpened,
+    Waiting,
     WavePlanned,
 )
 from archiver.ingest.plan.ranges import PlannedRange
@@ -24,13 +28,15 @@ from archiver.observe.json_lines import Line, error_json
 from catalog.model import TranslatedRange
 
 
-def archive_lines(event: JobEvent) -> Iterator[Line]:
+def archive_lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case for each kind of event
     """Make the line of an event: its name, and its values by name."""
     match event:
+        case Waiting():
+            yield "waiting", {"on": event.on, "error": error_json(event.error)}
         case TopicsOpened():
             yield "topics_opened", {"tables": dict(event.tables)}
-        case SchemaRegistryDown():
-            yield "schema_registry_down", {"topic": event.topic, "error": error_json(event.error)}
+        case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+            yield _schema(event)
         case PartitionsSeen():
             yield "looked", _seen(event)
         case WavePlanned():
@@ -49,6 +55,20 @@ def archive_lines(event: JobEvent) -> Iterator[Line]:
             yield "failed", {"topic": event.topic, "partition": event.partition, "error": error}
         case RunFinished():
             yield "finished", _run(event.report)
+        case _ as never:
+            assert_never(never)
+
+
+def _schema(event: SchemaEvent) -> Line:
+    match event:
+        case SchemaRegistryDown():
+            return "schema_registry_down", {"topic": event.topic, "error": error_json(event.error)}
+        case SchemaChanged():
+            changes = [change.to_json() for change in event.changes]
+            return "schema_changed", {"topic": event.topic, "version": event.version, "changes": changes}
+        case SchemaDoubted():
+            about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
+            return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}
         case _ as never:
             assert_never(never)
 
@@ -98,6 +118,7 @@ def _topic(topic: TopicReport) -> dict[str, Any]:
         "file_bytes": topic.file_bytes,
         "source_bytes": topic.metrics.source_bytes,
         "raw_share": topic.raw_share,
+        "recognition": {part: asdict(fit) for part, fit in topic.recognition.parts.items()},
         "commits": topic.commits,
         "partitions": [
             {

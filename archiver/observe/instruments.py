@@ -21,7 +21,23 @@ class Instruments:
         )
         self.file_bytes: Final = self._counter("file_bytes", "Bytes of data files committed", "topic")
         self.files: Final = self._counter("files", "Data files committed", "topic")
-        self.raw_values: Final = self._counter("raw_values", "Committed values that are kept whole in __raw__", "topic")
+        self.values: Final = self._counter("values", "Committed keys or values that have a schema", "topic", "part")
+        self.value_bytes: Final = self._counter("value_bytes", "Bytes of these", "topic", "part")
+        self.failed_values: Final = self._counter("failed_values", "Of these, those not decoded", "topic", "part")
+        self.raw_values: Final = self._counter("raw_values", "Of these, those kept whole in __raw__", "topic", "part")
+        self.unrecognized_values: Final = self._counter(
+            "unrecognized_values", "Of these, those with fields that the schema doesn't know", "topic", "part"
+        )
+        self.unrecognized_bytes: Final = self._counter(
+            "unrecognized_bytes", "Bytes of fields that the schema doesn't know", "topic", "part"
+        )
+        self.blank_values: Final = self._counter(
+            "blank_values", "Of these, those of which the schema knows no field", "topic", "part"
+        )
+        self.schema_changes: Final = self._counter("schema_changes", "New schema versions, but the first", "topic")
+        self.schema_doubts: Final = self._counter(
+            "schema_doubts", "Runs after which a schema was hardly right", "topic", "part", "doubt"
+        )
         self.lost_offsets: Final = self._counter("lost_offsets", "Offsets recorded as lost (--accept-gap)", "topic")
         self.commits: Final = self._counter("commits", "Commits that brought something", "topic")
         self.step_seconds: Final = self._counter(
@@ -43,6 +59,9 @@ class Instruments:
         self.next_offset: Final = self._gauge("next_offset", "The offset to archive next", "topic", "partition")
         self.lag_offsets: Final = self._gauge(
             "lag_offsets", "Offsets up to the last stable one that are not archived", "topic", "partition"
+        )
+        self.lag_seconds: Final = self._gauge(
+            "lag_seconds", "How long the oldest record that is not archived has waited at most", "topic", "partition"
         )
         self.last_committed: Final = self._gauge(
             "last_committed_timestamp_seconds", "When something of the topic was last committed", "topic"

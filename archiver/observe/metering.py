@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import assert_never
 
 from archiver.errors import TaskInterrupted
@@ -12,15 +13,21 @@ from archiver.ingest.events import (
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
+    SchemaEvent,
     SchemaRegistryDown,
     StepFinished,
     TaskFinished,
     TopicsOpened,
+    Waiting,
     WavePlanned,
 )
 from archiver.ingest.report import JobReport
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
+from archiver.observe.lag import Lag
+from catalog.recognition import Fit, Recognition
 
 
 class Metering:
@@ -33,15 +40,18 @@ class Metering:
         self._to = instruments
         self._health = health
         self._ends: dict[tuple[str, int], int] = {}
+        self._lag = Lag()
 
-    def __call__(self, event: JobEvent) -> None:
+    def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
         """Count an event. Every event is progress."""
         self._health.progressed()
         match event:
+            case Waiting():
+                self._health.ended((f"Waiting for {event.on}: {event.error}",))
             case TopicsOpened():
                 self._health.began()
-            case SchemaRegistryDown():
-                pass  # the topic is archived all the same
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+                self._schema(event)
             case PartitionsSeen():
                 self._seen(event)
             case WavePlanned():
@@ -61,10 +71,22 @@ class Metering:
             case _ as never:
                 assert_never(never)
 
+    def _schema(self, event: SchemaEvent) -> None:
+        match event:
+            case SchemaRegistryDown():
+                pass  # the topic is archived all the same
+            case SchemaChanged():
+                self._to.schema_changes.labels(event.topic).inc()
+            case SchemaDoubted():
+                self._to.schema_doubts.labels(event.topic, event.part, event.doubt.name.lower()).inc()
+            case _ as never:
+                assert_never(never)
+
     def _seen(self, event: PartitionsSeen) -> None:
         """Note how many records each partition has that aren't archived yet."""
         for each in event.partitions:
             self._ends[event.topic, each.partition] = each.last_stable
+            self._lag.saw((event.topic, each.partition), archived=each.next_offset, end=each.last_stable)
             self._place(event.topic, each.partition, each.next_offset)
 
     def _task(self, event: TaskFinished) -> None:
@@ -88,15 +110,33 @@ class Metering:
         self._to.records.labels(topic).inc(sum(file.rows for file in files))
         self._to.files.labels(topic).inc(len(files))
         self._to.file_bytes.labels(topic).inc(sum(file.size_bytes for file in files))
-        self._to.raw_values.labels(topic).inc(sum(file.raw_values for file in files))
+        recognition = sum((file.recognition or Recognition() for file in files), Recognition())
+        for part, fit in recognition.parts.items():
+            self._fit(topic, part, fit)
         self._to.lost_offsets.labels(topic).inc(sum(one.end_offset - one.start_offset for one in ranges if one.lost))
         self._to.last_committed.labels(topic).set(time.time())
         for one in sorted(ranges, key=lambda one: one.end_offset):
+            newest = max((file.max_timestamp for file in one.files if file.max_timestamp is not None), default=None)
+            self._lag.committed((topic, one.partition), until=one.end_offset, newest_ms=newest)
             self._place(topic, one.partition, one.end_offset)
+
+    def _fit(self, topic: str, part: str, fit: Fit) -> None:
+        """Count how well the schema fitted."""
+        for counter, count in (
+            (self._to.values, fit.values),
+            (self._to.value_bytes, fit.size_bytes),
+            (self._to.failed_values, fit.failed),
+            (self._to.raw_values, fit.raw),
+            (self._to.unrecognized_values, fit.unknown),
+            (self._to.unrecognized_bytes, fit.unknown_bytes),
+            (self._to.blank_values, fit.blank),
+        ):
+            counter.labels(topic, part).inc(count)
 
     def _place(self, topic: str, partition: int, offset: int) -> None:
         self._to.next_offset.labels(topic, partition).set(offset)
         self._to.lag_offsets.labels(topic, partition).set(max(0, self._ends.get((topic, partition), offset) - offset))
+        self._to.lag_seconds.labels(topic, partition).set_function(partial(self._lag.seconds, (topic, partition)))
 
 
 def _reasons(report: JobReport) -> list[str]:

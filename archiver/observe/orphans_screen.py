@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rich.console import Console
-from rich.table import Table
-
+from archiver.observe.amounts import counted, duration, size
 from archiver.observe.bars import Bars
+from archiver.observe.console import TextConsole
+from archiver.observe.listing import NOTHING, Column, Listing
 from archiver.upkeep.orphans.report import (
     ObjectsListed,
     OrphanEvent,
@@ -20,7 +20,6 @@ from archiver.upkeep.orphans.report import (
 
 SHOWN = 20
 """How many paths of a topic people are shown. `--json` has all."""
-MEGABYTE = 1_000_000
 
 
 class OrphansScreen(Bars):
@@ -29,8 +28,8 @@ class OrphansScreen(Bars):
     A terminal gets a bar. Failures are shown as they come, the report at the end.
     """
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console, unit="objects")
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="object")
         self._listed = 0
         self._orphans = 0
         self._removed = 0
@@ -58,39 +57,44 @@ class OrphansScreen(Bars):
                 assert_never(never)
 
 
-def print_report(console: Console, report: OrphansReport) -> None:
+def print_report(console: TextConsole, report: OrphansReport) -> None:
     """Show what was found, and what was done with it."""
     for topic in report.topics:
         for each in topic.orphans[:SHOWN]:
-            console.print(f"{each.kind:>9}  {each.modified}  {each.size:>13,}  {each.path}", highlight=False)
+            console.print(f"{each.kind:>9}  {each.modified}  {size(each.size):>9}  {each.path}", soft_wrap=True)
         if (more := len(topic.orphans) - SHOWN) > 0:
             console.print(f"{'':>9}  and {more:,} more; --json names them all", style="dim")
-    console.print(_table(report))
-    size = sum(each.size for topic in report.topics for each in topic.orphans)
-    found = sum(len(each.orphans) for each in report.topics)
+    console.print(_listing(report))
+    total = sum(each.size for topic in report.topics for each in topic.orphans)
+    found = counted(sum(len(each.orphans) for each in report.topics), "orphan")
     if not report.deletes:
-        hint = "; run again with --delete to remove them" if found else ""
-        console.print(f"{found:,} orphans with {size / MEGABYTE:,.1f} MB; nothing was changed{hint}", highlight=False)
+        hint = "; run again with --delete to remove them" if any(each.orphans for each in report.topics) else ""
+        console.print(f"{found} with {size(total)}; nothing was changed{hint}")
         return
     deleted = sum(len(each.deleted) for each in report.topics)
-    console.print(f"{deleted:,} of {found:,} orphans deleted, {report.seconds:.1f} s", highlight=False)
+    console.print(f"{deleted:,} of {found} deleted, {duration(report.seconds)}")
 
 
-def _table(report: OrphansReport) -> Table:
-    table = Table(title="Orphans", title_justify="left")
-    table.add_column("topic")
-    table.add_column("table")
-    for heading in ("objects", "orphans", "MB", "deleted", "kept", "failed"):
-        table.add_column(heading, justify="right")
+def _listing(report: OrphansReport) -> Listing:
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="table", alone="in {}", kind="name", is_optional=True),
+        Column(heading="objects", alone="objects: {}"),
+        Column(heading="orphans", alone="orphans: {}"),
+        Column(heading="size", alone="with {}"),
+        Column(heading="deleted", alone="deleted: {}"),
+        Column(heading="kept", alone="kept: {}", kind="text"),
+        Column(heading="failed", alone="failed: {}"),
+    )
     for each in report.topics:
-        table.add_row(
+        listing.add(
             each.topic,
             each.table,
             f"{each.listed:,}",
             f"{len(each.orphans):,}",
-            f"{sum(one.size for one in each.orphans) / MEGABYTE:,.1f}",
-            f"{len(each.deleted):,}" if report.deletes else "-",
-            ", ".join(f"{number:,} by {reason}" for reason, number in sorted(each.kept.items()) if number) or "-",
-            str(len(each.failures) + (each.error is not None)) if not each.succeeded else "-",
+            size(sum(one.size for one in each.orphans)),
+            f"{len(each.deleted):,}" if report.deletes else NOTHING,
+            ", ".join(f"{number:,} by {reason}" for reason, number in sorted(each.kept.items()) if number) or NOTHING,
+            f"{len(each.failures) + (each.error is not None):,}" if not each.succeeded else NOTHING,
         )
-    return table
+    return listing

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from archiver.observe.amounts import counted, duration
 from archiver.observe.bars import Bars
+from archiver.observe.console import TextConsole
+from archiver.observe.error_text import error_text
+from archiver.observe.listing import Column, Listing
 from archiver.upkeep.reprocess.report import (
     FileFailed,
     FileReprocessed,
@@ -24,8 +27,8 @@ class ReprocessScreen(Bars):
     A terminal gets a bar. Failures are shown as they come, the report at the end.
     """
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console, unit="files")
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
 
     def __call__(self, event: ReprocessEvent) -> None:
         """Show an event."""
@@ -44,35 +47,39 @@ class ReprocessScreen(Bars):
                 assert_never(never)
 
 
-def print_report(console: Console, report: ReprocessReport) -> None:
+def print_report(console: TextConsole, report: ReprocessReport) -> None:
     """Show what was done."""
     if report.schema_registry_down is not None:
-        console.print(f"[yellow]By the schemas last known[/]: {report.schema_registry_down}", highlight=False)
+        head = ("By the schemas last known: ", "yellow")
+        console.print(Text.assemble(head, error_text(report.schema_registry_down)))
     if not report.found:
-        console.print(f"{report.topic}: no such errors in {report.table}", highlight=False)
+        console.print(f"{report.topic}: no such errors in {report.table}")
     else:
-        console.print(_table(report))
-    console.print(_outcome(report), highlight=False)
+        console.print(f"{report.topic} in {report.table}", style="bold")
+        console.print(_listing(report))
+    console.print(_outcome(report))
 
 
-def _table(report: ReprocessReport) -> Table:
-    table = Table(title=f"{report.topic} in {report.table}", title_justify="left")
-    table.add_column("part")
-    table.add_column("error")
-    table.add_column("found", justify="right")
-    table.add_column("would decode" if report.dry_run else "decoded", justify="right")
+def _listing(report: ReprocessReport) -> Listing:
+    mended = "would decode" if report.dry_run else "decoded"
+    listing = Listing(
+        Column(heading="part", kind="name"),
+        Column(heading="error", kind="name"),
+        Column(heading="found", alone="found: {}"),
+        Column(heading=mended, alone=f"{mended}: {{}}"),
+    )
     for (part, code), found in sorted(report.found.items()):
-        table.add_row(part, code, f"{found:,}", f"{report.mended[part, code]:,}")
-    return table
+        listing.add(part, code, f"{found:,}", f"{report.mended[part, code]:,}")
+    return listing
 
 
 def _outcome(report: ReprocessReport) -> str:
-    read = len(report.results) + len(report.failures)
+    read = counted(len(report.results) + len(report.failures), "file")
     if report.dry_run:
-        return f"{report.files} of {read} files would be rewritten; nothing was changed"
+        return f"{report.files:,} of {read} would be rewritten; nothing was changed"
     if report.commit_id is None:
-        return f"{read} files read, none rewritten"
+        return f"{read} read, none rewritten"
     return (
-        f"{report.files} of {read} files rewritten in commit {report.commit_id} "
-        f"(schema version {report.schema_version}), {report.seconds:.1f} s"
+        f"{report.files:,} of {read} rewritten in commit {report.commit_id} "
+        f"(schema version {report.schema_version}), {duration(report.seconds)}"
     )

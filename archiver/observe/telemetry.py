@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from archiver.config import Config
 from archiver.ingest.events import JobObserver
@@ -17,7 +18,7 @@ _STALLED_SLACK_SECONDS = 300.0
 def with_telemetry(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
     """Yield an observer that calls `observer`, and also serves metrics and sends spans if the configuration says so.
 
-    Raises ConfigError if the address can't be listened on.
+    Raises ConfigError if the address can't be listened on. One that another process has is waited for.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []
@@ -26,11 +27,13 @@ def with_telemetry(config: Config, observer: JobObserver) -> Iterator[JobObserve
             from archiver.observe.instruments import Instruments
             from archiver.observe.listener import Listener
             from archiver.observe.metering import Metering
+            from archiver.observe.patient_listener import PatientListener
 
             stalled_after = _STALLED_INTERVALS * config.archive.max_commit_interval + _STALLED_SLACK_SECONDS
             instruments, health = Instruments(), Health(stalled_after=stalled_after)
-            listener = Listener(config.metrics.host, config.metrics.port, instruments=instruments, health=health)
-            open_until_the_end.enter_context(listener)
+            section = config.metrics
+            opens = partial(Listener, section.host, section.port, instruments=instruments, health=health)
+            open_until_the_end.enter_context(PatientListener(opens, address=section.listen))
             more.append(Metering(instruments, health))
         if config.traces is not None:
             from archiver.observe.tracing import Spans, tracer_to

@@ -24,10 +24,13 @@ from archiver.ingest.events import (
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
     TaskFinished,
     TopicsOpened,
+    Waiting,
     WavePlanned,
 )
 from schema_mapping.errors import ContextError
@@ -75,7 +78,15 @@ class Spans:
                 self._note_failure(event)
             case RunFinished():
                 self._end_wave()
-            case TopicsOpened() | SchemaRegistryDown() | PartitionsSeen() | RangesCommitted():
+            case (
+                Waiting()
+                | TopicsOpened()
+                | SchemaRegistryDown()
+                | SchemaChanged()
+                | SchemaDoubted()
+                | PartitionsSeen()
+                | RangesCommitted()
+            ):
                 pass  # no span begins or ends with these
             case _ as never:
                 assert_never(never)

@@ -1,0 +1,59 @@
+"""`archiver check`: tries everything that the configuration names, and says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
+
+if TYPE_CHECKING:
+    from archiver.config import Config
+    from archiver.setup.findings import Finding
+
+
+def check(
+    config: ConfigPath = DEFAULT_CONFIG,
+    no_spark: Annotated[bool, typer.Option("--no-spark", help="Don't start Spark, which takes longest.")] = False,
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long one check may take (30s, 2m); Spark may take four times that.")
+    ] = "30s",
+    json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
+) -> None:
+    """Try all that the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, Spark.
+
+    Every check runs, also if others fail. What is made for it (a table, objects) is removed again. Exits with 1 if a
+    check fails, with 2 if the configuration doesn't load.
+    """
+    from archiver.cli.check_screen import check_json, finding_lines, verdict
+    from archiver.config import load_config
+    from archiver.observe.console import TextConsole
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        seconds = seconds_of("--timeout", timeout) or 0.0
+        loaded = load_config(config)
+        found: list[Finding] = []
+        console = TextConsole()
+        for each in _findings(loaded, seconds=seconds, with_spark=not no_spark):
+            found.append(each)
+            if not as_json:
+                console.print(finding_lines(each))
+    if as_json:
+        typer.echo(json_text.dumps(check_json(found), indent=2, ensure_ascii=False))
+    else:
+        console.print(verdict(found))
+    if any(each.failed for each in found):
+        raise typer.Exit(FAILED)
+
+
+def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[Finding]:
+    from archiver.setup.check import checks_of
+
+    for each in checks_of(config, seconds=seconds, with_spark=with_spark):
+        yield from each.findings()

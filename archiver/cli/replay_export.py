@@ -1,0 +1,89 @@
+"""`archiver replay` to a file or standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from archiver.replay.output_file import OutputFile, StandardOutput
+    from archiver.replay.selection import Selection
+
+BROKEN_PIPE = 141
+
+
+def export(
+    config: Path,
+    topic: str,
+    selection: Selection,
+    output: Path | None,
+    *,
+    is_arrow: bool,
+    decode: bool,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
+    from archiver.config import load_config
+    from archiver.observe.console import Terminal
+    from archiver.observe.json_lines import write_line
+    from archiver.observe.replay_screen import ReplayScreen, export_summary
+    from archiver.observer import all_of
+    from archiver.replay import open_archive
+    from archiver.replay.export import Export, export_arrow, export_jsonl
+    from archiver.replay.range_notes import range_notes
+
+    archive = open_archive(load_config(config), topic, coerces=not decode)
+    shares_terminal = output is None and sys.stdout.isatty()  # a bar would stand among the records
+    errors = Terminal(stderr=True, force_terminal=False if shares_terminal else None)
+    notes = [*range_notes(archive, selection)]
+    for note in notes:
+        errors.print(f"{topic}: {note}", style="yellow")
+    started = time.monotonic()
+    with _opened(output) as stream, ReplayScreen(errors, topic) as screen:
+        work = Export(archive=archive, selection=selection, limit=limit, observer=all_of(screen))
+        records = export_arrow(work, stream) if is_arrow else export_jsonl(work, stream, decoded=decode)
+    seconds, size = time.monotonic() - started, stream.size_bytes
+    if output is not None and as_json:
+        write_line(
+            "replayed",
+            topic=topic,
+            records=records,
+            bytes=size,
+            seconds=round(seconds, 3),
+            file=str(output),
+            notes=notes,
+        )
+        return
+    where = str(output) if output is not None else "standard output"
+    summary = f"{topic}: {export_summary(records=records, size_bytes=size, seconds=seconds, where=where)}"
+    if output is not None:
+        typer.echo(summary)
+    elif errors.is_terminal:
+        errors.print(summary)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[OutputFile | StandardOutput]:
+    """Open the stream to write to. If the reader of standard output closes it, the replay ends quietly."""
+    from archiver.replay.output_file import OutputFile, StandardOutput
+
+    if output is not None:
+        with OutputFile(output) as file:
+            yield file
+        return
+    try:
+        stream = StandardOutput()
+        yield stream
+        stream.flush()
+    except BrokenPipeError:
+        # what Python still holds for the closed pipe must not fail again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(BROKEN_PIPE) from None

@@ -1,0 +1,66 @@
+"""The rules by which a schema change is compatible for those who query the table (docs/schema-evolution.md).
+
+Replays don't need them: every row is given back by the mapping that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schema_mapping.columns.evolution import Change
+
+
+class Rule(StrEnum):
+    """A rule. Its value is the kind of change that breaks it."""
+
+    RENAMED = "renamed"
+    REMOVED = "removed"
+    DROPPED = "dropped"
+    REPLACED = "replaced"
+    CUT = "cut"
+
+    @property
+    def meaning(self) -> str:
+        """What a change that breaks the rule does to queries."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Rule.RENAMED: "queries that use the old name fail",
+    Rule.REMOVED: "newer rows have no value in the column",
+    Rule.DROPPED: "queries that use the column fail",
+    Rule.REPLACED: "the name leads to a new column, the older rows' values are under another name",
+    Rule.CUT: "newer rows have no value in the columns below it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenRule:
+    """A rule, and the change that breaks it."""
+
+    rule: Rule
+    change: Change
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {"rule": str(self.rule), "column": self.change.column, "meaning": self.rule.meaning}
+
+
+def broken_rules(changes: Iterable[Change], allowed: Collection[Rule] = ()) -> tuple[BrokenRule, ...]:
+    """The rules that changes break, apart from `allowed` ones. Additions and wider types break none.
+
+    The old column that makes room for one of another type is renamed by that; only the replacement counts.
+    """
+    found = tuple(changes)
+    replaced = {(change.root, change.path) for change in found if str(change.kind) == Rule.REPLACED}
+    rules = {str(rule): rule for rule in Rule if rule not in allowed}
+    return tuple(
+        BrokenRule(rule=rules[str(change.kind)], change=change)
+        for change in found
+        if str(change.kind) in rules
+        and not (str(change.kind) == Rule.RENAMED and (change.root, change.path) in replaced)
+    )

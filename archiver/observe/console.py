@@ -1,0 +1,49 @@
+"""The consoles that everything is printed on. They print text as it is: brackets, colons and numbers mean nothing."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from rich.console import Console
+
+UNLIMITED = 10_000
+"""The width where nobody watches: a line of a log is one line, however long."""
+
+
+class TextConsole(Console):
+    """A console without markup, emoji codes and highlighting. Colours come from `style` and `Text` alone.
+
+    On a terminal, text is wrapped between words. Elsewhere nothing is wrapped, unless `COLUMNS` gives a width.
+    """
+
+    def __init__(
+        self,
+        *,
+        stderr: bool = False,
+        file: IO[str] | None = None,
+        width: int | None = None,
+        force_terminal: bool | None = None,
+    ) -> None:
+        super().__init__(
+            stderr=stderr,
+            file=file,
+            width=width,
+            force_terminal=force_terminal,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+        if self._width is None and not self.is_terminal:
+            self.width = UNLIMITED
+
+
+class Terminal(TextConsole):
+    """A console for observers. If its pipe is closed, printing raises BrokenPipeError.
+
+    Rich itself would end the process in the middle of the job's work.
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Stop printing, and raise the reason."""
+        self.quiet = True
+        raise BrokenPipeError("nobody reads standard output any more")
