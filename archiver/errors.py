@@ -17,8 +17,9 @@ ArchiverError
 ├── CorruptBatch             a record batch whose bytes contradict its own header or checksum
 ├── UnencodableBatch         rows that can't form a valid record batch
 ├── ParseHalted              a record that can't be decoded, and the topic says `on_parse_error = "halt"`
+├── UnrecognizedHalted       a record with fields that the schema doesn't know, and `on_unrecognized = "halt"`
 ├── TopicBusy                (retryable) another archiver works on the topic
-├── NoProgress               a partition's tasks returned nothing, again and again
+├── NoProgress               a partition's tasks returned nothing new, again and again
 ├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
 ├── StorageError             the object store or a data file
 │   ├── ObjectMissing        no object at this path
@@ -30,8 +31,12 @@ ArchiverError
 ├── EngineError              Spark
 │   ├── WorkerLost           (retryable) the process that ran a task ended
 │   └── TaskInterrupted      (retryable) a task was stopped on request
+├── CheckFailed              a check of the set-up found what can't work
 ├── NotArchived              a topic that has no archive yet
 ├── ReplayError              the read path
+│   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
+│   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
+├── TransferTaken            another process has taken over a transfer to Kafka
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
 └── LocalStackError          the embedded stack
 """
@@ -119,6 +124,10 @@ class ParseHalted(ArchiverError):
     """A record can't be decoded, and the topic says `on_parse_error = "halt"`. Names offset and code."""
 
 
+class UnrecognizedHalted(ArchiverError):
+    """A record has fields that the schema doesn't know, and the topic says `on_unrecognized = "halt"`. Names offset."""
+
+
 class TopicBusy(ArchiverError):
     """Another archiver works on the topic."""
 
@@ -126,7 +135,7 @@ class TopicBusy(ArchiverError):
 
 
 class NoProgress(ArchiverError):
-    """A partition's tasks returned nothing, again and again, though its log has more records."""
+    """A partition's tasks returned nothing new, again and again, though its log has more records."""
 
 
 class InjectedFault(ArchiverError):
@@ -183,12 +192,28 @@ class TaskInterrupted(EngineError):
     retryable: ClassVar[bool] = True
 
 
+class CheckFailed(ArchiverError):
+    """A check of the set-up found what can't work, or got no answer in its time."""
+
+
 class NotArchived(ArchiverError):
     """A topic that the registry doesn't know, or that no schema has been assigned to yet."""
 
 
 class ReplayError(ArchiverError):
     """A replay that can't be exact. Names the file or range."""
+
+
+class ArchiveReplaced(ReplayError):
+    """The topic's table was dropped and made anew while it was read. Names both tables."""
+
+
+class TargetReplaced(ReplayError):
+    """The topic that records are moved to was deleted and made again during the transfer. Names both topic ids."""
+
+
+class TransferTaken(ArchiverError):
+    """Another process has taken over the transfer, or the broker has ended a transaction that took too long."""
 
 
 class UpkeepError(ArchiverError):

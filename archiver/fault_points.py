@@ -25,7 +25,7 @@ _passages: Counter[str] = Counter()
 
 
 class FaultPoint(StrEnum):
-    """All fault points, in the order in which a job passes them."""
+    """The fault points of the archive job, in the order in which it passes them."""
 
     AFTER_ASSIGN = "after_assign"
     AFTER_CREATE = "after_create"
@@ -39,17 +39,29 @@ class FaultPoint(StrEnum):
     AFTER_CONFIRM = "after_confirm"
 
 
-def pass_point(point: FaultPoint) -> None:
+class TransferPoint(StrEnum):
+    """The fault points of a transfer to Kafka, in the order in which it passes them."""
+
+    TRANSFER_BEGUN = "transfer_begun"
+    RECORDS_WRITTEN = "records_written"
+    PROGRESS_WRITTEN = "progress_written"
+    TRANSFER_COMMITTED = "transfer_committed"
+
+
+_KNOWN: Final = (*FaultPoint, *TransferPoint)
+
+
+def pass_point(point: FaultPoint | TransferPoint) -> None:
     """Do nothing, unless the environment asks for a failure at this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return
     fault = _FAULT.fullmatch(wanted)
-    if fault is None or fault["point"] not in FaultPoint.__members__.values():
+    if fault is None or fault["point"] not in _KNOWN:
         raise ConfigError(
             f"{VARIABLE} is POINT:kill, :raise, :pause or :stop, with @n for the n-th passage",
             value=wanted,
-            points=[str(known) for known in FaultPoint],
+            points=[str(known) for known in _KNOWN],
         )
     if fault["point"] != point:
         return

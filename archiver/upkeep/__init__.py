@@ -3,3 +3,5 @@
 `orphans`, `rebuild`, `reconcile`, `refill` and `reprocess` don't know each other; what they share is in the other
 modules. Upkeep never changes the offsets or bytes of archived records.
 """
+
+__all__ = ["archived_topic", "orphans", "rebuild", "reconcile", "refill", "reprocess"]

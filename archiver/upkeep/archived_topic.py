@@ -30,11 +30,15 @@ class ArchivedTopic:
 
 
 def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:
-    """Find the topic's archive. NotArchived where there is none yet; the leaves of TableError."""
+    """Find the topic's archive. NotArchived where there is none yet; the leaves of TableError.
+
+    RegistryBehind where the registry knows another table, or less than the table.
+    """
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)
     if table is None:
         raise not_archived(name, known.table)
+    registry.ledger.check_table(known, table)
     return ArchivedTopic(config=config.topic(name), topic=known, table=table)
 
 

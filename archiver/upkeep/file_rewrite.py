@@ -2,6 +2,9 @@
 
 A rewrite is remembered in the registry, committed to the table, then recorded. A kill at any step loses nothing: before
 the commit the new files are orphans, after it the next run records the rewrite.
+
+Ranges that a killed commit left unconfirmed are settled before any rewrite touches them. Else the journal would get an
+entry for that commit without the ranges that were rewritten meanwhile.
 """
 
 from __future__ import annotations
@@ -9,11 +12,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from ulid import ULID
 
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.commit.commit_staged import settle_staged
 from archiver.commit.table_rows import TableRows
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
@@ -27,7 +32,6 @@ from catalog.iceberg.commit import Unresolved, find_commit
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
 
@@ -53,6 +57,7 @@ def put_in_place(
     """
     topic = table.topic
     _check_counts(rewrite, known)
+    settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, table), after_rollback=True)
     registry.rewrites.begin(topic, rewrite)
     try:
         _look_at_new(rewrite, ObjectStore.of_table(table.iceberg))
@@ -70,7 +75,10 @@ def put_in_place(
             pass_point(FaultPoint.AFTER_CONFIRM)
             return done
         case Displaced():
-            settle_rewrites(table.topic, registry, catalog, manifests, journal)
+            # It can't land any more: the table has moved past the snapshots that its attempts were made on.
+            undecided = settle_rewrites(table, registry, catalog, manifests, journal)
+            if rewrite.commit_id in {each.commit_id for each in undecided}:
+                registry.rewrites.abandon(topic, rewrite)
             return done
         case Unresolved(reason=reason):
             raise CatalogUnreachable(
@@ -81,13 +89,19 @@ def put_in_place(
 
 
 def settle_rewrites(
-    topic: TopicRow, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
-) -> None:
-    """Record the outcome of rewrites that were begun. One that may still land stays as it is."""
+    known: ArchiveTable, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
+) -> tuple[Rewrite, ...]:
+    """Record the outcome of staged ranges, then of rewrites that were begun; return those that may still land.
+
+    `known` says which table is meant; it is loaded again. TableMissing where it was dropped or made anew.
+    """
+    topic = known.topic
+    settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, known), after_rollback=True)
     unfinished = registry.rewrites.unfinished(topic)
-    table = catalog.load(topic) if unfinished else None
-    if table is None:
-        return
+    if not unfinished:
+        return ()
+    table = catalog.reload(known)
+    undecided: list[Rewrite] = []
     paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = manifests.files(table.iceberg).named(paths)
     for rewrite in unfinished:
@@ -101,6 +115,9 @@ def settle_rewrites(
                 registry.rewrites.finish(topic, rewrite)
             else:
                 registry.rewrites.abandon(topic, rewrite)
+        else:
+            undecided.append(rewrite)
+    return tuple(undecided)
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:

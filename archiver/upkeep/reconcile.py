@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from archiver.archive.table_files import ManifestReader
-from archiver.commit.commit_staged import StagedTopic, commit_pending
+from archiver.commit.commit_staged import StagedTopic, commit_pending, settle_staged
 from archiver.config import Config
 from archiver.errors import ObjectMissing, TopicBusy
 from archiver.storage.journal import Journal
@@ -30,14 +31,19 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledTopic:
-    """What became of a topic's staged ranges: how many landed, how many still wait, and why."""
+    """What became of a topic's staged ranges: how many landed, how many still wait, and everything that keeps them."""
 
     topic: str
     table: str
     landed: int
     rows: int
     waiting: int
-    error: ContextError | None = None
+    errors: tuple[ContextError, ...] = ()
+
+    @property
+    def error(self) -> ContextError | None:
+        """The first of the errors."""
+        return self.errors[0] if self.errors else None
 
 
 def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTopic, ...]:
@@ -67,48 +73,57 @@ def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaC
 
 def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog) -> ReconciledTopic:
     landed: list[TranslatedRange] = []
-    error: ContextError | None = None
+    errors: tuple[ContextError, ...]
     try:
         with registry.lease(topic) as held:
             if not held:
                 raise TopicBusy(
                     "Another archiver is at work on the topic; it commits what is staged", topic=topic.topic
                 )
-            _commit(topic, journal, registry, catalog, landed)
+            errors = tuple(_commit(topic, journal, registry, catalog, landed))
     except ContextError as met:
-        error = met
+        errors = (met,)
     return ReconciledTopic(
         topic=topic.topic,
         table=topic.table,
         landed=len(landed),
         rows=sum(one.rows for one in landed),
         waiting=len(registry.files.pending(topic)),
-        error=error,
+        errors=errors,
     )
 
 
 def _commit(
     topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
-) -> None:
+) -> list[ContextError]:
+    """Commit what can be committed; return what keeps the rest."""
     table = catalog.load(topic)
     if table is None:
         if registry.files.pending(topic):
             raise TableMissing("the table is gone; its staged files stay: restore it", table=topic.table)
-        return
+        return []
+    registry.ledger.check_table(topic, table)
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
-    settle_rewrites(topic, registry, catalog, ManifestReader(), kept)
+    settle_staged(topic, registry, catalog, kept, load=partial(catalog.reload, table), landed=landed.extend)
+    settle_rewrites(table, registry, catalog, ManifestReader(), kept)
+    errors: list[ContextError] = []
     if waiting := (*registry.files.pending(topic), *registry.missing.load(topic, table_offsets=table.offsets)):
         change = newest_columns(registry.ledger.load(topic), {one.schema_version for one in waiting})
         opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
-        for error in commit_pending(opened, registry, catalog, landed.extend).ahead.values():
-            raise error
+        ahead = commit_pending(opened, registry, catalog, landed.extend).ahead
+        errors += [ahead[partition] for partition in sorted(ahead)]
     missing = registry.missing.load(topic, table_offsets=table.offsets)
     if paths := [file.path for one in missing for file in one.files]:
-        raise ObjectMissing(
-            "staged files are gone from the object store, and no other file has their offsets yet: put them back and "
-            "reconcile again, or have `archiver archive` fetch the records from Kafka again",
-            topic=topic.topic,
-            table=topic.table,
-            files=paths,
-        )
+        errors.append(_gone(topic, paths))
+    return errors
+
+
+def _gone(topic: TopicRow, paths: list[str]) -> ObjectMissing:
+    return ObjectMissing(
+        "staged files are gone from the object store, and no other file has their offsets yet: put them back and"
+        " reconcile again, or have `archiver archive` fetch the records from Kafka again",
+        topic=topic.topic,
+        table=topic.table,
+        files=paths,
+    )

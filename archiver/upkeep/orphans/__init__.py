@@ -2,3 +2,5 @@
 
 `Orphans` runs it. `search` finds them with `references`, `removal` deletes them.
 """
+
+__all__ = ["job", "report"]

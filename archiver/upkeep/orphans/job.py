@@ -101,10 +101,10 @@ class Orphans:
 
     def _topic(self, topic: TopicRow, connected: Connected) -> TopicOrphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)
-        search = OrphanSearch(connected, topic, report, self._observer, older_than=self._older_than)
         try:
             table = connected.catalog.require(topic)
-            report.orphans = search.run(table)
+            search = OrphanSearch(connected, table, report, self._observer, older_than=self._older_than)
+            report.orphans = search.run()
             self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
             if self._deletes:
                 remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)

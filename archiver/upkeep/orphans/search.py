@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from archiver.errors import StorageError
@@ -31,7 +32,7 @@ from archiver.upkeep.orphans.report import (
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName, is_ours
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import FileState, TopicRow
+from catalog.model import FileState
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates
 
@@ -70,30 +71,35 @@ class _Listed:
 
 
 class OrphanSearch:
-    """The search in one topic's table. `references` keeps growing with what a removal finds later."""
+    """The search in one topic's table. `references` keeps growing with what a removal finds later.
+
+    `table` is the topic's table as it was loaded a short time ago. It is loaded again and again.
+    """
 
     def __init__(
         self,
         connected: Connected,
-        topic: TopicRow,
+        table: ArchiveTable,
         report: TopicOrphans,
         observer: OrphanObserver,
         *,
         older_than: float,
     ) -> None:
         self._connected = connected
-        self._topic = topic
+        self._table = table
+        self._topic = table.topic
         self._report = report
         self._observer = observer
         self._older_than = older_than
         self._lists: tuple[str, ...] = ()
         self.references = References()
 
-    def run(self, table: ArchiveTable) -> tuple[Orphan, ...]:
+    def run(self) -> tuple[Orphan, ...]:
         """Find the orphans, data files first.
 
         Raises RegistryBehind, and the leaves of TableError and StorageError.
         """
+        table = self._table
         self._connected.registry.ledger.check_table(self._topic, table)
         objects = ObjectStore.of_table(table.iceberg)
         listed = self._list(table, objects)
@@ -115,8 +121,8 @@ class OrphanSearch:
         return (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
 
     def look(self) -> ArchiveTable:
-        """Add to `references` what the table refers to now; return the table."""
-        return self.references.look(lambda: self._connected.catalog.require(self._topic), self._lists)
+        """Add to `references` what the table refers to now; return the table. TableMissing where it was made anew."""
+        return self.references.look(partial(self._connected.catalog.reload, self._table), self._lists)
 
     def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file, more recently than orphans are old."""
@@ -169,7 +175,10 @@ class OrphanSearch:
     def _proven(
         self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
-        """The files whose footers show that they belong to this archive and that the table is past them."""
+        """The files whose footers show that they belong to this archive and that the table is past them.
+
+        And those without a byte: in a folder and in Azure, an upload that is killed leaves one. Nothing is lost there.
+        """
 
         def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:
             try:
@@ -178,6 +187,8 @@ class OrphanSearch:
             except StorageError as error:
                 return error
 
+        yield from (each for each in data if not each[0].size)
+        data = [each for each in data if each[0].size]
         offsets = {partition: reached.next_offset for partition, reached in table.offsets.items()}
         with ThreadPoolExecutor(READERS, thread_name_prefix="footers") as pool:
             for each, footer in zip(data, pool.map(read, data), strict=True):

@@ -3,3 +3,5 @@
 `Rebuild` runs it. `table_ranges` finds the committed ranges, `unreferenced` the files that were staged and not
 committed.
 """
+
+__all__ = ["job"]

@@ -99,4 +99,5 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
         partition_value=file.ordinal,
         digest=footer.digest,
         format=file.format,
+        recognition=footer.recognition,
     )

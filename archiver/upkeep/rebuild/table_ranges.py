@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from archiver.archive.table_files import TableFile
 from archiver.storage.segment import SegmentMetadata
@@ -13,6 +14,7 @@ from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_spans
 from catalog.model import TranslatedRange, new_id
+from catalog.ranges.spans import joined
 from catalog.ranges.stored_ranges import StoredRange, spread
 
 
@@ -22,9 +24,11 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[StoredRange]:
-    """The journal's ranges, and those of files that it doesn't know, which replace ranges whose files are gone.
+    """The journal's ranges, and those of files that it doesn't know.
 
-    Accepted gaps that the journal doesn't know come from the summaries of snapshots.
+    What the journal knows of a range stays: how many rows the table must have, and which are accepted to be gone. Files
+    with other borders replace its ranges only if these have no file left, and if the files have exactly their offsets
+    and rows. Accepted gaps that the journal doesn't know come from the summaries of snapshots.
     """
     places = _Places()
     for known in (*journaled, *(StoredRange.of(one, commit_id=commit_id) for one, commit_id in _accepted_gaps(table))):
@@ -32,17 +36,52 @@ def table_ranges(
             places.put(known)
     described = {path: (footer, table_info(files[path], footer)) for path, footer in footers.items()}
     ranges = ranges_of(described)
-    partial = {one.id for one in ranges.partial}
+    others: list[StoredRange] = []
     for translated in ranges.all:
         one = StoredRange.of(translated)
         there = places.overlapping(one)
-        is_gone = not any(path in files for known in there for path in known.paths)
-        is_same = len(there) == 1 and there[0].offsets == one.offsets
-        if is_same and (translated.id in partial or not is_gone):
+        if not there:
+            places.put(one)
+        elif len(there) == 1 and there[0].offsets == one.offsets and not there[0].lost:
             places.put(_completed(there[0], one, files), instead_of=there)
-        elif is_gone:
-            places.put(one, instead_of=there)
+        else:
+            others.append(one)
+    for found, there in list(_clusters(others, places)):
+        if _account_for(found, there, files):
+            for each in there:
+                places.remove(each)
+            for each in found:
+                places.put(each)
     return places.ranges()
+
+
+def _clusters(others: Iterable[StoredRange], places: _Places) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
+    """Found ranges, by partition and offset, that overlap each other or the same known ranges; and these ranges."""
+    found: list[StoredRange] = []
+    known: dict[str, StoredRange] = {}
+    for one in others:
+        there = {each.id: each for each in places.overlapping(one)}
+        if found and (one.partition != found[-1].partition or not (there.keys() & known or _overlap(found[-1], one))):
+            yield found, list(known.values())
+            found, known = [], {}
+        found.append(one)
+        known |= there
+    if found:
+        yield found, list(known.values())
+
+
+def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
+    """Whether the found ranges have exactly the offsets and rows of known ones that have no file left."""
+    return (
+        not any(path in files for one in known for path in one.paths)
+        and not any(_overlap(*each) for each in pairwise(found))
+        and joined(one.offsets for one in found) == joined(one.offsets for one in known)
+        and sum(one.rows for one in found) == sum(one.expected for one in known)
+    )
+
+
+def _overlap(first: StoredRange, second: StoredRange) -> bool:
+    return first.start_offset < second.end_offset and second.start_offset < first.end_offset
 
 
 def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | None]]:
@@ -70,8 +109,16 @@ def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | Non
 def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, TableFile]) -> StoredRange:
     """The range after some of its files left the table and other files replaced them."""
     kept = [file for file in known.files if file.path in files]
+    gone = [file for file in known.files if file.path not in files]
     made = [file for file in found.files if file.path not in known.paths]
-    return replace(known, files=tuple(spread([*kept, *made], known.expected)))
+    first, *others = spread([*kept, *made], known.expected)
+    first = replace(
+        first,
+        erased=first.erased + sum(file.erased for file in gone),
+        lost=first.lost + sum(file.lost for file in gone),
+        retired=first.retired + sum(file.retired for file in gone),
+    )
+    return replace(known, files=(first, *others))
 
 
 class _Places:
@@ -86,10 +133,13 @@ class _Places:
         last = bisect_left(ranges, one.end_offset, key=lambda each: each.start_offset)
         return ranges[first:last]
 
+    def remove(self, one: StoredRange) -> None:
+        self._ranges[one.partition].remove(one)
+
     def put(self, one: StoredRange, *, instead_of: Iterable[StoredRange] = ()) -> None:
-        ranges = self._ranges.setdefault(one.partition, [])
         for each in instead_of:
-            ranges.remove(each)
+            self.remove(each)
+        ranges = self._ranges.setdefault(one.partition, [])
         ranges.insert(bisect_left(ranges, one.start_offset, key=lambda each: each.start_offset), one)
 
     def ranges(self) -> list[StoredRange]:

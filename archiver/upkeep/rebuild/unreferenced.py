@@ -68,9 +68,10 @@ class Unreferenced:
 def continuing_ranges(
     table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
 ) -> Unreferenced:
-    """Find files that continue the partitions. Of several with the same start the longest is taken.
+    """Find files that continue the partitions.
 
-    Only files of the known schema `versions` are taken.
+    Where several start at one offset, those are taken that lead furthest, and of those the ones with the most records:
+    a rewrite may have left some out. Only files of the known schema `versions` are taken.
     """
     listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
     files = {path: formats.of_path(path) for path in listed}
@@ -129,11 +130,21 @@ def _described(
 
 
 def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[TranslatedRange]:
+    following: dict[int, TranslatedRange] = {}
+    reached: dict[int, tuple[int, int]] = {}
+
+    def reach(one: TranslatedRange) -> tuple[int, int]:
+        """How far the chain that begins with this range leads, and how many records it has."""
+        end, rows = reached.get(one.end_offset, (one.end_offset, 0))
+        return end, rows + one.rows
+
+    for start in sorted(starts, reverse=True):
+        following[start] = max(starts[start], key=lambda one: (*reach(one), one.end_offset, one.id))
+        reached[start] = reach(following[start])
     chain: list[TranslatedRange] = []
-    while at is not None and at in starts:
-        longest = max(starts[at], key=lambda one: (one.end_offset, one.id))
-        chain.append(longest)
-        at = longest.end_offset
+    while at in following:
+        chain.append(following[at])
+        at = chain[-1].end_offset
     return chain
 
 

@@ -5,8 +5,9 @@ Cells, columns and mappings stay as they are. Only rows are left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ class RowCopier:
     spool: Path
     mappings: MappingSource
     table_properties: dict[str, str]
+    bloom_filters: Mapping[int, float] = field(default_factory=dict)
 
     def copy(
         self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
@@ -116,6 +118,7 @@ class RowCopier:
             mapping=about.mappings[version],
             schema_version=version,
             table_properties=self.table_properties,
+            bloom_filters=self.bloom_filters,
             other_mappings=about.other_mappings,
         )
 

@@ -151,7 +151,7 @@ class RefillJob:
         existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
         elsewhere: list[Hole] = []
         for hole in found.holes:
-            if not found.expected[hole.range_id].is_intact:
+            if not found.sources[hole.range_id].is_intact:
                 reason = "rows of this range were erased or lost before, and which they were isn't known any more"
                 made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
             elif hole.range_id not in existing:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from archiver.archive.mappings import LedgerMappings
 from archiver.commit.table_rows import Offsets, TableRows
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
@@ -14,10 +15,9 @@ from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from catalog.digests import add_digests
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.model import DataFileInfo, TopicRow, TranslatedRange
+from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.holes import ExpectedRange, Hole
 from catalog.registry import Registry
-from schema_mapping.row import RowMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,9 @@ class Mender:
             objects=ObjectStore.of_table(table.iceberg),
             formats=formats,
             spool=spool,
-            mappings=_Known(registry, table.topic),
+            mappings=LedgerMappings(registry, table.topic),
             table_properties=table.properties,
+            bloom_filters=table.bloom_filters,
         )
         return cls(live=TableRows(table, formats, copier.mappings), expected=expected, copier=copier)
 
@@ -95,6 +96,8 @@ class Mender:
         has_all = sum(file.rows for file in files) >= one.rows
         copies = self._copies(files, whole, there, is_part=not has_all)
         count = sum(each.rows for each in copies)
+        if has_all and count < one.rows:  # it had all only by counting rows of the last batch after the range
+            copies = self._copies(files, whole, there, is_part=True)
         if count == one.rows:
             is_known = _is_known(one, (each.digest for each in copies))
             return _made(hole, copies, doubt=_doubt(one)) if is_known else _other(hole)
@@ -104,8 +107,6 @@ class Mender:
             return _made(hole, copies) if _is_known(one, (self.live.digest(whole), *fresh)) else _other(hole)
         if not takes_part or count > one.rows or taken > hole.rows:
             return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {one.rows} rows")
-        if has_all:  # only by counting rows of the last batch after the range
-            copies = self._copies(files, whole, there, is_part=True)
         return _made(
             hole, copies, doubt=f"not proven: the log has {count} of {one.rows} rows; a digest proves only all"
         )
@@ -118,17 +119,6 @@ class Mender:
     def _whole(self, hole: Hole) -> RowRange:
         one = self.expected[hole.range_id]
         return RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The registry's mappings of one topic, as a MappingSource."""
-
-    registry: Registry
-    topic: TopicRow
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        return self.registry.ledger.row_mapping(self.topic, version)
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:

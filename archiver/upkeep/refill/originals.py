@@ -62,5 +62,6 @@ def _as_described(
         min_timestamp=file.min_timestamp,
         max_timestamp=file.max_timestamp,
         digest=file.digest or about.digest,
+        recognition=file.recognition or about.recognition,
         partitioned_by=file.partitioned_by,
     )

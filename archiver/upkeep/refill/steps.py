@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archiver.archive.table_files import ManifestReader
@@ -29,20 +29,25 @@ from catalog.iceberg.lineage import check_lineage, set_back
 from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import PartitionOffset, TopicRow, TranslatedRange, new_id
-from catalog.ranges.holes import Acceptance, ExpectedRange, Hole
+from catalog.model import DataFileInfo, PartitionOffset, TopicRow, TranslatedRange, new_id
+from catalog.ranges.holes import Acceptance, ExpectedFile, ExpectedRange, Hole
 from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back."""
+    """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back.
+
+    `ranges` and `sources` have the files that rows of a hole can come from. If a rewrite did not find rows that others
+    had deleted, that is the file before it.
+    """
 
     table: ArchiveTable
     holes: tuple[Hole, ...]
     ranges: dict[str, TranslatedRange]
     expected: dict[str, ExpectedRange]
+    sources: dict[str, ExpectedRange]
     offsets: dict[int, PartitionOffset]
     is_back: bool
     unknown: tuple[Hole, ...]
@@ -84,20 +89,14 @@ class RefillWork:
 
     def settle(self) -> None:
         """Settle what earlier runs left, as the table was before it was set back."""
-        journal = self._journal(self.table)
-        settle_rewrites(self.topic, self.registry, self.catalog, ManifestReader(), journal)
-        pending = self.registry.files.pending(self.topic)
-        if pending:
-            settled = self.catalog.settle(self.catalog.require(self.topic), pending, after_rollback=True)
-            journal.keep_settled(settled)
-            self.registry.files.record(self.topic, settled)
+        settle_rewrites(self.table, self.registry, self.catalog, ManifestReader(), self._journal(self.table))
 
     def look(self) -> Found:
         """Find what the current table lacks."""
         registry, topic = self.registry, self.topic
         expected = registry.rows.expected_ranges(topic)
         ends = registry.files.committed_ends(topic)
-        table = self.catalog.require(topic)
+        table = self.catalog.reload(self.table)
         offsets = furthest(table.offsets, ends)
         is_back = offsets != table.offsets
         try:
@@ -105,12 +104,16 @@ class RefillWork:
         except RolledBack:
             is_back = True
         holes = search(table, expected, formats=self.formats)
-        ranges = registry.files.ranges(topic, [each.range_id for each in holes])
+        range_ids = [each.range_id for each in holes]
+        ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
+        before = registry.rows.originals(topic, range_ids)
+        by_id = {each.id: each for each in expected}
         return Found(
             table=table,
             holes=holes,
-            ranges={one.id: one for one in ranges},
-            expected={each.id: each for each in expected},
+            ranges=ranges | {each: replace(ranges[each], files=(file,)) for each, file in before.items()},
+            expected=by_id,
+            sources=by_id | {each: _in_file(by_id[each], file) for each, file in before.items()},
             offsets=offsets,
             is_back=is_back,
             unknown=self._unknown(table) if is_back else (),
@@ -172,7 +175,13 @@ class RefillWork:
             journal.keep_commit(commit_id, [one for ranges in replaced.values() for one in ranges])
         if made.accepted:
             journal.keep_accepted(commit_id, made.accepted)
-        self.registry.rows.record_refill(self.topic, replaced=replaced, accepted=made.accepted, commit_id=commit_id)
+        self.registry.rows.record_refill(
+            self.topic,
+            replaced=replaced,
+            accepted=made.accepted,
+            commit_id=commit_id,
+            whole=_whole(found, made.mended),
+        )
         pass_point(FaultPoint.AFTER_CONFIRM)
         return commit_id
 
@@ -180,7 +189,7 @@ class RefillWork:
         """The mender for the holes of a table."""
         return Mender.of(
             found.table,
-            found.expected,
+            found.sources,
             registry=self.registry,
             spool=self.config.archive.spool,
             formats=self.formats,
@@ -193,6 +202,27 @@ class RefillWork:
 
     def _journal(self, table: ArchiveTable) -> TableJournal:
         return Journal.of(self.config).of_table(table)
+
+
+def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:
+    """The spans of ranges that the table had no row of, and that came back as they were archived."""
+    holes = [
+        each.hole
+        for each in mended
+        if each.fate in {Fate.FROM_FILE, Fate.FROM_KAFKA} and not each.reason and each.rows == each.hole.rows
+    ]
+    ranges = ((hole, found.expected.get(hole.range_id)) for hole in holes)
+    return [
+        (one.partition, one.start_offset, one.end_offset)
+        for hole, one in ranges
+        if one is not None and one.is_intact and hole.rows == one.rows
+    ]
+
+
+def _in_file(one: ExpectedRange, file: DataFileInfo) -> ExpectedRange:
+    """The range as if it were in this file alone, with all of its rows."""
+    files = (ExpectedFile(path=file.path, rows=file.rows),)
+    return replace(one, files=files, rows=file.rows, file_rows=file.rows, digest=file.digest)
 
 
 def _spans(mended: Sequence[Mended], fate: Fate) -> tuple[tuple[int, int, int], ...]:

@@ -1,4 +1,4 @@
-"""The task of `archiver reprocess`: read one data file, decode its rows with `__err__` again, write a new file.
+"""The task of `archiver reprocess`: read one data file, decode its poor rows again, write a new file.
 
 A task holds one row group in memory, whatever the file's size. The new file is read back and uploaded only if its
 records have the digest of the old file's records.
@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.deletes import DeleteFiles, Deletes
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
@@ -27,12 +29,15 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, SegmentLayout
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
-from archiver.upkeep.reprocess.error_rows import ErrorFilter, ErrorKind, Survey, survey
+from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
+from archiver.upkeep.reprocess.row_filter import RowFilter
 from archiver.upkeep.reprocess.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
 from catalog.ranges.rewrite import RewriteGroup
+from catalog.recognition import Recognition
+from schema_mapping import names
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
@@ -41,7 +46,7 @@ class ReprocessTarget:
     """What the tasks of a topic share.
 
     `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none. `column_names`
-    are the table's, by field id.
+    are the table's, by field id. `bloom_filters` are rates of false positives by field id.
     """
 
     topic: str
@@ -49,6 +54,7 @@ class ReprocessTarget:
     mappings: Mapping[int, str]
     column_names: Mapping[int, str]
     table_properties: Mapping[str, str]
+    bloom_filters: Mapping[int, float]
     objects: ObjectStore
     formats: SegmentFormats
     spool: Path
@@ -65,13 +71,13 @@ class ReprocessTask:
 
     target: ReprocessTarget
     file: TableFile
-    wanted: ErrorFilter
+    wanted: RowFilter
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """The errors found in a file and those that are gone. `rewritten` is None where nothing was written."""
+    """What is poor in a file, and what no longer is. `rewritten` is None where nothing was written."""
 
     path: str
     rows: int
@@ -91,7 +97,7 @@ def reprocess_file(task: ReprocessTask) -> FileResult:
         mappings=mappings,
     )
     with closing(OpenFile.open(storage, task.file)) as file:
-        seen = survey(file, task.wanted)
+        seen = survey(file, task.wanted, target.decoding.row)
         result = FileResult(path=task.file.path, rows=task.file.rows, found=seen.found)
         if not seen.blocks:
             return result
@@ -115,7 +121,7 @@ class _Rewriting:
         self._redecoder = Redecoder(task.target.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
-        """The errors that would be gone. Unless `whole` it stops at the first."""
+        """What would no longer be poor. Unless `whole` it stops at the first."""
         mended: Counter[ErrorKind] = Counter()
         for block in blocks:
             for piece, _ in self._pieces(block):
@@ -155,12 +161,13 @@ class _Rewriting:
     def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
         writer = self._target.formats.written.start(local, self._layout())
         mended: Counter[ErrorKind] = Counter()
-        digest = RecordDigest()
+        digest, recognition = RecordDigest(), Recognition()
         try:
             for block in self._file.reader.blocks():
                 for piece, before in self._pieces(block):
                     writer.write(piece.rows)
                     mended += piece.mended
+                    recognition += piece.recognition
                     digest += before
             self._check_original(digest)
             info = writer.close(
@@ -168,6 +175,7 @@ class _Rewriting:
                 path=path,
                 partition_value=self._task.file.ordinal,
                 digest=digest.text,
+                recognition=recognition,
             )
         except BaseException:
             writer.abort()
@@ -176,17 +184,28 @@ class _Rewriting:
 
     def _layout(self) -> SegmentLayout:
         row = self._target.decoding.row
-        others = {version: self._mappings.row_mapping(version) for version in self._seen.versions}
+        others = {version: self._mappings.row_mapping(version) for version in self._versions()}
         return SegmentLayout(
             schema=self._schema,
             mapping=row.text,
             schema_version=row.schema_version,
             table_properties=self._target.table_properties,
+            bloom_filters=self._target.bloom_filters,
             other_mappings={
                 version: mapping.text for version, mapping in others.items() if version != row.schema_version
             },
             is_sorted=self._file.reader.metadata.origin is not None,
         )
+
+    def _versions(self) -> set[int]:
+        """The schema versions of all rows: those that the footer has mappings of, else those that the rows name."""
+        if known := self._file.reader.metadata.mappings:
+            return set(known)
+        found: set[int] = set()
+        for block in self._file.reader.blocks():
+            for _, kafka in self._file.rows(block, None, KAFKA_IDS):
+                found.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
+        return found
 
     def _path(self, file_id: str) -> str:
         origin = self._file.reader.metadata.origin

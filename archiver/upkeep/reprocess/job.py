@@ -1,4 +1,4 @@
-"""`archiver reprocess`: decode rows with `__err__` again after a schema fix, and rewrite their files in one commit.
+"""`archiver reprocess`: decode poor rows again after a schema fix, and rewrite their files in one commit.
 
 Offsets, order and bytes of the records stay as they are. It can run beside an archiver: commits of others stay, and
 files that others rewrite meanwhile are planned again.
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
@@ -17,39 +18,48 @@ from archiver.config import Config
 from archiver.config.model import RawFormat, TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
+from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
-from archiver.schemas import mapping_options
+from archiver.schemas import bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
 from archiver.upkeep.file_rewrite import settle_rewrites
-from archiver.upkeep.reprocess.error_rows import ErrorFilter
 from archiver.upkeep.reprocess.file import ReprocessTarget
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
-from archiver.upkeep.reprocess.rounds import Rounds, error_columns
+from archiver.upkeep.reprocess.rounds import Rounds
+from archiver.upkeep.reprocess.row_filter import RowFilter, countable_ids
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.properties import metrics_properties
 from catalog.iceberg.schema_change import SchemaChange, merge
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
+from catalog.registry.ledger import refuse_raw
+from schema_mapping import names
 from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.raw_mapping import RAW_FORMAT
+from schema_mapping.row import part_formats, row_mapping_from_text
+
+TRIED_HERE_BYTES: Final = 1 << 30
+"""A dry run of files that have no more bytes than this together starts no Spark: that would take longer."""
 
 
 class Reprocess:
-    """Decodes a topic's rows with `__err__` again.
+    """Decodes a topic's rows again: those with `__err__`, or those that `wanted` says.
 
-    `engine` is Spark by default, started only if there is work.
+    `engine` is Spark by default, started only if there is work; a dry run of little work does it in this process.
     """
 
     def __init__(
         self,
         config: Config,
         topic: str,
-        wanted: ErrorFilter | None = None,
+        wanted: RowFilter | None = None,
         observer: ReprocessObserver = ignore,
         *,
         dry_run: bool = False,
@@ -58,7 +68,7 @@ class Reprocess:
     ) -> None:
         self._config = config
         self._name = topic
-        self._wanted = wanted or ErrorFilter()
+        self._wanted = wanted or RowFilter()
         self._observer = all_of(observer)
         self._dry_run = dry_run
         self._engine = engine
@@ -79,11 +89,15 @@ class Reprocess:
             schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
 
             @cache
-            def engine() -> Engine:
-                return self._engine or _start_spark(self._config, closing)
+            def spark() -> Engine:
+                return _start_spark(self._config, closing)
+
+            def engine(size_bytes: int) -> Engine:
+                is_small = self._dry_run and size_bytes <= TRIED_HERE_BYTES
+                return self._engine or (ThreadEngine() if is_small else spark())
 
             work, assignment = self._begin(archived, schemas, engine, registry=registry, catalog=catalog)
-            commit_id = work.run(archived.table, SchemaChange.of(assignment))
+            commit_id = work.run(archived.table, _change(settings, archived.table, assignment))
         report = ReprocessReport(
             topic=self._name,
             table=archived.topic.table,
@@ -114,16 +128,16 @@ class Reprocess:
         self,
         archived: ArchivedTopic,
         schemas: TopicSchemas,
-        engine: Callable[[], Engine],
+        engine: Callable[[int], Engine],
         *,
         registry: Registry,
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
         """Settle what an earlier run left, and store the columns in registry and journal. Not in a dry run."""
-        manifests = ManifestReader(error_columns(archived.table), PlanCache.below(self._config.archive.spool))
+        manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         if not self._dry_run:
-            settle_rewrites(archived.topic, registry, catalog, manifests, journal)
+            settle_rewrites(archived.table, registry, catalog, manifests, journal)
         assignment = self._assign(schemas, archived, registry)
         pass_point(FaultPoint.AFTER_ASSIGN)
         if not self._dry_run:
@@ -148,9 +162,10 @@ class Reprocess:
         settings = schemas.config
         options = mapping_options(settings)
         if self._dry_run:
-            state = registry.ledger.load(archived.topic).at_least(archived.table.last_column_id)
+            state = registry.ledger.load(archived.topic)
+            refuse_raw(archived.topic, state, key=schemas.key, value=schemas.value)
             return assign(
-                state,
+                state.at_least(archived.table.last_column_id),
                 key=schemas.key,
                 value=schemas.value,
                 options=options,
@@ -172,18 +187,47 @@ def _start_spark(config: Config, closing: ExitStack) -> Engine:
     return closing.enter_context(SparkEngine.start(config.spark))
 
 
+def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
+    """The schema versions without a schema for the keys, and those without one for the values."""
+    formats = {each.version: part_formats(each.mapping) for each in assignment.state.versions}
+    return {
+        part: frozenset(version for version, those in formats.items() if those[name] == RAW_FORMAT)
+        for part, name in ((names.KEY, "key"), (names.VAL, "value"))
+    }
+
+
+def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
+    """The schema versions with columns, of keys and of values, that the mapping of today lacks."""
+    rows = {each.version: row_mapping_from_text(each.mapping) for each in assignment.state.versions}
+    today, raw = assignment.row, _raw_versions(assignment)
+    key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}
+    value = {version for version, row in rows.items() if row.value.column_ids - today.value.column_ids}
+    return {part: frozenset(found) - raw[part] for part, found in ((names.KEY, key), (names.VAL, value))}
+
+
+def _change(settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> SchemaChange:
+    return SchemaChange.of(assignment, bloom_filters=bloom_columns(settings, assignment, table.schema))
+
+
 def _target(
     config: Config, formats: SegmentFormats, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
 ) -> ReprocessTarget:
     table = archived.table
-    change = SchemaChange.of(assignment)
+    change = _change(schemas.config, table, assignment)
     schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
     return ReprocessTarget(
         topic=archived.topic.topic,
-        decoding=Decoding(row=assignment.row, key_envelope=schemas.key_envelope, value_envelope=schemas.value_envelope),
+        decoding=Decoding(
+            row=assignment.row,
+            key_envelope=schemas.key_envelope,
+            value_envelope=schemas.value_envelope,
+            raw_versions=_raw_versions(assignment),
+            lossy_versions=_lossy_versions(assignment),
+        ),
         mappings={each.version: each.mapping for each in assignment.state.versions},
         column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
         table_properties={**table.properties, **metrics_properties(schema, table.properties)},
+        bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,
         objects=archived.objects,
         formats=formats,
         spool=config.archive.spool,

@@ -1,13 +1,15 @@
-"""Decode rows with `__err__` again: the same records, in the columns of a newer mapping.
+"""Decode poor rows again: the same records, in the columns of a newer mapping.
 
-A row is replaced if its key or value decodes now and did not before, and the other part still decodes if it did. The
-whole row then belongs to the newer schema version. All other rows keep every cell.
+A row is replaced if its key or value is richer now, and neither is poorer: what decoded still decodes, has no more
+unknown fields, and loses no column to them. The whole row then belongs to the newer schema version. All other rows keep
+every cell.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.projection import compile_projection
+from archiver.files.recognition import Recognizer, UnknownFields
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values, has_errors
-from archiver.upkeep.reprocess.error_rows import ErrorFilter, ErrorKind, Mask, count_codes, error_codes
+from archiver.upkeep.reprocess.poor_rows import ErrorKind, Misfits, PoorColumns, count_kinds
+from archiver.upkeep.reprocess.row_filter import Mask, Reach, RowFilter
+from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.row import RowMapping
@@ -26,11 +31,17 @@ from schema_mapping.value_format import ValueMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The mapping and envelopes that a topic's records are decoded with now."""
+    """The mapping and envelopes that a topic's records are decoded with now.
+
+    `raw_versions` are, by part, the schema versions whose rows had no schema. `lossy_versions` are those with columns
+    that the mapping of today lacks.
+    """
 
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
+    raw_versions: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    lossy_versions: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, tuple[ValueMapping, EnvelopeReader | None]]:
@@ -43,24 +54,29 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Rows in the columns of the new file, and the errors that are gone from them."""
+    """Rows in the columns of the new file, what is no longer poor in them, and how well the schema fits them."""
 
     rows: pa.RecordBatch
     mended: Counter[ErrorKind]
+    recognition: Recognition
 
 
 class Redecoder:
     """Decodes rows of one file again. `schema` has the columns of the new file (`wide_schema`)."""
 
-    def __init__(self, decoding: Decoding, wanted: ErrorFilter, *, file: pa.Schema, schema: pa.Schema) -> None:
+    def __init__(self, decoding: Decoding, wanted: RowFilter, *, file: pa.Schema, schema: pa.Schema) -> None:
         self._decoding = decoding
-        self._wanted = wanted
+        self._reach = wanted.reach
         self._schema = schema
         self._widen = compile_projection(pa.struct(list(file)), pa.struct(list(schema)), "row")
         self._projections = {
             part: compile_projection(mapping.arrow_type, schema.field(part).type, part)
             for part, (mapping, _) in decoding.parts.items()
         }
+        self._misfits = Misfits.of(schema, wanted, decoding.row)
+        unknown_ids = PoorColumns.of(schema, decoding.row).unknown
+        self._unknown_fields = {part: UnknownFields.of(schema.field(part).type, unknown_ids) for part in decoding.parts}
+        self._recognizer = Recognizer(decoding.row, schema)
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
         """The rows for the new file, in order. `kafka` and `records` (of ASSEMBLED) belong to `rows`.
@@ -80,39 +96,65 @@ class Redecoder:
     def _mend(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> Mended:
         wide = pa.RecordBatch.from_struct_array(self._widen(rows.to_struct_array()))
         wide = pa.RecordBatch.from_arrays(wide.columns, schema=self._schema)
-        codes = {part: _codes_of(wide.column(part)) for part in self._decoding.parts}
-        inside = self._wanted.rows(kafka)
-        asked = {part: self._wanted.errors(each) & inside for part, each in codes.items()}
-        places = np.flatnonzero(np.logical_or.reduce(list(asked.values())))
-        if not len(places):
-            return Mended(rows=wide, mended=Counter())
-        chosen = pa.array(places)
-        taken, fresh = self._decode(wide.take(chosen), records.take(chosen))
-        mended: Counter[ErrorKind] = Counter()
-        for part, each in codes.items():
-            gone = np.zeros(len(each), np.bool_)
-            gone[places[taken]] = True
-            gone[places[taken]] &= ~_has_error(fresh.column(part))
-            mended += count_codes(part, each, asked[part] & gone)
-        return Mended(rows=_put(wide, places[taken], fresh), mended=mended)
+        poor = self._misfits.find(wide, kafka)
+        places = np.flatnonzero(np.logical_or.reduce([np.zeros(wide.num_rows, np.bool_), *poor.values()]))
+        mended: dict[ErrorKind, Mask] = {}
+        if len(places):
+            chosen = pa.array(places)
+            again = self._decode(wide.take(chosen), records.take(chosen))
+            wide = _put(wide, places[again.taken], again.rows)
+            for kind, where in poor.items():
+                gone = np.zeros(len(where), np.bool_)
+                gone[places] = again.taken & again.better.get(kind[0], again.taken)
+                mended[kind] = where & gone
+        return Mended(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
 
-    def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> tuple[Mask, pa.RecordBatch]:
-        """Which of the rows to replace, and the new rows."""
-        better = np.zeros(rows.num_rows, np.bool_)
-        worse = np.zeros(rows.num_rows, np.bool_)
+    def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> _Again:
+        """Decode all of the rows, and decide which of them to replace."""
+        count = rows.num_rows
+        better: dict[str, Mask] = {}
+        worse = np.zeros(count, np.bool_)
         columns = {field.name: rows.column(index) for index, field in enumerate(rows.schema)}
+        versions = columns[names.KAFKA].field(names.SCHEMA_VERSION).to_numpy(zero_copy_only=False)
         sent = {names.KEY: records.column("key"), names.VAL: records.column("value")}
         for part, (mapping, envelope) in self._decoding.parts.items():
-            before = _has_error(columns[part])
+            before, unknown_before = _has_error(columns[part]), self._unknown(part, columns[part])
+            was_raw = np.isin(versions, sorted(self._decoding.raw_versions.get(part, ())))
             decoded = decode_values(mapping, sent[part], envelope)
             after = _has_error(decoded) if has_errors(mapping) else before
             columns[part] = self._projections[part](decoded)
-            better |= before & ~after
+            better[part] = before & ~after
             worse |= after & ~before
+            if not has_errors(mapping):  # raw today: what has columns would lose them
+                worse |= ~before & ~was_raw & _is_set(columns[part])
+            unknown_after = self._unknown(part, columns[part])
+            lossy = np.isin(versions, sorted(self._decoding.lossy_versions.get(part, ())))
+            worse |= ~before & lossy & (unknown_after > 0)  # any of them may have had a column
+            if self._reach is not Reach.ERRORS:
+                better[part] |= ~before & (unknown_after < unknown_before)
+                worse |= ~before & ~was_raw & (unknown_after > unknown_before)
         columns[names.KAFKA] = _of_version(columns[names.KAFKA], self._decoding.row.schema_version)
-        taken: Mask = better & ~worse
+        richer = np.logical_or.reduce(list(better.values()))
+        if self._reach is Reach.ALL:
+            richer |= versions != self._decoding.row.schema_version
+        taken: Mask = richer & ~worse
         fresh = pa.RecordBatch.from_arrays(list(columns.values()), schema=self._schema)
-        return taken, fresh.filter(pa.array(taken))
+        return _Again(taken=taken, better=better, rows=fresh.filter(pa.array(taken)))
+
+    def _unknown(self, part: str, column: pa.StructArray) -> npt.NDArray[np.int64]:
+        """How many bytes of unknown fields each row has."""
+        unknown = self._unknown_fields[part]
+        sizes = None if unknown is None else unknown.sizes(column)
+        return np.zeros(len(column), np.int64) if sizes is None else sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Again:
+    """Rows decoded again: which of them to replace, those that are better by part, and the new rows of the first."""
+
+    taken: Mask
+    better: dict[str, Mask]
+    rows: pa.RecordBatch
 
 
 def _put(rows: pa.RecordBatch, places: npt.NDArray[np.int64], fresh: pa.RecordBatch) -> pa.RecordBatch:
@@ -124,12 +166,12 @@ def _put(rows: pa.RecordBatch, places: npt.NDArray[np.int64], fresh: pa.RecordBa
     return pa.concat_batches([rows, fresh]).take(pa.array(order))
 
 
-def _codes_of(column: pa.StructArray) -> pa.StringArray:
-    return error_codes(_errors(column))
-
-
 def _has_error(column: pa.StructArray) -> Mask:
     return np.asarray(_errors(column).is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _is_set(column: pa.StructArray) -> Mask:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _errors(column: pa.StructArray) -> pa.StringArray:
@@ -139,6 +181,6 @@ def _errors(column: pa.StructArray) -> pa.StringArray:
 
 
 def _of_version(kafka: pa.StructArray, version: int) -> pa.StructArray:
-    columns = kafka.flatten()
-    columns[kafka.type.get_field_index(names.SCHEMA_VERSION)] = pa.array(np.full(len(kafka), version, np.int32))
+    columns, place = kafka.flatten(), kafka.type.get_field_index(names.SCHEMA_VERSION)
+    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # others may have widened it
     return pa.StructArray.from_arrays(columns, fields=list(kafka.type))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from archiver.observer import Observer
-from archiver.upkeep.reprocess.error_rows import ErrorKind
 from archiver.upkeep.reprocess.file import FileResult
+from archiver.upkeep.reprocess.poor_rows import ErrorKind
 from schema_mapping.errors import ContextError
 
 
@@ -30,12 +30,12 @@ class ReprocessReport:
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """How many of the errors asked for were found, by kind."""
+        """How many poor rows of those asked for were found, by kind."""
         return sum((each.found for each in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
-        """How many of them are gone, or would be."""
+        """How many of them no longer are, or would be."""
         return sum((each.mended for each in self.results), Counter())
 
     @property

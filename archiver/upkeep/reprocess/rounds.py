@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pyiceberg.types import StructType
-
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
 from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
 from archiver.storage.journal import TableJournal
 from archiver.upkeep.file_rewrite import put_in_place
-from archiver.upkeep.reprocess.error_rows import PARTS, ErrorFilter
 from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
+from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
 from archiver.upkeep.reprocess.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
@@ -26,7 +24,6 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
-from schema_mapping import names
 from schema_mapping.errors import ContextError
 
 ROUNDS = 5
@@ -41,9 +38,9 @@ class Rounds:
     def __init__(
         self,
         target: ReprocessTarget,
-        wanted: ErrorFilter,
+        wanted: RowFilter,
         *,
-        engine: Callable[[], Engine],
+        engine: Callable[[int], Engine],
         registry: Registry,
         catalog: TableCatalog,
         manifests: ManifestReader,
@@ -94,7 +91,7 @@ class Rounds:
             if isinstance(done, Rewritten):
                 return done.commit_id
             self.results = {path: each for path, each in self.results.items() if path not in done.paths}
-            table = self._catalog.load(table.topic) or table
+            table = self._catalog.reload(table)
         raise CatalogUnreachable(
             "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
             " when they are done",
@@ -114,7 +111,8 @@ class Rounds:
         self._observer(FilesPlanned(files=len(tasks)))
         if not tasks:
             return
-        for outcome in self._engine().run_tasks(tasks, reprocess_file):
+        engine = self._engine(sum(each.file.size_bytes for each in tasks))
+        for outcome in engine.run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:
                 made = outcome.result.rewritten
@@ -126,7 +124,8 @@ class Rounds:
                 self._fail(file.path, outcome.error)
 
     def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[TableFile]:
-        for file in self._wanted.candidates(files, error_columns(table)):
+        ids = table_ids(table.schema, self._wanted.reach, self._target.decoding.row)
+        for file in self._wanted.candidates(files, ids):
             if file.path in self.results or file.path in self.failures:
                 continue
             if file.spec_id == table.iceberg.metadata.default_spec_id:
@@ -143,14 +142,3 @@ class Rounds:
     def _fail(self, path: str, error: ContextError) -> None:
         self.failures[path] = error
         self._observer(FileFailed(path=path, error=error))
-
-
-def error_columns(table: ArchiveTable) -> frozenset[int]:
-    """The ids of the table's `__err__` columns."""
-    return frozenset(
-        field.field_id
-        for part in table.schema.fields
-        if part.field_id in PARTS.values() and isinstance(part.field_type, StructType)
-        for field in part.field_type.fields
-        if field.name == names.ERR
-    )

@@ -1,0 +1,173 @@
+"""Which rows are asked for, and which files may have any, by what manifests say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+
+from archiver.archive import file_columns as columns
+from archiver.archive.table_files import TableFile, TableFiles
+from archiver.storage.row_columns import field_id
+from schema_mapping import names
+from schema_mapping.columns.fixed import KEY_ID, VAL_ID
+from schema_mapping.row import RowMapping
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+PARTS: Final = {names.KEY: KEY_ID, names.VAL: VAL_ID}
+
+
+class Reach(StrEnum):
+    """Which rows are decoded again: those with errors, those with unknown fields too, or all of older versions."""
+
+    ERRORS = "errors"
+    UNRECOGNIZED = "unrecognized"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """The rows that are asked for. No `codes` or `partitions` means all. Offsets are half open."""
+
+    reach: Reach = Reach.ERRORS
+    codes: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    start_offset: int = 0
+    end_offset: int = 2**63 - 1
+
+    def candidates(self, files: TableFiles, ids: frozenset[int] | None) -> Iterator[TableFile]:
+        """The files that may have such rows, by their manifests.
+
+        A file without any has only nulls in the columns `ids`. None: no column tells.
+        """
+        held = files.columns
+        rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
+        kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
+        if self.partitions:
+            kept &= self._has_partition(held[columns.LOW_PARTITION], held[columns.HIGH_PARTITION])
+        without = np.full(len(files), ids is not None)
+        for identifier in ids or ():
+            name = columns.nulls_of(identifier)
+            without &= _is_true(pc.equal(held[name], rows)) if name in held.column_names else False
+        return files.pick(np.flatnonzero(kept & ~without))
+
+    def _has_partition(self, lows: pa.ChunkedArray, highs: pa.ChunkedArray) -> Mask:
+        found = np.zeros(len(lows), np.bool_)
+        for one in self.partitions:
+            found |= ~_is_true(pc.or_(pc.greater(lows, one), pc.less(highs, one)))
+        return found
+
+    def rows(self, kafka: pa.StructArray) -> Mask:
+        """The rows with the partitions and offsets that are asked for."""
+        offsets = kafka.field(names.OFFSET).to_numpy()
+        inside: Mask = (offsets >= self.start_offset) & (offsets < self.end_offset)
+        if self.partitions:
+            inside &= np.isin(kafka.field(names.PARTITION).to_numpy(), sorted(self.partitions))
+        return inside
+
+    def errors(self, codes: pa.StringArray) -> Mask:
+        """The rows with a code that is asked for. Null is no code."""
+        if not self.codes:
+            return _mask(codes.is_valid())
+        return _mask(pc.fill_null(pc.is_in(codes, value_set=pa.array(sorted(self.codes))), fill_value=False))
+
+
+def aside_ids(today: RowMapping) -> frozenset[int]:
+    """The `__unrecognized__` columns where a mapping puts what gets no columns on purpose, among other fields."""
+    return frozenset(
+        each
+        for mapping in (today.key, today.value)
+        for each in set(unrecognized_ids(mapping.arrow_type)) - mapping.unknown_ids
+    )
+
+
+def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int] | None:
+    """The columns of a table that are null in every row that isn't poor. None if manifests can't tell it of one."""
+    if reach is Reach.ALL:
+        return None
+    parts = [each for each in schema.fields if each.field_id in PARTS.values()]
+    errors = {
+        each.field_id
+        for part in parts
+        if isinstance(part.field_type, StructType)
+        for each in part.field_type.fields
+        if each.name == names.ERR
+    }
+    if reach is Reach.ERRORS:
+        return frozenset(errors)
+    aside = aside_ids(today)
+    unknown = {
+        identifier: is_repeated
+        for part in parts
+        for identifier, is_repeated in _unrecognized_columns(part.field_type, is_repeated=False)
+        if identifier not in aside
+    }
+    return None if any(unknown.values()) else frozenset(errors | unknown.keys())
+
+
+def countable_ids(schema: Schema) -> frozenset[int]:
+    """The columns of a table that `table_ids` may name, whatever the mapping."""
+    return frozenset(
+        identifier
+        for part in schema.fields
+        if part.field_id in PARTS.values()
+        for identifier, is_repeated in _special_columns(part.field_type, (names.ERR, names.UNRECOGNIZED))
+        if not is_repeated
+    )
+
+
+def unrecognized_ids(kind: pa.DataType | None) -> Iterator[int]:
+    """The ids of the `__unrecognized__` columns in a type, at any depth."""
+    if kind is None:
+        return
+    held: Iterable[pa.Field] = ()
+    if pa.types.is_struct(kind):
+        held = kind
+    elif pa.types.is_map(kind):
+        held = (kind.item_field,)
+    elif pa.types.is_list(kind):
+        held = (kind.value_field,)
+    for each in held:
+        known = field_id(each)
+        if each.name == names.UNRECOGNIZED and known is not None:
+            yield known
+        yield from unrecognized_ids(each.type)
+
+
+def _unrecognized_columns(kind: IcebergType, *, is_repeated: bool) -> Iterator[tuple[int, bool]]:
+    return _special_columns(kind, (names.UNRECOGNIZED,), is_repeated=is_repeated)
+
+
+def _special_columns(
+    kind: IcebergType, wanted: tuple[str, ...], *, is_repeated: bool = False
+) -> Iterator[tuple[int, bool]]:
+    """The ids of columns with one of these names, at any depth, and whether a list or map lies above."""
+    match kind:
+        case StructType():
+            for each in kind.fields:
+                if each.name in wanted:
+                    yield each.field_id, is_repeated
+                yield from _special_columns(each.field_type, wanted, is_repeated=is_repeated)
+        case ListType():
+            yield from _special_columns(kind.element_type, wanted, is_repeated=True)
+        case MapType():
+            yield from _special_columns(kind.value_type, wanted, is_repeated=True)
+        case _:
+            return
+
+
+def _is_true(answer: pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(answer, fill_value=False).to_numpy(), np.bool_)
+
+
+def _mask(column: pa.BooleanArray) -> Mask:
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
