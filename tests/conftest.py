@@ -3,6 +3,9 @@
 ARCHIVER_TEST_STACK chooses them: `embedded` (default), `docker` (see stack_docker.py), or the folder of a stack that
 `archiver local up` started, which is used as it is and left running.
 
+ARCHIVER_TEST_CATALOG chooses the Iceberg catalog, over the stack's store: `embedded` (default) or another; see
+tests/support/catalog/choice.py.
+
 HYPOTHESIS_PROFILE chooses how properties are tried: `deterministic` (default, CI too) or `exhaustive`. Neither has a
 deadline: a busy machine is no failure.
 """
@@ -11,8 +14,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +27,7 @@ from archiver.errors import LocalStackError
 from archiver.local import LocalStack
 from archiver.local.java import find_java
 from archiver.local.stack import PARTS
+from tests.support.catalog.choice import CATALOG, stack_with
 from tests.support.servers.embedded import embedded
 from tests.support.servers.stack import Stack
 
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
 CHOICE = os.environ.get("ARCHIVER_TEST_STACK", "embedded")
 _FOLDER = "stack"
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background hands that on to all it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.pop("COLUMNS", None)  # xdist gives its workers a width, and commands would keep to it off a terminal, too
 
 settings.register_profile(
     "deterministic", derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=_SLOW
@@ -48,12 +57,18 @@ def pytest_report_header() -> list[str]:
     servers = ", ".join(f"{part.title} {part.version}" for part in PARTS)
     libraries = ("confluent-kafka", "kafka-python", "pyspark", "pyiceberg", "pyarrow", "protobuf", "duckdb")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in libraries)
-    return [f"stack: {CHOICE}; {servers}, Java {java}", f"libraries: {versions}"]
+    return [f"stack: {CHOICE}, catalog: {CATALOG}; {servers}, Java {java}", f"libraries: {versions}"]
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The real stack, ready; see tests/support/servers/stack.py for what it offers."""
+    with _stack(tmp_path_factory) as servers, stack_with(CATALOG, servers, tmp_path_factory) as chosen:
+        yield chosen
+
+
+@contextmanager
+def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     scratch = tmp_path_factory.mktemp("stack-scratch")
     match CHOICE:
         case "embedded":
@@ -76,8 +91,9 @@ def engine(stack: Stack) -> Iterator[SparkEngine]:
 
     The one session of a test process: its JVM outlives it, and what wasn't on the class path then never is.
     """
-    from archiver.demo.settings import fetch_iceberg, sql_options
+    from archiver.demo.settings import sql_options
     from archiver.engine.spark import SparkEngine
+    from archiver.local.fetch import fetch_iceberg
 
     options = sql_options(stack.endpoints, fetch_iceberg(lambda _: None))
     with SparkEngine.start({"master": "local[2]", **options}) as started:

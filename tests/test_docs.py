@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -104,6 +105,16 @@ def _parses(parse: Any, text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_the_page_of_commands_is_what_the_help_says() -> None:
+    """After a change of the command line: `make docs`."""
+    spec = importlib.util.spec_from_file_location("cli_docs", ROOT / "scripts" / "cli_docs.py")
+    assert spec
+    assert spec.loader
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert (ROOT / "docs" / "cli.md").read_text() == made.page()
 
 
 def command_lines() -> list[str]:

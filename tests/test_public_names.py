@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -27,6 +28,7 @@ PUBLIC = (
     "archiver.replay.consumer",
     "archiver.schemas",
     "archiver.storage.parquet",
+    "archiver.views.duckdb",
     "archiver.wire",
     "catalog.registry",
     "schema_mapping",
@@ -48,7 +50,25 @@ def public(package: str) -> list[str]:
     return list(getattr(import_module(package), "__all__", ()))
 
 
+def public_modules(package: str) -> set[str]:
+    """The modules that a package calls public."""
+    return {name for name in public(package) if names_a_module(package, name)}
+
+
+def names_a_module(package: str, name: str) -> bool:
+    return is_module(f"{package}.{name}") and isinstance(getattr(import_module(package), name, sys), ModuleType)
+
+
+def is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # what should be a package is a module
+        return False
+
+
 NAMES = [(package, name) for package in packages() for name in public(package)]
+LISTS_MODULES = [package for package in packages() if public_modules(package)]
+"""Packages that import nothing themselves: others import their modules, those that are listed."""
 
 
 @cache
@@ -105,8 +125,36 @@ def test_names_are_listed_once(package: str) -> None:
 
 @pytest.mark.parametrize(("package", "name"), NAMES)
 def test_a_public_name_is_there_and_explained(package: str, name: str) -> None:
+    if names_a_module(package, name):
+        assert (import_module(f"{package}.{name}").__doc__ or "").strip()
+        return
     assert hasattr(import_module(package), name)
     assert explained(package, name), f"{home(package, name)}.{name} needs a docstring, or a line of text below it"
+
+
+@cache
+def imports() -> frozenset[tuple[str, str]]:
+    """Which module of ours imports which, outside the tests."""
+    found: set[tuple[str, str]] = set()
+    for root in ROOTS:
+        for path in (ROOT / root).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ROOTS):
+                    found |= {(module, f"{node.module}.{each.name}") for each in node.names}
+                elif isinstance(node, ast.Import):
+                    found |= {(module, each.name) for each in node.names if each.name.startswith(ROOTS)}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("package", LISTS_MODULES)
+def test_others_import_only_modules_that_are_listed(package: str) -> None:
+    used = {
+        imported.removeprefix(f"{package}.").split(".")[0]
+        for module, imported in imports()
+        if imported.startswith(f"{package}.") and not f"{module}.".startswith(f"{package}.")
+    }
+    assert {name for name in used if is_module(f"{package}.{name}")} == public_modules(package)
 
 
 def resolves(dotted: str) -> bool:
@@ -120,13 +168,6 @@ def resolves(dotted: str) -> bool:
     for name in rest[:-1]:
         value = getattr(value, name, None)
     return hasattr(value, rest[-1]) or rest[-1] in getattr(value, "__annotations__", {})
-
-
-def is_module(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # what should be a package is a module
-        return False
 
 
 @cache
@@ -175,6 +216,14 @@ def test_names_in_a_page_are_in_the_code(page: Path) -> None:
 def test_paths_in_a_page_are_in_the_tree(page: Path) -> None:
     missing = {path for path in paths(page.read_text()) if not (ROOT / path).exists()}
     assert {path for path in missing if not (ROOT / "proto" / path).exists()} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_that_a_page_calls_by_file_name_are_in_the_tree(page: Path) -> None:
+    there = {path.name for folder in (*ROOTS, "tests", "bench", "scripts") for path in (ROOT / folder).rglob("*.py")}
+    text = page.read_text()
+    made = set(re.findall(r"^`(\w+\.py)`:\n\n```", text, re.MULTILINE))  # the page itself shows what is in them
+    assert set(re.findall(r"`(\w+\.py)`", without_blocks(text))) - made <= there
 
 
 def test_the_map_has_every_room() -> None:

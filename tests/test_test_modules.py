@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-TOPICS = {"archive", "catalog", "engine", "kafka", "schemas", "servers", "storage"}
+TOPICS = {"archive", "catalog", "engine", "kafka", "maintenance", "schemas", "servers", "storage", "terminal"}
 WORKBENCHES = {"conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 

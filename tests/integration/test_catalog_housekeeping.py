@@ -13,7 +13,7 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, new_id
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
-from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.catalog.choice import EACH_CATALOG, stack_with
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration

@@ -15,7 +15,7 @@ from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unr
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange, new_id
 from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
-from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.catalog.choice import EACH_CATALOG, stack_with
 from tests.support.catalog.lossy_catalog import Fault, LossyProxy, lossy_proxy
 from tests.support.engine.forked import FORKED
 from tests.support.servers.stack import Stack

@@ -172,6 +172,22 @@ class TestFence:
         rival = span(0, 0, 10)
         assert registry.files.stage(orders, [rival], table_offsets=at(p0=0)).rejected == (rival,)
 
+    def test_what_follows_others_ranges_of_another_epoch_is_rejected(self, registry: Registry, orders: TopicRow):
+        registry.files.stage(orders, [span(0, 0, 10, epoch=5)], table_offsets=NOWHERE)
+        rival, after = span(0, 0, 10, epoch=6), span(0, 10, 20, epoch=6)
+        assert registry.files.stage(orders, [rival, after], table_offsets=NOWHERE).rejected == (rival, after)
+        again = span(0, 10, 20, epoch=6)
+        assert registry.files.stage(orders, [again], table_offsets=NOWHERE).accepted == (again,)
+
+    def test_what_was_never_staged_can_be_known_as_rejected(self, registry: Registry, orders: TopicRow):
+        late, staged = span(0, 10, 20), span(0, 0, 10)
+        registry.files.stage(orders, [staged], table_offsets=NOWHERE)
+        for _ in range(2):
+            registry.files.keep_rejected(orders, [late, staged], reason="it follows a gap")
+        assert registry.files.pending(orders) == (staged,)
+        assert registry.files.counts(orders)[FileState.REJECTED].ranges == 1
+        assert registry.files.stage(orders, [late], table_offsets=NOWHERE).rejected == (late,)
+
     def test_staging_again_gives_the_same_answer(self, registry: Registry, orders: TopicRow):
         good, bad = span(0, 0, 10), span(0, 3, 9)
         once = registry.files.stage(orders, [good, bad], table_offsets=NOWHERE)
@@ -356,7 +372,9 @@ class TestLedger:
         third = registry.ledger.assign(orders, key=None, value=old, table=None)
         assert (third.version, third.fingerprint) == (3, first.fingerprint)
         assert registry.ledger.load(orders) == third.state
-        assert registry.ledger.assign(orders, key=None, value=old, table=None) == replace(third, changes=())
+        assert registry.ledger.assign(orders, key=None, value=old, table=None) == replace(
+            third, changes=(), is_new=False
+        )
         assert [each.changes for each in registry.ledger.history(orders)][2] == third.changes
         assert {change.kind for change in third.changes} == {"renamed", "restored"}
 

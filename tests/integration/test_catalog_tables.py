@@ -22,6 +22,7 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, new_id
 from schema_mapping.row import PartitionSource
 from tests.support.catalog.catalog_files import DAY, assigned, bare, made, new_topic, written
+from tests.support.catalog.choice import of_the_stacks_own_catalog
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
@@ -129,12 +130,14 @@ class TestOwnership:
         with pytest.raises(TableMissing, match="fresh registry"):
             catalog.commit(table, [bare(topic, 0, 0, 5)], commit_id=new_id())
 
+    @of_the_stacks_own_catalog("the Java catalog asks nobody who they are")
     def test_wrong_credentials(self, stack: Stack):
         wrong = stack.catalog_properties | {"credential": f"{stack.access_key}:hush"}
         with pytest.raises(CatalogDenied) as caught:
             TableCatalog(wrong)
         assert "hush" not in str(caught.value)
 
+    @of_the_stacks_own_catalog("the Java catalog has one warehouse, whatever clients call it")
     def test_a_warehouse_that_is_not_there(self, stack: Stack, topic: TopicRow):
         with (
             pytest.raises(CatalogRefused, match="not found"),

@@ -75,7 +75,7 @@ def test_another_type_for_the_whole_value(stack: Stack, engine: SparkEngine, tmp
     for before_it, format_, value in zip(["raw", *formats], formats, values, strict=False):
         config.write_text(config.read_text().replace(f'"format" = "{before_it}"', f'"format" = "{format_}"'))
         stack.produce(topic, {"value": value}, {"value": b"\xff"}, {"value": None})
-        archive_once(config, topic, engine=InlineEngine())
+        archive_once(config, topic, engine=InlineEngine(), accept_raw=True)
 
     readings = three_readings(stack, engine, load_config(config).topic(topic).table)
     assert readings == dict.fromkeys(readings, readings["pyiceberg"])
@@ -103,7 +103,7 @@ def test_keys_change_as_values_do(stack: Stack, engine: SparkEngine, tmp_path: P
         proto.write_text(f'syntax = "proto3"; package t; message M {{ {fields} }}')
         key = message_factory.GetMessageClass(descriptor_of(proto.read_text()))(**sent).SerializeToString()
         stack.produce(topic, {"key": key, "value": b"v"}, {"key": b"\xff", "value": None}, {"value": b""})
-        archive_once(config, topic, engine=InlineEngine())
+        archive_once(config, topic, engine=InlineEngine(), accept_raw=True)
 
     readings = three_readings(stack, engine, load_config(config).topic(topic).table)
     assert readings == dict.fromkeys(readings, readings["pyiceberg"])

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from catalog.errors import RewriteRefused
 from catalog.iceberg.settle import Landed, Settled
-from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange
-from catalog.ranges.holes import Acceptance, Checked, GoneRows, Hole
+from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange, file_name, new_id
+from catalog.ranges.holes import Acceptance, AlteredRange, Checked, GoneRows, Hole
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
 from tests.support.catalog.memory import file, span
@@ -21,8 +22,13 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def registry(stack: Stack) -> Iterator[Registry]:
-    with Registry(stack.database()) as registry:
+def dsn(stack: Stack) -> str:
+    return stack.database()
+
+
+@pytest.fixture
+def registry(dsn: str) -> Iterator[Registry]:
+    with Registry(dsn) as registry:
         yield registry
 
 
@@ -100,7 +106,39 @@ def test_what_a_look_found_is_remembered_until_a_refill(
     for found in (Checked(snapshot_id=7), Checked(snapshot_id=None), Checked(snapshot_id=8, holes=(hole,))):
         registry.rows.note_checked(orders, found)
         assert registry.rows.checked(orders) == found
+        assert registry.rows.last_checked(orders) == found
     registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B")
+    assert registry.rows.checked(orders) is None
+    assert registry.rows.last_checked(orders) == found
+
+
+def test_what_was_altered_outlives_a_refill_of_other_ranges(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    altered = tuple(
+        AlteredRange(range_id=each.id, partition=0, start_offset=each.start_offset, end_offset=each.end_offset, rows=10)
+        for each in committed[:2]
+    )
+    noted = Checked(snapshot_id=7, altered=altered, uncompared=((0, 5, 15), (3, 0, 9)), uncompared_rows=20)
+    registry.rows.note_checked(orders, noted)
+    registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B", whole=((0, 0, 10),))
+    assert registry.rows.checked(orders) is None
+    left = registry.rows.last_checked(orders)
+    assert left is not None
+    assert (left.altered, left.uncompared) == (altered[1:], ((0, 10, 15), (3, 0, 9)))
+
+
+def test_a_comparison_takes_the_place_of_the_check_that_it_went_on_with_alone(
+    registry: Registry, orders: TopicRow
+) -> None:
+    first, second = Checked(snapshot_id=7, uncompared=((0, 0, 9),), uncompared_rows=9), Checked(snapshot_id=7)
+    assert not registry.rows.replace_checked(orders, first, second)
+    registry.rows.note_checked(orders, first)
+    assert registry.rows.replace_checked(orders, first, second)
+    assert not registry.rows.replace_checked(orders, first, second)
+    assert registry.rows.checked(orders) == second
+    registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B")
+    assert not registry.rows.replace_checked(orders, second, first)
     assert registry.rows.checked(orders) is None
 
 
@@ -125,3 +163,46 @@ def test_ends_of_all_partitions_are_known(
     registry.files.confirm(orders, [others.id], commit_id="B")
     ends = {partition: end.next_offset for partition, end in registry.files.committed_ends(orders).items()}
     assert ends == {0: 30, 7: 5}
+
+
+def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    """Others had deleted two rows, without a word to us. The rewrite of the file did not find them."""
+    before, beside = committed[0].files[0], committed[1].files[0]
+    for old, rows_left in ((before, 8), (beside, 10)):
+        made = file(f"file:///nowhere/{new_id()}.parquet", rows=rows_left)
+        group = RewriteGroup.of_file(old.path, made)
+        rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=2, groups=(group,))
+        registry.rewrites.begin(orders, rewrite)
+        registry.rewrites.finish(orders, rewrite)
+    ids = [each.id for each in registry.rows.expected_ranges(orders)]
+    files = {each.path: "" for each in (before, beside)}
+    names = [file_name(each) for each in files]
+
+    assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
+    assert registry.rows.originals(orders, ids) == {ids[0]: before}
+    known = registry.claims.file_states(orders, files)
+    assert [known.needs(each) for each in names] == [True, False]
+
+    erased = Acceptance(range_id=ids[0], left=8, erased=2)
+    registry.rows.record_refill(orders, replaced={}, accepted=(erased,), commit_id="R")
+    assert registry.rows.originals(orders, ids) == {}
+    known = registry.claims.file_states(orders, files)
+    assert [known.needs(each) for each in names] == [False, False]
+
+
+def test_a_replaced_file_that_also_had_rows_of_others_is_no_original(
+    dsn: str, registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    before = committed[0].files[0]
+    group = RewriteGroup.of_file(before.path, file(f"file:///nowhere/{new_id()}.parquet", rows=8))
+    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=2, groups=(group,))
+    registry.rewrites.begin(orders, rewrite)
+    registry.rewrites.finish(orders, rewrite)
+    ids = [each.id for each in registry.rows.expected_ranges(orders)]
+    assert registry.rows.originals(orders, ids) == {ids[0]: before}
+    shared = "UPDATE files SET file = jsonb_set(file, '{rows}', '20') WHERE topic_id = %s AND state = 'replaced'"
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(shared, (orders.id,)).rowcount == 1
+    assert registry.rows.originals(orders, ids) == {}

@@ -15,6 +15,7 @@ from pyiceberg.catalog import load_catalog
 
 from archiver.config import load_config
 from archiver.local import LocalStack
+from tests.support.catalog.choice import of_the_stacks_own_catalog
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
@@ -124,6 +125,7 @@ def test_tables_round_trip_through_the_catalog(stack: Stack):
     assert again.scan().to_arrow().to_pydict() == {"n": [1, 2, 3]}
 
 
+@of_the_stacks_own_catalog("the Java catalog asks nobody who they are")
 def test_the_catalog_asks_for_the_key(stack: Stack):
     with pytest.raises(Exception, match=r"(?i)unauthorized|invalid|401|denied"):
         load_catalog("x", **stack.catalog_properties | {"credential": "someone:else"}).list_namespaces()
@@ -145,6 +147,7 @@ def test_the_stacks_own_files_are_private(stack: Stack):
     assert stat.S_IMODE(stack.config_path.stat().st_mode) == 0o600
 
 
+@of_the_stacks_own_catalog("it compares the addresses of the stack as it is")
 def test_up_again_finds_everything_up(stack: Stack):
     local = LocalStack(stack.endpoints.directory)
     assert local.ensure().started == ()

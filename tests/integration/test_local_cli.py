@@ -16,7 +16,8 @@ PROGRAM = "from archiver.cli.local import local_app; local_app()"
 
 
 def local(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "-c", PROGRAM, *words]
+    form = [] if "--json" in words else ["--no-json"]
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, *words, *form]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
@@ -51,3 +52,14 @@ def test_up_status_down(tmp_path: Path):
     stopped = local("status", *where)
     assert stopped.returncode == 1
     assert stopped.stdout.count("stopped") == 3
+
+
+@pytest.mark.usefixtures("stack")
+def test_fetch_gets_all_jars_and_says_where_they_are():
+    """The stack runs, so Kafka's are there; Iceberg's are, or are fetched."""
+    fetched = local("fetch", "--json")
+    assert fetched.returncode == 0, fetched.stderr
+    folders = [Path(folder) for folder in json.loads(fetched.stdout)["folders"]]
+    names = {jar.name for folder in folders for jar in folder.glob("*.jar")}
+    assert {name.partition("-4")[0] for name in names} >= {"kafka-clients", "iceberg-spark-runtime"}
+    assert "All jars are there." in local("fetch").stdout

@@ -148,7 +148,7 @@ def test_what_neither_the_store_nor_kafka_has_is_told_by_the_files_name(
         assert isinstance(error, DataLoss)
         assert error.context["lost"] == f"[{committed}, {committed + 6})"
         assert error.context["files"] == [path]
-    shown = CliRunner().invoke(app, ["status", topic, "--config", str(config)])
+    shown = CliRunner().invoke(app, ["status", topic, "--no-json", "--config", str(config)])
     assert shown.exit_code == 1
     assert path.rpartition("/")[2] in shown.output.replace("\n", "")
     store.write(path, data)

@@ -28,7 +28,7 @@ from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.wrong_schema import PARTITIONS as MENDED_PARTITIONS
 from tests.support.archive.wrong_schema import RIGHT, archived_wrongly
-from tests.support.catalog.java_catalog import EACH_CATALOG, stack_with
+from tests.support.catalog.choice import EACH_CATALOG, stack_with
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive as archive_process
 from tests.support.servers.stack import Stack

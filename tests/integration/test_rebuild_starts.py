@@ -62,7 +62,7 @@ def test_what_lies_behind_a_head_that_never_arrived_waits_for_it(
     done = rebuild(fresh, topic)
     assert done.staged == 0
     assert [(each.path, each.start_offset, each.reason) for each in done.left] == [(rest, 5, LeftFor.START)]
-    shown = CliRunner().invoke(app, ["registry", "rebuild", topic, "--config", str(fresh)])
+    shown = CliRunner().invoke(app, ["registry", "rebuild", topic, "--no-json", "--config", str(fresh)])
     assert shown.exit_code == 0
     assert rest in shown.output
     archive_once(fresh)

@@ -173,4 +173,4 @@ def test_the_mappings_of_another_table_of_the_topic_do_not_count(dsn: str) -> No
 
 
 def mappings(dsn: str, topic: str, table: UUID) -> RegistryMappings:
-    return RegistryMappings(dsn=dsn, cluster_id="c", topic=topic, table_uuid=lambda: table)
+    return RegistryMappings(dsn=dsn, cluster_id="c", topic=topic, table_uuid=table)

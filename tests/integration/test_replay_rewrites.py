@@ -51,7 +51,7 @@ def archived(stack: Stack, tmp_path: Path) -> tuple[Path, str]:
     return config, topic
 
 
-@pytest.mark.parametrize("strategy", ["binpack", "sort"])
+@pytest.mark.parametrize("strategy", ["'binpack'", "'sort', sort_order => 'kafka.partition, kafka.offset'"])
 def test_rewritten_files_give_the_same_records(
     stack: Stack, archived: tuple[Path, str], engine: SparkEngine, strategy: str
 ) -> None:
@@ -60,7 +60,7 @@ def test_rewritten_files_give_the_same_records(
     before = from_archive(config, topic, PARTITIONS)
     assert before == from_kafka(stack, topic, PARTITIONS)
     (done,) = engine.session.sql(
-        f"CALL lake.system.rewrite_data_files(table => '{table}', strategy => '{strategy}', "
+        f"CALL lake.system.rewrite_data_files(table => '{table}', strategy => {strategy}, "
         "options => map('rewrite-all', 'true'))"
     ).collect()
     assert done["rewritten_data_files_count"] >= TURNS

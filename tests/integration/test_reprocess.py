@@ -17,13 +17,14 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from archiver.config import load_config
-from archiver.engine.runner import Outcome
+from archiver.engine.runner import Engine, Outcome
 from archiver.engine.spark import SparkEngine
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import KeptFor
-from archiver.upkeep.reprocess.error_rows import ErrorFilter
+from archiver.upkeep.reprocess import job
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.report import ReprocessReport
+from archiver.upkeep.reprocess.row_filter import RowFilter
 from catalog.registry import KnownFiles, Registry
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
@@ -41,7 +42,7 @@ pytestmark = [
 EVENT: Any = message_factory.GetMessageClass(descriptor_of(RIGHT, "t.Event"))
 
 
-def reprocess(config: Path, topic: str, wanted: ErrorFilter | None = None, **options: Any) -> ReprocessReport:
+def reprocess(config: Path, topic: str, wanted: RowFilter | None = None, **options: Any) -> ReprocessReport:
     report = Reprocess(load_config(config), topic, wanted, engine=InlineEngine(), **options).run()
     assert report.succeeded, report.failures
     return report
@@ -152,13 +153,33 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(stack: Stack, tmp_pa
     assert again.found == done.found - done.mended
 
 
+def test_a_dry_run_of_little_work_starts_no_spark(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    proto.write_text(RIGHT)
+
+    def started(*_: object) -> Engine:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(job, "_start_spark", started)
+    plan = Reprocess(load_config(config), topic, dry_run=True).run()
+    assert (plan.succeeded, plan.files) == (True, 2 * PARTITIONS)
+    assert plan.mended == reprocess(config, topic, dry_run=True).mended
+    with pytest.raises(AssertionError, match="Spark was started"):
+        Reprocess(load_config(config), topic).run()
+    monkeypatch.setattr(job, "TRIED_HERE_BYTES", 10)
+    with pytest.raises(AssertionError, match="Spark was started"):
+        Reprocess(load_config(config), topic, dry_run=True).run()
+
+
 @pytest.mark.slow
 def test_only_what_is_asked_for_changes(stack: Stack, tmp_path: Path) -> None:
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
-    assert reprocess(config, topic, ErrorFilter(codes=frozenset({"truncated"}))).commit_id is None
+    assert reprocess(config, topic, RowFilter(codes=frozenset({"truncated"}))).commit_id is None
     before = rows_of(stack, config, topic)
-    wanted = ErrorFilter(partitions=frozenset({1}), start_offset=2, end_offset=6)
+    wanted = RowFilter(partitions=frozenset({1}), start_offset=2, end_offset=6)
     assert reprocess(config, topic, wanted).files == 1
     for old, row in zip(before, rows_of(stack, config, topic), strict=True):
         place = row["kafka"]

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
 from typer.testing import CliRunner
 
+from archiver.archive.topic_archive import open_archive
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import InjectedFault
@@ -18,9 +19,10 @@ from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate, RefillReport
+from catalog.errors import RolledBack
 from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import from_archive, from_kafka
-from tests.support.catalog.foreign_writes import compact, delete_rows, set_main, table_of
+from tests.support.catalog.foreign_writes import change_values, compact, delete_rows, set_main, table_of, upgrade
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -143,6 +145,48 @@ def test_rows_that_others_delete_are_told_and_archiving_goes_on(
     done = refill(config, topic)
     assert (done.succeeded, done.was_back, done.rows(Fate.FROM_FILE)) == (True, False, 9)
     whole_again(stack, config, topic)
+
+
+def test_values_that_others_change_are_told_and_can_be_brought_back(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    change_values(stack, config, topic, 1, 14)
+    for _ in range(2):
+        error = failure(config, topic)
+        assert type(error).__name__ == "RowsAltered"
+        assert error.context["altered"] == "partition 1 [10, 20) 10 rows"
+        assert len(error.context["by"]) == 1
+        produce(stack, topic)
+    found = status(config, topic, exit_code=1)
+    assert (found["holes"], found["altered"]) == (
+        [],
+        [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 10}],
+    )
+    assert "kafka.partition = 1 AND kafka.offset >= 10 AND kafka.offset < 20" in error.message
+    delete_rows(stack, config, topic, 1, range(10, 20))
+    assert refill(config, topic).rows(Fate.FROM_FILE) == 10
+    whole_again(stack, config, topic)
+
+
+def test_a_table_that_others_upgraded_stops_its_topic_alone(
+    stack: Stack, archived: tuple[Path, str, list[int]]
+) -> None:
+    config, topic, _ = archived
+    upgrade(stack, config, topic)
+    before = from_archive(config, topic, PARTITIONS)
+    produce(stack, topic)
+    error = failure(config, topic)
+    assert (type(error).__name__, error.context["format_version"]) == ("FormatUpgraded", 3)
+    assert status(config, topic, exit_code=1)["problem"]["kind"] == "FormatUpgraded"
+    assert from_archive(config, topic, PARTITIONS) == before
+
+
+def test_a_replay_of_a_table_set_back_is_refused(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
+    config, topic, snapshots = archived
+    set_main(stack, config, topic, snapshots[0])
+    with pytest.raises(RolledBack, match="archiver refill"):
+        open_archive(load_config(config), topic)
 
 
 def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(

@@ -22,7 +22,8 @@ SECOND = "message M { int64 a = 1; string c = 2; M up = 3; bytes d = 4; }"
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(schema_app, [str(each) for each in arguments])
+    form = [] if "--json" in arguments else ["--no-json"]
+    return CliRunner().invoke(schema_app, [*(str(each) for each in arguments), *form])
 
 
 @pytest.fixture
@@ -67,10 +68,12 @@ def test_show(archived: Path) -> None:
 def test_history(archived: Path) -> None:
     result = run("history", "orders", "--config", archived)
     assert result.exit_code == 0
-    assert "int widens to long" in result.stdout
+    assert "Version 2, first used" in result.stdout
+    assert "from int to long: older rows are read as long" in result.stdout
     versions = json.loads(run("history", "orders", "--config", archived, "--json").stdout)["versions"]
     assert [each["version"] for each in versions] == [1, 2]
     assert {change["kind"] for change in versions[1]["changes"]} == {"promoted", "renamed", "added"}
+    assert all(change["text"] for change in versions[1]["changes"])
 
 
 def test_diff_changes_nothing(archived: Path, tmp_path: Path) -> None:
@@ -85,3 +88,29 @@ def test_diff_changes_nothing(archived: Path, tmp_path: Path) -> None:
     assert [change["kind"] for change in outcome["changes"]] == ["removed"]
     assert run("show", "orders", "--config", archived, "--json").stdout == before
     assert run("diff", "orders", "--descriptors", tmp_path / "no.binpb", "--config", archived).exit_code == 2
+
+
+def test_check_exits_by_the_rules(archived: Path, tmp_path: Path) -> None:
+    file = tmp_path / "next.proto"
+
+    def checked(fields: str, *options: str) -> Result:
+        file.write_text(f'syntax = "proto3"; package t; message M {{ {fields} }}')
+        return run("diff", "orders", "--descriptors", file, "--config", archived, "--check", *options)
+
+    added = "int64 a = 1; string c = 2; M up = 3; bytes d = 4; int32 e = 5;"
+    assert checked(added).exit_code == 0
+    assert json.loads(checked(added, "--json").stdout)["compatible"] is True
+    removed = "int64 a = 1; string c = 2; M up = 3;"
+    text = checked(removed)
+    assert text.exit_code == 1
+    assert "breaks rule removed: val.d" in text.stdout
+    machine = checked(removed, "--json")
+    found = json.loads(machine.stdout)
+    assert (machine.exit_code, found["compatible"], [each["rule"] for each in found["broken"]]) == (
+        1,
+        False,
+        ["removed"],
+    )
+    assert checked(removed, "--allow", "removed").exit_code == 0
+    assert checked(removed, "--allow", "no-such-rule").exit_code == 2
+    assert run("diff", "orders", "--config", archived, "--allow", "removed").exit_code == 2

@@ -14,7 +14,9 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from tests.support.archive.job_runs import archive_once
+from archiver.config import load_config
+from archiver.ingest.topic.log_bounds import LogBounds
+from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 
@@ -24,7 +26,8 @@ PARTITIONS = 2
 
 
 def invoke(config: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(app, ["status", "--config", str(config), *arguments], terminal_width=200)
+    form = [] if "--json" in arguments else ["--no-json"]
+    return CliRunner().invoke(app, ["status", "--config", str(config), *form, *arguments], terminal_width=200)
 
 
 def as_json(config: Path, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
     with open_transaction(stack, topic, name):
         stack.produce(topic, {"value": b"behind the transaction", "partition": 1})
         found = as_json(config)[topic]
-        text = invoke(config, topic)
+        text = invoke(config, topic, "--partitions")
         assert text.exit_code == 0
         stable, ending = ends(stack, topic, "read_committed"), ends(stack, topic, "read_uncommitted")
 
@@ -86,7 +89,7 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
     }
     assert (found["lag_records"], found["lost_offsets"], found["problem"]) == (7, 0, None)
     assert name in text.stdout
-    assert "7 behind" in text.stdout
+    assert "7 records behind" in text.stdout
     assert other not in text.stdout, "one topic was asked for"
 
 
@@ -122,6 +125,58 @@ def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -
     first = found["partitions"][0]
     assert (first["archived_to"], first["staged_to"], first["staged_files"]) == (None, 3, 1)
     assert found["files"]["uploaded"]["ranges"] == 1
+
+
+def test_a_lost_registry_is_a_problem(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    archive_once(config, topic, engine=InlineEngine())
+    lost = without_registry(stack, config, with_journal=True)
+    found = as_json(lost, exit_code=1)[topic]
+    assert found["problem"]["kind"] == "RegistryBehind"
+    assert "registry rebuild" in found["problem"]["message"]
+    text = invoke(lost)
+    assert (text.exit_code, "behind;" in text.stdout) == (1, False)
+    assert f"{topic}: RegistryBehind" in text.stdout
+    assert as_json(config)[topic]["problem"] is None
+
+
+def test_a_catalog_without_the_table_is_a_problem(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    archive_once(config, topic, engine=InlineEngine())
+    stack.catalog().drop_table(load_config(config).topic(topic).table)
+    assert as_json(config, exit_code=1)[topic]["problem"]["kind"] == "RegistryBehind"
+
+
+def test_an_unknown_topic_is_an_error_and_no_table(stack: Stack) -> None:
+    config = stack.config({"not_there": {}})
+    for arguments in ((), ("--partitions",)):
+        text = invoke(config, "not_there", *arguments)
+        assert text.exit_code == 1
+        assert "UnknownTopic" in text.stdout
+        assert "archived" not in text.stdout.replace("archived.", "")
+    assert "no section" in invoke(config, "other").stderr.lower()
+
+
+def test_many_topics_are_looked_at_together(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = [stack.topic() for _ in range(5)]
+    config = stack.config({topic: {} for topic in topics})
+    for topic in topics[:3]:
+        stack.produce(topic, {"value": b"x"})
+    archive_once(config, *topics[:3], engine=InlineEngine())
+    stack.produce(topics[0], {"value": b"y"}, {"value": b"z"})
+    alone: list[str] = []
+    monkeypatch.setattr(LogBounds, "ask", lambda topic, *_: alone.append(topic))
+    found = as_json(config)
+    assert not alone, "the logs of all topics are asked about at once"
+    assert [found[topic]["lag_records"] for topic in topics] == [2, 0, 0, 0, 0]
+    assert [found[topic]["files"]["committed"]["rows"] for topic in topics] == [1, 1, 1, 0, 0]
+    lines = [line for line in invoke(config).stdout.splitlines() if line.startswith("topic_")]
+    assert len(lines) == len(topics)
+    assert "2" in next(line for line in lines if line.startswith(topics[0])).split()
 
 
 def test_a_loss_is_named_and_exits_with_1(stack: Stack) -> None:

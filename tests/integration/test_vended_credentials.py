@@ -16,11 +16,15 @@ from archiver.engine.runner import Outcome, Result, Task
 from archiver.ingest.job import ArchiveJob
 from catalog.iceberg.vended import CredentialSource
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.catalog.choice import of_the_stacks_own_catalog
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 from tests.support.storage.vending_store import ExpiringStore, Vending, vending_store
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    of_the_stacks_own_catalog("the catalog that vends is a SeaweedFS of its own"),
+]
 
 PARTITIONS = 2
 RECORDS = 6_000

@@ -115,7 +115,7 @@ def test_batches_come_back_with_borders_and_headers(
         lake = archived(Path(folder), log.data, end=log.end, aborted=log.aborted, files=files)
         if rewritten and lake.files():
             lake.rewrite(row_group_size=rewritten)
-        archive = lake.archive(registry=lambda _: KnownRows())
+        archive = lake.archive(registry=lambda *_: KnownRows())
         with ArchivedBatches(archive, BatchOptions(open_streams=open_streams)) as source:
             found = []
             for each in fetches(source, max_bytes):
@@ -134,7 +134,7 @@ def test_every_offset_can_be_gone_on_from(log: Log, codec: Codec, rewritten: int
         lake = archived(Path(folder), log.data, end=log.end, aborted=log.aborted, files=2)
         if rewritten and lake.files():
             lake.rewrite(row_group_size=rewritten)
-        archive = lake.archive(registry=lambda _: KnownRows())
+        archive = lake.archive(registry=lambda *_: KnownRows())
         everything = seen_by_aiokafka(b"".join(log.kept))
         options = BatchOptions(open_streams=2, spans_gaps=True)
         with ArchivedBatches(archive, options) as source:
@@ -170,7 +170,7 @@ def test_rows_without_borders_become_batches_too(log: Log, unknown: int, rows: i
         if lake.files():
             lake.rewrite(without, row_group_size=rows)
         options = BatchOptions(sizes=BatchSizes(unknown=unknown), spans_gaps=spans_gaps)
-        with ArchivedBatches(lake.archive(registry=lambda _: KnownRows()), options) as source:
+        with ArchivedBatches(lake.archive(registry=lambda *_: KnownRows()), options) as source:
             data = b"".join(data_of(each) for each in fetches(source, 300))
         assert seen_by_aiokafka(data) == seen_by_aiokafka(b"".join(log.kept))
         last = -1

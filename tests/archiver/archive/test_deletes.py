@@ -26,7 +26,7 @@ def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], a
     lake.delete_positions({path: positions, "file:///elsewhere": [1]})
     table = lake.load("orders").scan().to_arrow()
     offsets = sorted(each["offset"] for each in table["kafka"].to_pylist() if each["partition"] == 0)
-    found = replayed(lake.archive(registry=lambda _: KnownMapping(archive.rows)))
+    found = replayed(lake.archive(registry=lambda *_: KnownMapping(archive.rows)))
     assert [one["offset"] for one in found] == offsets
     assert len(found) < len(records_of(filled, 0))
 

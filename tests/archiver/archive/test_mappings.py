@@ -116,14 +116,14 @@ def as_the_table_is(lake: Lake) -> pa.Table:
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 7}], ids=str)
 def test_a_rewrite_into_the_present_columns_changes_nothing(evolved: Lake, options: dict[str, Any]):
     evolved.replace([as_the_table_is(evolved)], **options)
-    assert replayed(evolved, registry=lambda _: Ledger()) == EXPECTED
+    assert replayed(evolved, registry=lambda *_: Ledger()) == EXPECTED
 
 
 def test_rows_of_many_versions_in_one_batch(evolved: Lake):
     rows = as_the_table_is(evolved)
     order = [each for start in range(20) for each in range(start, rows.num_rows, 20)]
     evolved.replace([rows.take(pa.array(order))])
-    assert replayed(evolved, registry=lambda _: Ledger()) == EXPECTED
+    assert replayed(evolved, registry=lambda *_: Ledger()) == EXPECTED
 
 
 def test_a_column_that_a_rewrite_dropped_is_named(evolved: Lake):
@@ -135,7 +135,7 @@ def test_a_column_that_a_rewrite_dropped_is_named(evolved: Lake):
     position = rows.schema.get_field_index("val")
     evolved.replace([rows.set_column(position, rows.schema.field("val").with_type(smaller.type), smaller)])
     with pytest.raises(ReplayError, match=r"gone from the file.*val\.id"):
-        replayed(evolved, registry=lambda _: Ledger())
+        replayed(evolved, registry=lambda *_: Ledger())
 
 
 def test_schemas_differ_as_the_versions_say():

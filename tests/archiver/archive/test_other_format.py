@@ -68,7 +68,7 @@ class Ledger:
 
 
 def replayed(lake: Lake) -> list[bytes | None]:
-    archive = lake.archive(registry=lambda _: Ledger())
+    archive = lake.archive(registry=lambda *_: Ledger())
     return [value for each in archive.records(0) for value in each.column("value").to_pylist()]
 
 

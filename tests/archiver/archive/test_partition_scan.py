@@ -85,7 +85,7 @@ def test_rewrites_by_others(
     lake: Lake, filled: list[Any], change: Any, *, options: dict[str, Any], with_metrics: bool, archive: Any
 ):
     lake.rewrite(change, with_metrics=with_metrics, **options)
-    rewritten = lake.archive(registry=lambda _: KnownMapping(archive.rows))
+    rewritten = lake.archive(registry=lambda *_: KnownMapping(archive.rows))
     assert replayed(rewritten) == records_of(filled, 0)
     assert replayed(rewritten, 1) == records_of(filled, 1)
     assert replayed(rewritten, 0, 33, 222) == records_of(filled, 0, 33, 222)
@@ -113,7 +113,7 @@ def scattered(lake: Lake, archive: Any, tmp_path: Path, request: pytest.FixtureR
     lake.add(archive.rows, archive.batch(rows), 0, 2_500)
     lake.rewrite(DEALT[request.param], row_group_size=125)
     (tmp_path / "spill").mkdir()
-    return lake.archive(registry=lambda _: KnownMapping(archive.rows), spill=tmp_path / "spill")
+    return lake.archive(registry=lambda *_: KnownMapping(archive.rows), spill=tmp_path / "spill")
 
 
 @pytest.mark.parametrize("scattered", DEALT, indirect=True)
@@ -171,11 +171,11 @@ def test_rows_added_by_others_are_an_error(lake: Lake, filled: list[Any], archiv
 def test_columns_dropped_from_the_file_are_an_error(lake: Lake, filled: list[Any], archive: Any):
     lake.rewrite(lambda table: table.drop_columns(["headers"]))
     with pytest.raises(ReplayError, match="headers"):
-        replayed(lake.archive(registry=lambda _: KnownMapping(archive.rows)))
+        replayed(lake.archive(registry=lambda *_: KnownMapping(archive.rows)))
 
 
 def test_a_rewrite_while_reading_is_followed(lake: Lake, filled: list[Any], archive: Any):
-    opened = lake.archive(registry=lambda _: KnownMapping(archive.rows))
+    opened = lake.archive(registry=lambda *_: KnownMapping(archive.rows))
     stream = opened.records(0)
     found = next(stream).to_pylist()
     lake.rewrite(drop=True)

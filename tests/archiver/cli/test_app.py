@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
@@ -54,16 +60,82 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     assert error["context"] == {"file": str(tmp_path / "nowhere.toml")}
 
 
-@pytest.mark.parametrize("command", [["archive"], ["reconcile"], ["reprocess", "orders"], ["orphans"]])
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+SPEAK_TEXT = {("demo",)}
+WRITES_RECORDS = ("replay",)
+"""Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
+ARGUMENTS = {"topic": "orders", "topics": "orders"}
+
+
+def invocation(words: tuple[str, ...], config: Path) -> list[str]:
+    """The command with what it needs to find its configuration."""
+    command = COMMANDS[words]
+    topics = [ARGUMENTS[each.name] for each in command.params if each.name in ARGUMENTS and each.nargs == 1]
+    return [*words, *topics, "--config", str(config)]
+
+
+CONFIGURED = [words for words, command in COMMANDS.items() if any("--config" in each.opts for each in command.params)]
+
+
+@pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
+def test_every_command_exits_with_2_without_a_configuration(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = RUNNER.invoke(app, invocation(words, tmp_path / "nowhere.toml"))
+    assert done.exit_code == 2
+    assert "nowhere.toml" in done.stderr
+
+
+STOPPED_BEFORE_SERVERS = {("init",), ("check",), ("reprocess",)}
+"""Two need other arguments; a topic without a schema can't be decoded again."""
+
+
+@pytest.mark.parametrize("words", [words for words in CONFIGURED if words not in STOPPED_BEFORE_SERVERS], ids=" ".join)
+def test_every_command_exits_with_1_if_its_servers_are_away(config: Path, words: tuple[str, ...]) -> None:
+    done = RUNNER.invoke(app, invocation(words, config))
+    assert done.exit_code == 1, done.output
+    assert "hunter2" not in done.output
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_exits_with_2_for_an_unknown_option(words: tuple[str, ...]) -> None:
+    assert RUNNER.invoke(app, [*words, "--no-such-option"]).exit_code == 2
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_lets_choose_json(words: tuple[str, ...]) -> None:
+    options = {option for each in COMMANDS[words].params for option in (*each.opts, *each.secondary_opts)}
+    assert ({"--json", "--no-json"} <= options) is (words not in SPEAK_TEXT)
+
+
+@pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
 @pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
-def test_jobs_speak_json_where_nobody_reads_along(tmp_path: Path, command: list[str], options: list[str]) -> None:
-    nowhere = [*command, "--config", str(tmp_path / "nowhere.toml"), *options]
-    assert is_json(RUNNER.invoke(app, nowhere).stderr) is ("--no-json" not in options)
+def test_every_command_speaks_json_where_nobody_reads_along(
+    tmp_path: Path, words: tuple[str, ...], options: list[str]
+) -> None:
+    expected = "--no-json" not in options and words != WRITES_RECORDS
+    done = RUNNER.invoke(app, [*invocation(words, tmp_path / "nowhere.toml"), *options])
+    assert is_json(done.stderr) is expected
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
+def test_the_stack_speaks_json_where_nobody_reads_along(tmp_path: Path, options: list[str]) -> None:
+    done = RUNNER.invoke(app, ["local", "status", "--dir", str(tmp_path), *options])
+    assert done.exit_code == 1
+    assert done.stdout.startswith("{") is ("--no-json" not in options)
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_jobs_speak_text_on_a_terminal(tmp_path: Path, options: list[str]) -> None:
-    nowhere = ["archive", "--config", str(tmp_path / "nowhere.toml"), *options]
+@pytest.mark.parametrize("command", ["archive", "status", "check", "topics"])
+def test_commands_speak_text_on_a_terminal(tmp_path: Path, command: str, options: list[str]) -> None:
+    nowhere = [command, "--config", str(tmp_path / "nowhere.toml"), *options]
     ours, theirs = os.openpty()
     try:
         run = [sys.executable, "-c", "from archiver.cli import main; main()", *nowhere]
@@ -73,6 +145,24 @@ def test_jobs_speak_text_on_a_terminal(tmp_path: Path, options: list[str]) -> No
         os.close(theirs)
     assert done.returncode == 2
     assert is_json(done.stderr) is ("--json" in options)
+
+
+@pytest.mark.parametrize("command", [["status"], ["reconcile"], ["check", "--no-spark"]])
+def test_ctrl_c_exits_with_130_in_other_commands_too(config: Path, command: list[str]) -> None:
+    """The server takes the connection and never answers, so that the command hangs until it is stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        text = config.read_text().replace("127.0.0.1:1", f"127.0.0.1:{port}")
+        config.write_text(text.replace(" = 1000", " = 60000"))
+        run = [sys.executable, "-c", "from archiver.cli import main; main()", *command, "--config", str(config)]
+        with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            silent.settimeout(60)
+            held = silent.accept()[0]
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+            held.close()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
 
 
 def is_json(text: str) -> bool:
@@ -86,6 +176,61 @@ def test_an_unreachable_broker_stops_before_any_work_and_is_named(config: Path) 
     assert "BrokerUnavailable" in done.stderr
     assert "127.0.0.1:1" in done.stderr
     assert "hunter2" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"ARCHIVER__ARCHIVE__SPOOL": "/proc/spool"}, "archive.spool"),
+        ({"ARCHIVER__REGISTRY__DSN": "nonsense"}, "dsn cannot be read"),
+        ({"ARCHIVER__REGISTRY__DSN": "postgresql://me@host:port/archiver"}, "port: port"),
+        ({"ARCHIVER__SPARK__master": "locl[2]"}, "no Spark master"),
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME leads to no Java"),
+        ({"ARCHIVER__KAFKA__GROUP_ID": "me"}, "group.id is not supported"),
+        ({"ARCHIVER__TOPICS__ORDERS__VALUE__FORMAT": "protobuf"}, "topics.orders.value"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["--once", "--every=60s"])
+def test_what_this_machine_cannot_do_is_told_before_any_server_is_asked(
+    config: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str, mode: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = RUNNER.invoke(app, ["archive", mode, "--no-json", "--config", str(config)])
+    assert done.exit_code == 2, done.stderr
+    assert message in done.stderr
+    assert "BrokerUnavailable" not in done.stderr
+    assert "\tat " not in done.stderr
+
+
+def test_a_schema_that_cannot_be_read_stops_the_job_only_if_there_is_no_other_topic(
+    config: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.proto").write_text("message {")
+    value = '{ format = "protobuf", message = "M", proto = "broken.proto" }'
+    config.write_text(UNREACHABLE + f"value = {value}\n")
+    alone = RUNNER.invoke(app, ["archive", "--config", str(config)])
+    assert (alone.exit_code, "broken.proto" in alone.stderr) == (2, True)
+    config.write_text(config.read_text() + "[topics.others]\n")
+    beside = RUNNER.invoke(app, ["archive", "--config", str(config)])
+    assert (beside.exit_code, "BrokerUnavailable" in beside.stderr) == (1, True)
+    named = RUNNER.invoke(app, ["archive", "orders", "--config", str(config)])
+    assert named.exit_code == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_repeating_job_says_what_it_waits_for_and_ends_with_the_signals_code(
+    config: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", "from archiver.cli import main; main()"]
+    command += ["archive", "--every", "1s", "--config", str(config)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        waiting = json.loads(job.stdout.readline())
+        job.send_signal(number)
+        job.communicate(timeout=60)
+    assert (waiting["event"], waiting["on"], waiting["error"]["kind"]) == ("waiting", "Kafka", "BrokerUnavailable")
+    assert job.returncode == code
 
 
 @pytest.mark.parametrize(
@@ -113,4 +258,4 @@ def test_a_demo_wants_an_empty_folder(tmp_path: Path) -> None:
 def test_the_installed_command_prints_its_version() -> None:
     command = Path(sys.executable).with_name("archiver")
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().count(".") == 2
+    assert re.fullmatch(r"archiver \d+\.\d+\.\d+", done.stdout.splitlines()[0])

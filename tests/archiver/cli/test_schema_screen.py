@@ -12,9 +12,11 @@ import pytest
 from rich.console import Console, RenderableType
 
 from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
-from archiver.cli.schema_screen import describe, history_text, outline_tree
+from archiver.cli.schema_rules import Rule, broken_rules
+from archiver.cli.schema_screen import history_text, outline_tree, summary, verdict_lines
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
+from archiver.observe.schema_words import describe, tell
 from catalog.model import VersionRecord
 from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
 from schema_mapping.columns.evolution import Change, ChangeKind
@@ -118,8 +120,9 @@ def test_every_kind_of_change_has_words(kind: ChangeKind) -> None:
         before="old" if names else "uint",
         after="new" if names else "long",
     )
-    assert "val.a (id 7)" in describe(change)
-    assert "uint" not in describe(change)
+    for told in (describe(change), tell(change)):
+        assert "val.a (id 7)" in told
+        assert "uint" not in told
     assert Change.from_json(change.to_json()) == change
 
 
@@ -136,9 +139,56 @@ def test_history_lists_versions_with_their_changes() -> None:
         for each in (first, second)
     ]
     text = text_of(history_text("orders", records))
-    assert "version 2  2026-01-02 00:00:00 UTC" in text
-    assert "int widens to long" in text
-    assert "was named a" in text
+    assert "Version 1, first used 2026-01-01 00:00:00 UTC: 7 columns added" in text
+    assert re.search(r"added val\.a \(id \d+\), int", text)
+    assert "Version 2, first used 2026-01-02 00:00:00 UTC: 1 column renamed, 1 widened" in text
+    assert re.search(r"widened val\.b \(id \d+\) from int to long: older rows are read as long", text)
+    assert re.search(r"renamed a to val\.b \(id \d+\): the same column, also in older rows", text)
+
+
+def test_a_version_without_changes_says_so() -> None:
+    assert summary(()) == "no column changed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "broken"),
+    [
+        ("int32 a = 1; string b = 2; int32 c = 3;", []),
+        ("int64 a = 1; string b = 2;", []),
+        ("int32 x = 1; string b = 2;", ["renamed"]),
+        ("int32 a = 1;", ["removed"]),
+        ("string a = 1; string b = 2;", ["replaced"]),
+        ("string x = 1;", ["replaced", "removed"]),
+    ],
+)
+def test_rules_of_compatibility(fields: str, broken: list[str]) -> None:
+    state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; string b = 2; }")).state
+    proposed = compile_text(f"message M {{ {fields} }}")
+    changes = compare(state, Schemas(key=None, value=proposed), TOPIC).changes
+    found = broken_rules(changes)
+    assert [str(each.rule) for each in found] == broken
+    allowed = broken_rules(changes, allowed=[each.rule for each in found])
+    assert allowed == ()
+    text = "\n".join(line.plain for line in verdict_lines(found))
+    assert all(f"breaks rule {rule}" in text for rule in broken)
+    assert text.startswith("Not compatible" if broken else "Compatible")
+
+
+def test_a_topic_that_would_become_raw_is_not_compatible() -> None:
+    state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; string b = 2; }")).state
+    changes = compare(state, Schemas(key=None, value=None), TOPIC).changes
+    assert {each.rule for each in broken_rules(changes)} == {Rule.REMOVED}
+
+
+def test_dropped_and_cut_columns_break_rules_too() -> None:
+    kinds = {ChangeKind(str(rule)) for rule in Rule}
+    assert kinds == {
+        ChangeKind.RENAMED,
+        ChangeKind.REMOVED,
+        ChangeKind.DROPPED,
+        ChangeKind.REPLACED,
+        ChangeKind.CUT,
+    }
 
 
 def test_diff_says_what_a_deployment_would_do() -> None:

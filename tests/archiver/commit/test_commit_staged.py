@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog.errors import TableMissing
 from tests.support.catalog.memory import MemoryCatalog
 from tests.support.catalog.staging import StagedRanges, commit_staged, set_offset
 
@@ -52,3 +53,21 @@ def test_it_is_committed_once_it_fits(tmp_path: Path, memory: MemoryCatalog, sta
     assert (done.is_new, done.ahead) == (True, {})
     assert {one.id for one in ahead} < names(memory)
     assert staged.pending(None) == ()
+
+
+def test_a_table_made_anew_says_nothing_about_what_is_staged(
+    tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges
+):
+    """Somebody else archived the topic there from the beginning: by its offsets the ranges would be refused."""
+    opened = memory.load()
+    waiting = [staged.stage(tmp_path, 0, 5), staged.stage(tmp_path, 1, 5)]
+    anew, others = MemoryCatalog(tmp_path / "anew"), StagedRanges()
+    for partition in (0, 1):
+        others.stage(tmp_path, partition, 50)
+    commit_staged(anew, others)
+
+    with pytest.raises(TableMissing):
+        commit_staged(anew, staged, table=opened)
+
+    assert staged.pending(None) == tuple(waiting)
+    assert (staged.landed, staged.refused) == (set(), set())

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
-from pyiceberg.table.update import SetSnapshotRefUpdate, update_table_metadata
+from pyiceberg.table.update import RemoveSnapshotsUpdate, SetSnapshotRefUpdate, update_table_metadata
 
+from archiver.commit.compare_rows import Allowance, compare_rows
 from archiver.commit.table_check import TableCheck, check_archive
-from catalog.errors import RolledBack, RowsRemoved
+from archiver.commit.table_rows import TableRows
+from archiver.storage.formats import FORMATS
+from catalog.errors import RolledBack, RowsAltered, RowsRemoved
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.model import PartitionOffset, new_id
+from catalog.model import new_id
 from catalog.ranges.holes import ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
-
-
-@dataclass
-class Committed:
-    """A registry that knows which ranges were committed, and nothing of earlier looks."""
-
-    ranges: list[ExpectedRange] = field(default_factory=list)
-
-    @property
-    def files(self) -> Any:
-        return self
-
-    @property
-    def rows(self) -> Any:
-        return self
-
-    def committed_ends(self, topic: Any) -> Mapping[int, PartitionOffset]:
-        return {one.partition: PartitionOffset(next_offset=one.end_offset) for one in self.ranges}
-
-    def expected_ranges(self, topic: Any) -> tuple[ExpectedRange, ...]:
-        return tuple(self.ranges)
-
-    def checked(self, topic: Any) -> None:
-        return None
-
-    def note_checked(self, topic: Any, checked: Any) -> None:
-        pass
+from tests.support.archive.noted import Noted
 
 
 @dataclass
@@ -50,7 +28,7 @@ class Archived:
 
     lake: Lake
     archive: Any
-    registry: Committed = field(default_factory=Committed)
+    registry: Noted = field(default_factory=Noted)
 
     def append(self) -> None:
         start = 10 * len(self.registry.ranges)
@@ -80,7 +58,7 @@ class Archived:
 @pytest.fixture
 def archived(lake: Lake, archive: Any) -> Archived:
     """Two commits."""
-    made = Archived(lake, archive)
+    made = Archived(lake, archive, Noted(mapping=archive.rows))
     made.append()
     made.append()
     return made
@@ -104,6 +82,45 @@ def test_files_that_others_put_together_leave_nothing_missing(archived: Archived
     archived.lake.rewrite()
     found = archived.look()
     assert (found.holes, found.error) == ((), None)
+
+
+def test_altered_rows_are_named_with_one_statement_for_all_that_lie_together(archived: Archived) -> None:
+    live = TableRows(archived.load(), FORMATS)
+    archived.registry.ranges = [replace(one, digest=live.digests([one])[0]) for one in archived.registry.ranges]
+    archived.lake.rewrite(lambda table: pa.Table.from_pylist([*map(spoilt, table.to_pylist())], table.schema))
+    archived.registry.mapping = archived.archive.rows
+    before = archived.look()
+    assert (before.error, before.altered, before.uncompared_rows) == (None, (), 20)
+    compare_rows(TOPIC, cast("Any", archived.registry), archived.load, Allowance())
+    found = archived.look()
+    assert isinstance(found.error, RowsAltered)
+    assert "CREATE TAG" in found.error.message.partition("DELETE")[0]
+    assert found.error.message.count("DELETE FROM kafka.orders WHERE") == 1
+    assert found.error.message.index("CREATE TAG") < found.error.message.index("DELETE")
+    assert "kafka.partition = 0 AND kafka.offset >= 0 AND kafka.offset < 20" in found.error.message
+    assert found.error.context["altered"] == "partition 0 [0, 20) 20 rows"
+    assert found.error.context["by"] == [
+        f"snapshot {archived.load().snapshot_id}: overwrite by an engine that it doesn't name"
+    ]
+
+
+def test_altered_rows_stay_told_when_the_check_is_forgotten_and_the_snapshot_has_expired(archived: Archived) -> None:
+    live = TableRows(archived.load(), FORMATS)
+    archived.registry.ranges = [replace(one, digest=live.digests([one])[0]) for one in archived.registry.ranges]
+    archived.lake.rewrite(lambda table: pa.Table.from_pylist([*map(spoilt, table.to_pylist())], table.schema))
+    update = archived.load().snapshot_id
+    archived.look()
+    compare_rows(TOPIC, cast("Any", archived.registry), archived.load, Allowance())
+    assert isinstance(archived.look().error, RowsAltered)
+    archived.append()
+    expire = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [update]})
+    archived.lake.metadata = update_table_metadata(archived.lake.metadata, (expire,), enforce_validation=True)
+    archived.registry.is_forgotten = True
+    assert isinstance(archived.look().error, RowsAltered)
+
+
+def spoilt(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"val": row["val"] | {"__raw__": b"other"}}
 
 
 def test_a_table_known_from_before_the_last_commit_is_loaded_again(archived: Archived) -> None:

@@ -104,8 +104,8 @@ def test_two_topics_with_one_table_stop_at_start(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('[topics.orders]\ntabel = "x.y"', r"topics\.orders\.tabel: there is no such key; did you mean 'table'"),
-        ('[topics.orders]\nvalue = { format = "json" }', r"topics\.orders\.value: .*'raw', 'protobuf'"),
-        ('[topics.orders]\nvalue = { format = "protobuf" }', r"value\.protobuf: give `message`"),
+        ('[topics.orders]\nvalue = { format = "json" }', r"topics\.orders\.value\.format: 'json'.*'raw', 'protobuf'"),
+        ('[topics.orders]\nvalue = { format = "protobuf" }', r"orders\.value: give `message`"),
         (
             '[topics.orders]\nvalue = { format = "protobuf", message = "m" }',
             "either `descriptors`",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from io import StringIO
 
-from rich.console import Console
-
 from archiver.demo.questions import QUESTIONS
 from archiver.demo.screen import Summary, show_answer, show_summary
+from archiver.observe.console import TextConsole
 
 
 def test_every_value_is_seen_on_eighty_columns() -> None:
@@ -24,7 +23,7 @@ def test_every_value_is_seen_on_eighty_columns() -> None:
         total_seconds=59.9,
     )
     out = StringIO()
-    show_summary(Console(file=out, width=80), summary)
+    show_summary(TextConsole(file=out, width=80), summary)
     text = out.getvalue()
     for value in ("336,848", "23.0", "12.7", "5.9", "6 (0.0018%)", summary.digest, "equal", "9.5 s", "59.9 s", "yes"):
         assert value in text
@@ -32,7 +31,7 @@ def test_every_value_is_seen_on_eighty_columns() -> None:
 
 def test_an_answer_shows_its_numbers_with_separators() -> None:
     out = StringIO()
-    show_answer(Console(file=out, width=80), "Who?", ["carrier", "minutes_late"], [("EV", 54_173), ("MQ", 1.5)])
+    show_answer(TextConsole(file=out, width=80), "Who?", ["carrier", "minutes_late"], [("EV", 54_173), ("MQ", 1.5)])
     text = out.getvalue()
     assert "minutes late" in text
     assert "54,173" in text

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from archiver.engine.java import filtered_children
-from archiver.engine.session import classic_settings, prepare_environment, start_session
+from archiver.engine.session import classic_settings, prepare_environment, reason_of, runs_here, start_session
 from archiver.errors import ConfigError
 
 
@@ -91,6 +91,42 @@ print("our own", file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "trouble\nour own\n"
+
+
+def test_what_a_child_says_before_the_start_fails_comes_with_the_error():
+    program = """
+import subprocess, sys, time
+from archiver.engine.java import filtered_children
+child = r"import sys, time; print('bad master', file=sys.stderr); print('\\tat a.B.c(B.java:1)', file=sys.stderr);" \
+    "sys.stderr.flush(); time.sleep(3); print('later', file=sys.stderr)"
+try:
+    with filtered_children():
+        started = subprocess.Popen([sys.executable, "-c", child])
+        time.sleep(1)
+        raise RuntimeError("no start")
+except RuntimeError as error:
+    notes = error.__notes__
+started.wait()
+time.sleep(0.2)
+print(notes, file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "['bad master']\n"
+
+
+def test_the_cause_of_a_java_error_is_its_own_line():
+    text = "An error occurred while calling None.x.\n: java.net.BindException: no\n\tat a.B.c(B.java:1)\n"
+    assert reason_of(RuntimeError(text)) == "java.net.BindException: no"
+    assert reason_of(RuntimeError("[A] short\nmore")) == "[A] short"
+    assert reason_of(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("options", "here"),
+    [({}, True), ({"master": "local[2]"}, True), ({"master": "spark://h:1"}, False), ({"remote": "sc://h"}, False)],
+)
+def test_where_tasks_run(options: dict[str, str], here: bool):
+    assert runs_here(options) is here
 
 
 def test_our_own_standard_error_is_as_before():

@@ -16,20 +16,9 @@ from archiver.files.translate import Translator, translate_headers, translate_ti
 from archiver.wire.columns import HEADER_TYPE, RECORDS
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.errors import RowsTooLargeError
+from tests.support.kafka.fetched_records import PLAIN
 
-EMPTY: dict[str, Any] = {
-    "timestamp": 1_700_000_000_123,
-    "key": None,
-    "value": None,
-    "headers": [],
-    "timestamp_type": 0,
-    "append_timestamp": None,
-    "leader_epoch": 4,
-    "producer_id": -1,
-    "producer_epoch": -1,
-    "base_sequence": -1,
-    "attributes": 2,
-}
+EMPTY = PLAIN | {"key": None, "value": None, "attributes": 2}
 
 
 def records(*rows: dict[str, Any]) -> pa.RecordBatch:

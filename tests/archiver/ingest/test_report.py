@@ -4,13 +4,20 @@ from archiver.errors import DataLoss, UnknownTopic
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics
 from catalog.model import DataFileInfo, TranslatedRange
+from catalog.recognition import Fit, Recognition
+
+FITS = Recognition(value=Fit(values=2))
 
 
 def span(start: int, end: int, rows: int | None = None, digest: str | None = "f" * 32) -> TranslatedRange:
     files = (
         ()
         if rows is None
-        else (DataFileInfo(path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest),)
+        else (
+            DataFileInfo(
+                path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest, recognition=FITS
+            ),
+        )
     )
     return TranslatedRange(
         id="x",
@@ -36,6 +43,7 @@ def test_committed_ranges_add_up():
         file_bytes=200,
         raw_values=2,
         digest="f" * 31 + "e",
+        recognition=FITS + FITS,
     )
 
 
@@ -48,7 +56,9 @@ def test_a_file_without_a_digest_leaves_none_to_report():
 
 def test_any_error_anywhere_is_a_failed_job():
     loss = DataLoss("gone")
-    fine = TopicReport(topic="a", table="k.a", partitions=(PartitionReport(partition=0, records=4, raw_values=1),))
+    half = Recognition(value=Fit(values=2, raw=1))
+    parts = (PartitionReport(partition=0, recognition=half), PartitionReport(partition=1, recognition=FITS))
+    fine = TopicReport(topic="a", table="k.a", partitions=parts)
     bad = TopicReport(topic="b", table="k.b", partitions=(PartitionReport(partition=3, error=loss),), error=loss)
     assert fine.raw_share == 0.25
     assert bad.raw_share == 0.0

@@ -6,15 +6,16 @@ import io
 import json
 
 import pytest
-from rich.console import Console
 
 from archiver.errors import BrokerUnavailable
-from archiver.ingest.events import RunFinished
-from archiver.ingest.report import JobReport
+from archiver.ingest.events import Failed, RunFinished
+from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.observe.archive_json import archive_lines
 from archiver.observe.archive_screen import ArchiveScreen
+from archiver.observe.console import TextConsole
 from archiver.observe.json_lines import JsonLines
-from tests.support.archive.job_events import play
+from tests.support.archive.job_events import LOSS, play
+from tests.support.terminal.screen import seen
 
 AWAY = JobReport(topics=(), waves=0, seconds=4.0, error=BrokerUnavailable("No broker answers", addresses="127.0.0.1:9"))
 
@@ -22,28 +23,35 @@ AWAY = JobReport(topics=(), waves=0, seconds=4.0, error=BrokerUnavailable("No br
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_run_is_told(terminal: bool) -> None:
     out = io.StringIO()
-    with ArchiveScreen(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
+    with ArchiveScreen(TextConsole(file=out, force_terminal=terminal, width=160)) as observer:
         play(observer)
-    text = " ".join(out.getvalue().split())
+    text = " ".join((seen(out.getvalue(), 160) if terminal else out.getvalue()).split())
     for part in (
         "orders into kafka.orders",
-        "committed 90 records",
-        "recorded as lost [10, 50)",
-        "DataLoss: Records",
-        "orders: going on with the schemas last known: nobody answers",
+        "orders: committed 90 records",
+        "orders-1: recorded as lost: offsets [10, 50)",
+        "orders-1: DataLoss: Records were deleted topic: orders partition: 1",
+        "orders: going on with the schemas last known: SchemaRegistryUnavailable: nobody answers",
+        "90 records",
+        "with failures",
+        "Failed, as told above: orders-1",
+        "orders: schema version 2 is new: + val.note (id 107) string",
+        "orders: 60 of 90 values have fields that the schema doesn't know: 33.33 % of the bytes",
+        "orders: 90 values: 1 not decoded, 3 decoded and kept raw, 60 with unknown fields (33.33 % of the bytes)",
+        "4.44 %",
     ):
         assert part in text
-    assert "Wave 1: 2 tasks for 1 partitions of 1 topics" in text
-    assert ("/200 offsets" in text) is terminal
+    assert "Wave 1: 2 tasks for 1 partition of 1 topic" in out.getvalue()
+    assert ("90 of 200 offsets" in out.getvalue()) is terminal
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_what_ended_a_whole_run_is_told(terminal: bool) -> None:
     out = io.StringIO()
-    with ArchiveScreen(Console(file=out, force_terminal=terminal, width=160, color_system=None)) as observer:
+    with ArchiveScreen(TextConsole(file=out, force_terminal=terminal, width=160)) as observer:
         observer(RunFinished(report=AWAY))
-    text = " ".join(out.getvalue().split())
-    assert "BrokerUnavailable: No broker answers [addresses='127.0.0.1:9']" in text
+    text = " ".join((seen(out.getvalue(), 160) if terminal else out.getvalue()).split())
+    assert "The run ended early: BrokerUnavailable: No broker answers addresses: 127.0.0.1:9" in text
     assert "0 records in 4.0 s, with failures" in text
 
 
@@ -58,3 +66,20 @@ def test_machines_are_told_too() -> None:
     assert away["error"]["context"] == {"addresses": "127.0.0.1:9"}
     assert away["error"]["retryable"]
     assert (fine["succeeded"], fine["error"]) == (True, None)
+
+
+def test_a_failure_that_goes_on_is_told_in_a_line_a_round() -> None:
+    out = io.StringIO()
+    failed = Failed(topic="orders", partition=1, error=LOSS)
+    topic = TopicReport(topic="orders", table="kafka.orders", partitions=(PartitionReport(partition=1, error=LOSS),))
+    with ArchiveScreen(TextConsole(file=out, force_terminal=True, width=160), repeats=True) as observer:
+        for _ in range(3):
+            observer(failed)
+            observer(RunFinished(report=JobReport(topics=(topic,), waves=0, seconds=1.0)))
+        observer(RunFinished(report=JobReport(topics=(), waves=0, seconds=1.0)))
+        observer(failed)
+    text = seen(out.getvalue(), 160)
+    assert text.count("orders-1: DataLoss: Records were deleted") == 2  # at first, and after a round without it
+    assert text.count("orders-1: DataLoss, as before") == 2
+    assert text.count("0 records in 1.0 s, with failures") == 3
+    assert "kept raw" not in text

@@ -46,7 +46,15 @@ def samples(health: Health) -> dict[tuple[str, ...], float]:
         (("source_bytes_total", "orders"), 9_000.0),
         (("file_bytes_total", "orders"), 5_000.0),
         (("files_total", "orders"), 1.0),
-        (("raw_values_total", "orders"), 4.0),
+        (("values_total", "orders", "value"), 90.0),
+        (("value_bytes_total", "orders", "value"), 900.0),
+        (("raw_values_total", "orders", "value"), 4.0),
+        (("failed_values_total", "orders", "value"), 1.0),
+        (("unrecognized_values_total", "orders", "value"), 60.0),
+        (("unrecognized_bytes_total", "orders", "value"), 300.0),
+        (("blank_values_total", "orders", "value"), 2.0),
+        (("schema_changes_total", "orders"), 1.0),
+        (("schema_doubts_total", "orders", "value", "unknown"), 1.0),
         (("lost_offsets_total", "orders"), 40.0),
         (("commits_total", "orders"), 1.0),
         (("commit_seconds_count", "orders"), 1.0),
@@ -143,8 +151,10 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     play(JsonLines(archive_lines, out))
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [event["event"] for event in events] == [
+        "waiting",
         "topics_opened",
         "schema_registry_down",
+        "schema_changed",
         "looked",
         "failed",
         "wave_planned",
@@ -153,11 +163,15 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         "task_finished",
         "committed",
         "step_finished",
+        "schema_doubted",
         "finished",
     ]
     assert all("time" in event for event in events)
-    assert events[1]["error"]["message"] == "nobody answers"
-    assert events[2]["behind"] == [
+    assert (events[0]["on"], events[2]["error"]["message"]) == ("Kafka", "nobody answers")
+    assert (events[3]["version"], events[3]["changes"][0]["column"]) == (2, "val.note")
+    assert (events[-2]["doubt"], events[-2]["counts"]["unknown"]) == ("unknown", 60)
+    assert events[-1]["topics"][0]["recognition"]["value"]["unknown_bytes"] == 300
+    assert events[4]["behind"] == [
         {"partition": 0, "next_offset": 10, "last_stable": 200},
         {"partition": 1, "next_offset": 10, "last_stable": 60},
     ]

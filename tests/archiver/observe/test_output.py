@@ -13,7 +13,7 @@ import pytest
 from archiver.ingest.events import JobEvent
 from archiver.observe.archive_json import archive_lines
 from archiver.observe.archive_screen import ArchiveScreen
-from archiver.observe.bars import Terminal
+from archiver.observe.console import Terminal
 from archiver.observe.output import Output
 from archiver.observer import all_of
 from tests.support.archive.job_events import play, run

@@ -124,5 +124,6 @@ def test_the_order_of_leaves_is_that_of_the_schema() -> None:
 
 
 def test_top_level_columns_keep_what_vectorized_readers_know() -> None:
-    rows = pa.record_batch({"top": pa.array(range(COUNT))})
-    assert choose_encodings(leaves_of(rows.schema), rows).dictionary == ("top",)
+    rows = pa.record_batch({"top": pa.array(range(COUNT)), "repeating": pa.array([1] * COUNT)})
+    chosen = choose_encodings(leaves_of(rows.schema), rows)
+    assert (chosen.dictionary, chosen.special) == (("repeating",), {})

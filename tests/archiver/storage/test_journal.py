@@ -24,8 +24,9 @@ from archiver.storage.journal_commits import JournalCommits
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.errors import RegistryOutdated
+from catalog.iceberg.settle import Landed, Settled
 from catalog.journal_entries import JournaledCommit
-from catalog.model import TopicRow, VersionRecord, file_name
+from catalog.model import TopicRow, TranslatedRange, VersionRecord, file_name
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import Registry
@@ -228,6 +229,41 @@ def _names_of(journal: TableJournal) -> Iterator[str]:
     """Every file that was ever brought, the one that was rewritten too."""
     for _, commit in JournalCommits(folder=str(journal.folder), objects=ObjectStore()).read():
         yield from (one.file.path.rpartition("/")[2] for one in commit.ranges if one.file)
+
+
+def settled(commit_id: str | None, *ranges: TranslatedRange) -> Settled:
+    landed = tuple(Landed(range=one, commit_id=commit_id) for one in ranges)
+    return Settled(landed=landed, refused=(), waiting=())
+
+
+def starts(journal: TableJournal) -> list[tuple[int, int]]:
+    return sorted((one.partition, one.start_offset) for one in journal.read().ranges)
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["commit known", "its snapshot expired"])
+def test_a_commit_that_is_settled_later_keeps_the_ranges_that_the_journal_has_of_it(
+    tmp_path: Path, is_known: bool
+) -> None:
+    """One of its ranges was rewritten before it was settled, so the registry no longer names it."""
+    journal = TableJournal(root=tmp_path.as_uri(), folder=f"{tmp_path.as_uri()}/table")
+    commit_id = commit_name(60) if is_known else None
+    both = [span(0, 0, 10), span(1, 0, 10)]
+    journal.keep_settled(settled(commit_id, *both))
+    journal.keep_settled(settled(commit_id, both[0]))
+    assert starts(journal) == [(0, 0), (1, 0)]
+
+
+def test_a_commit_that_is_there_merged_and_alone_has_the_ranges_of_both(journal: TableJournal) -> None:
+    late = commit_name(2 * HOUR - 100)
+    both = [span(2, 0, 10), span(3, 0, 10)]
+    journal.keep_commit(late, both)
+    before = held(journal)
+    assert journal.merge_commits()
+    journal.keep_settled(settled(late, both[0]))
+    assert held(journal) == before
+    assert journal.merge_commits() == 0, "one object alone stays"
+    journal.keep_settled(settled(late, both[1]))
+    assert held(journal) == before
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 3))

@@ -129,6 +129,12 @@ def test_a_store_that_does_not_answer_is_tried_again_then_named(tmp_path: Path):
         ),
         (OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject operation"), StorageUnavailable),
         (OSError(28, "No space left on device"), StorageError),
+        (OSError("GetProperties failed for 'x'. Azure Error: [AuthorizationFailure] 403 Server failed"), StorageDenied),
+        (OSError("UploadFrom failed for 'x'. Azure Error: [ContainerNotFound] 404 The container"), ObjectMissing),
+        (OSError("GetProperties failed. Azure Error: [ServerBusy] 503 The server is busy."), StorageUnavailable),
+        (OSError("Azure Error: [] Fail to get a new connection for: http://x. Could not connect"), StorageUnavailable),
+        (OSError("google::cloud::Status(PERMISSION_DENIED: Permanent error, no)"), StorageDenied),
+        (OSError("google::cloud::Status(UNAVAILABLE: Retry policy exhausted)"), StorageUnavailable),
     ],
 )
 def test_failures_are_told_apart(error: Exception, kind: type[StorageError]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.types import DateType, DecimalType, PrimitiveType, TimestamptzType, TimeType
 
 from archiver.storage.parquet.leaves import leaves_of
-from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode
+from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metrics_mode, nan_counts
 from schema_mapping.columns.arrow import arrow_field
 
 DECIMAL = DecimalType(20, 0)
@@ -76,3 +77,77 @@ def test_values_of_fixed_width_have_counts_and_no_bounds() -> None:
     found = metrics_of([bytes(16), None], pa.binary(16), group=1)
     assert (found.value_counts, found.null_value_counts) == ({7: 2}, {7: 1})
     assert found.lower_bounds == found.upper_bounds == {}
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("group", [1, 2, 10])
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([0.0, 0.0], -0.0, 0.0),
+        ([-0.0], -0.0, 0.0),
+        ([0.0, -0.0, 3.5], -0.0, 3.5),
+        ([-2.0, -0.0], -2.0, 0.0),
+        ([-INFINITY, 1.0], -INFINITY, 1.0),
+    ],
+)
+def test_zero_as_a_bound_covers_both_zeros(values: list[float], low: float, high: float, group: int) -> None:
+    found = metrics_of(values, pa.float64(), group=group)
+    assert (found.lower_bounds[7], found.upper_bounds[7]) == (struct.pack("<d", low), struct.pack("<d", high))
+
+
+def test_no_bound_is_nan_nor_leaves_rows_out_that_are_no_nan() -> None:
+    mixed = metrics_of([NAN, 1.0, None, 2.0], pa.float32(), group=10)
+    assert (mixed.lower_bounds[7], mixed.upper_bounds[7]) == (struct.pack("<f", 1.0), struct.pack("<f", 2.0))
+    assert metrics_of([NAN, 1.0], pa.float64(), group=1).lower_bounds == {}
+    assert metrics_of([NAN, None], pa.float64(), group=10).upper_bounds == {}
+
+
+def test_nans_are_counted_and_those_below_null_structs_are_not() -> None:
+    inner = pa.struct([arrow_field("x", pa.float64(), 7), arrow_field("y", pa.int64(), 8)])
+    schema = pa.schema([arrow_field("val", inner, 2)])
+    numbers = pa.array([NAN, 1.0, None, NAN, NAN])
+    values = pa.StructArray.from_arrays(
+        [numbers, pa.array(range(5))], fields=list(inner), mask=pa.array([False, False, False, False, True])
+    )
+    rows = pa.Table.from_arrays([values], schema=schema)
+    leaves = leaves_of(schema)
+    counted = {leaf.field_id: metrics_mode("counts") for leaf in leaves if leaf.field_id is not None}
+    assert nan_counts(leaves, counted, rows) == {7: 2}
+    assert nan_counts(leaves, counted, rows.slice(1, 2)) == {7: 0}
+    assert nan_counts(leaves, dict.fromkeys(counted, metrics_mode("none")), rows) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("x" * 16 + "y", "x" * 15 + "y"),
+        ("x" * 15 + "\U0010ffff" * 2, "x" * 14 + "y"),
+        ("x" * 15 + "\ud7ff" + "z", "x" * 15 + "\ue000"),
+        ("x" * 15 + "\U0001f600" + "z", "x" * 15 + "\U0001f601"),
+        ("\U0010ffff" * 17, None),
+        ("x" * 16, "x" * 16),
+    ],
+)
+def test_a_text_is_cut_by_characters_and_the_upper_bound_stays_above(text: str, above: str | None) -> None:
+    found = metrics_of(["", text], pa.string(), group=1)
+    assert found.lower_bounds == {7: b""}
+    assert found.upper_bounds == ({} if above is None else {7: above.encode()})
+    assert above is None or above.encode() >= text.encode()
+    assert metrics_of([text], pa.string(), group=1).lower_bounds[7] == text[:16].encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "above"),
+    [(b"x" * 17, b"x" * 15 + b"y"), (b"x" * 15 + b"\xff" * 2, b"x" * 14 + b"y"), (b"\xff" * 17, None)],
+)
+def test_bytes_are_cut_by_bytes_and_the_upper_bound_stays_above(value: bytes, above: bytes | None) -> None:
+    found = metrics_of([value], pa.binary(), group=1)
+    assert (found.lower_bounds, found.upper_bounds) == ({7: value[:16]}, {} if above is None else {7: above})
+
+
+def test_a_value_that_a_footer_does_not_keep_has_no_bound() -> None:
+    """Pyarrow leaves values of more than 4 KiB out of statistics; they don't get cut ones there."""
+    assert metrics_of(["x" * 5_000], pa.string(), group=1).upper_bounds == {}

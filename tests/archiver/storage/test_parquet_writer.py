@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +18,7 @@ from archiver.storage.parquet.pages import PAGE_LIMIT
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from tests.support.storage.filled_rows import rows_of
 from tests.support.storage.parquet_pages import page_sizes
 
 ORIGIN = SegmentOrigin(
@@ -41,19 +41,6 @@ def write(archive: Any, folder: Path, *batches: pa.RecordBatch, name: str = "a")
     for batch in batches:
         writer.write(batch)
     return path, writer.close(origin=ORIGIN, path=f"s3://lake/{name}.parquet", partition_value=19_000)
-
-
-def rows_of(archive: Any, count: int, *, value: bytes = b"v", start: int = 10) -> pa.RecordBatch:
-    """Rows with seven keys in turn, one after the other in offset and time; made by columns, as they may be many."""
-    seven = archive.batch(archive.row(offset=0, partition=3, key=b"k%d" % i, value=value) for i in range(7))
-    places = np.arange(count)
-    repeated = seven.take(pa.array(places % 7))
-    kafka = repeated.column("kafka")
-    columns = dict(zip((field.name for field in kafka.type), kafka.flatten(), strict=True))
-    columns["offset"] = pa.array(start + places)
-    columns["event_timestamp"] = pa.array((1_000 + places) * 1_000).cast(kafka.type.field("event_timestamp").type)
-    filled = pa.StructArray.from_arrays(list(columns.values()), fields=list(kafka.type))
-    return repeated.set_column(repeated.schema.get_field_index("kafka"), archive.schema.field("kafka"), filled)
 
 
 def test_rows_come_back_as_they_went_in(archive: Any, tmp_path: Path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,13 +13,16 @@ from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from catalog.errors import CatalogUnreachable, RewriteRefused
+from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
+from catalog.iceberg.settle import Settled, settle
 from catalog.model import DataFileInfo, new_id
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.archive.listed_table import position_deletes
-from tests.support.catalog.memory import TOPIC, MemoryCatalog, file
+from tests.support.catalog.memory import MemoryCatalog, file
+from tests.support.catalog.staging import StagedRanges
 
 OLD, NEW = "file:///data/old.parquet", "new.parquet"
 
@@ -44,7 +48,7 @@ def rewrite_of(group: RewriteGroup) -> Rewrite:
 
 @dataclass
 class World:
-    """Registry, catalog, journal and the table's files: what they are told comes in `told`, in order."""
+    """Rewrites in the registry, catalog, journal and the table's files: what they are told is in `told`, in order."""
 
     folder: Path
     told: list[str] = field(default_factory=list)
@@ -52,6 +56,7 @@ class World:
     there: dict[str, TableFile] = field(default_factory=dict)
     unfinished_ones: tuple[Rewrite, ...] = ()
     changed: tuple[str, ...] = ()
+    staged: StagedRanges = field(default_factory=StagedRanges)
 
     def __post_init__(self) -> None:
         self.memory = MemoryCatalog(self.folder / "table")
@@ -62,8 +67,8 @@ class World:
         return file((self.folder / NEW).as_uri(), rows=5)
 
     @property
-    def rewrites(self) -> Any:
-        return self
+    def registry(self) -> Any:
+        return SimpleNamespace(rewrites=self, files=self.staged)
 
     def begin(self, topic: Any, rewrite: Rewrite) -> None:
         self.told.append("begin")
@@ -80,13 +85,19 @@ class World:
     def keep_rewrite(self, rewrite: Rewrite) -> None:
         self.told.append("journal")
 
+    def keep_settled(self, settled: Settled) -> None:
+        self.told.append(f"settle {len(settled.landed)}")
+
     def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
         self.told.append("commit")
         self.changed = changed(table)
         return self.outcome
 
-    def load(self, topic: Any) -> ArchiveTable:
+    def reload(self, known: Any) -> ArchiveTable:
         return self.memory.load()
+
+    def settle(self, table: ArchiveTable, ranges: Any, *, after_rollback: bool) -> Settled:
+        return settle(table, ranges, after_rollback=after_rollback)
 
     def files(self, iceberg: Any) -> Any:
         return self
@@ -101,16 +112,23 @@ class World:
             self.rewrite_,
             {OLD: known or table_file(OLD)},
             change=None,
-            registry=me,
+            registry=self.registry,
             catalog=me,
             manifests=me,
             journal=me,
         )
 
-    def settle(self) -> list[str]:
+    def settle_all(self) -> list[str]:
         me = cast("Any", self)
-        settle_rewrites(TOPIC, me, me, me, me)
+        settle_rewrites(self.memory.load(), self.registry, me, me, me)
         return self.told
+
+    def kill_after_commit(self) -> None:
+        """Two ranges are in the table, and nobody recorded it."""
+        for partition in range(2):
+            self.staged.stage(self.folder, partition, 5)
+        attempt = prepare(self.memory.load(), self.staged.pending(None), change=None, commit_id=new_id())
+        self.memory.apply(attempt)
 
 
 @pytest.fixture
@@ -148,6 +166,48 @@ def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
     assert world.told == ["begin", "commit", "abandon"]
 
 
+def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:
+    """Its old file is still in the table, so it would look as if it might yet land."""
+    world.outcome = Displaced(paths=(OLD,))
+    world.unfinished_ones = (world.rewrite_,)
+    world.there = {OLD: table_file(OLD, "later")}
+    world.put()
+    assert world.told == ["begin", "commit", "abandon"]
+
+
+def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_gives_back(world: World) -> None:
+    detailed = RewriteGroup.of_file(OLD, replace(world.new, split_offsets=(4,)))
+    world.outcome = Displaced(paths=(OLD,))
+    world.unfinished_ones = (replace(world.rewrite_, groups=(detailed,)),)
+    world.there = {OLD: table_file(OLD, "later")}
+    world.put()
+    assert world.told == ["begin", "commit", "abandon"]
+
+
+def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: World) -> None:
+    """Others expired its snapshot before its lost answer was looked for."""
+    world.outcome = Displaced(paths=(OLD,))
+    world.unfinished_ones = (world.rewrite_,)
+    world.there = {world.new.path: table_file(world.new.path)}
+    world.put()
+    assert world.told == ["begin", "commit", "journal", "finish"]
+
+
+def test_ranges_of_a_killed_commit_are_settled_before_a_rewrite_begins(world: World) -> None:
+    world.kill_after_commit()
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    world.put()
+    assert world.told == ["settle 2", "begin", "commit", "journal", "finish"]
+    assert len(world.staged.landed) == 2
+
+
+def test_ranges_of_a_killed_commit_are_settled_before_rewrites_that_it_left(world: World) -> None:
+    world.kill_after_commit()
+    world.unfinished_ones = (world.rewrite_,)
+    world.there = {world.new.path: table_file(world.new.path)}
+    assert world.settle_all() == ["settle 2", "journal", "finish"]
+
+
 @pytest.mark.parametrize(
     ("there", "changed"),
     [
@@ -171,18 +231,18 @@ def test_one_whose_new_file_is_in_the_table_landed(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     path = world.new.path
     world.there = {path: table_file(path)}
-    assert world.settle() == ["journal", "finish"]
+    assert world.settle_all() == ["journal", "finish"]
 
 
 def test_one_whose_old_file_is_still_there_may_yet_land(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     world.there = {OLD: table_file(OLD)}
-    assert world.settle() == []
+    assert world.settle_all() == []
 
 
 def test_one_with_neither_file_can_t_land(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
-    assert world.settle() == ["abandon"]
+    assert world.settle_all() == ["abandon"]
 
 
 def spans(rows: int, **gone: int) -> tuple[RecordSpan, ...]:
@@ -211,4 +271,4 @@ def test_one_without_new_files_landed_if_it_emptied_its_old_ones_on_purpose(
 ) -> None:
     """No snapshot of its time is left, and no file that would show it."""
     world.unfinished_ones = (rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, **gone), why="too old")),)
-    assert world.settle() == told
+    assert world.settle_all() == told

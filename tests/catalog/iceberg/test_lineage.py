@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Transaction
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
+    AddSchemaUpdate,
     RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
@@ -18,12 +21,12 @@ from catalog.errors import RolledBack, TableError
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
 from catalog.iceberg.expiry import Retention, expirable
-from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, set_back
+from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, lacks_columns, set_back
 from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled, commit_refill
 from catalog.iceberg.settle import Landed, settle
 from catalog.model import TranslatedRange, new_id
 from catalog.ranges.spans import uncovered
-from tests.support.catalog.memory import MemoryCatalog, file, span
+from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, file, schema, span
 
 AT_ONCE = Backoff(pause=lambda _: None)
 
@@ -232,3 +235,16 @@ def test_what_a_table_lost_is_what_follows_its_ancestors(catalog: MemoryCatalog)
 )
 def test_what_no_span_covers_is_left(cover: tuple[tuple[int, int], ...], left: list[tuple[int, int]]) -> None:
     assert uncovered(((0, 10), (20, 30)), cover) == left
+
+
+def test_a_schema_of_the_creation_with_other_ids_does_not_make_compactions_suspicious(catalog: MemoryCatalog) -> None:
+    foreign_append(catalog)
+    newest = catalog.metadata.snapshots[-1]
+    compaction = newest.model_copy(update={"summary": Summary(Operation.REPLACE)})
+    created = assign_fresh_schema_ids(catalog.metadata.schema()).model_copy(update={"schema_id": 7})
+    catalog.change(AddSchemaUpdate(schema=created))
+    assert not created.field_ids <= catalog.metadata.schema().field_ids
+    assert not lacks_columns(catalog.metadata, compaction)
+    wider = schema(ID, NOTE).model_copy(update={"schema_id": 8})
+    catalog.change(AddSchemaUpdate(schema=wider))
+    assert lacks_columns(catalog.metadata, compaction)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 import pytest
 import requests
@@ -72,6 +73,13 @@ def test_failures_in_our_words(raised: Exception, ours: type[TableError]):
     with pytest.raises(ours, match=r"kafka\.orders") as caught, in_our_words("http://catalog", "kafka.orders"):
         raise raised
     assert caught.value.__cause__ is raised
+
+
+def test_a_setting_that_needs_another_package_is_told(monkeypatch: pytest.MonkeyPatch):
+    """Signing by AWS's rules does, as Glue asks for it."""
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with answering(200, {"defaults": {}, "overrides": {}}) as uri, pytest.raises(CatalogRefused, match="package boto3"):
+        connecting(uri, **{"rest.sigv4-enabled": "true"})
 
 
 def test_our_own_errors_pass():

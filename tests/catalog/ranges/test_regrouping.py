@@ -153,6 +153,19 @@ def test_files_that_only_others_know_cannot_be_mixed_with_ours() -> None:
     assert done(RewriteGroup.of_file("s3://b/theirs.parquet", file("s3://b/x.parquet")), HELD) == ()
 
 
+@pytest.mark.parametrize("why", ["erased", "retired"])
+def test_records_of_files_that_only_others_know_cannot_be_left_out_on_purpose(why: str) -> None:
+    """Their ranges would expect them, and a refill would bring them back."""
+    less = new_file(record_span(0, 10, **{why: 2}))
+    group = RewriteGroup(paths=("s3://b/theirs.parquet",), files=(less,), why="asked for")
+    with pytest.raises(RewriteRefused, match="left out on purpose") as caught:
+        done(group, HELD)
+    assert caught.value.context["files"] == ["s3://b/theirs.parquet"]
+    assert done(group, HELD, is_done=True) == ()
+    removed = RewriteGroup(paths=("s3://b/theirs.parquet",), files=(new_file(record_span(0, 10, removed=2)),))
+    assert done(removed, HELD) == (), "what others had deleted stays expected"
+
+
 def test_missing_rows_stay_expected_and_borders_of_such_ranges_stay() -> None:
     less = HELD[0].without(left=8, erased=2, lost=0)
     found = RewriteGroup(paths=paths(OLD[:1]), files=(new_file(record_span(0, 10, removed=2)),))

@@ -55,7 +55,7 @@ def test_a_return_that_lasts_gives_the_plain_name_back() -> None:
         ("restored", "val.x"),
         ("renamed", f"val.x_deleted_{new[0]}"),
     ]
-    assert topic.ask(INT) == replace(third, changes=())
+    assert topic.ask(INT) == replace(third, changes=(), is_new=False)
     assert columns(topic.stay(TEXT).iceberg_schema) == {"x": new, f"x_deleted_{old[0]}": old}
 
 

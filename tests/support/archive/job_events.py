@@ -14,16 +14,21 @@ from archiver.ingest.events import (
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
     TaskFinished,
     TopicsOpened,
+    Waiting,
     WavePlanned,
 )
 from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics, TaskResult
 from catalog.model import PartitionOffset
+from catalog.recognition import Doubt, Fit, Recognition
+from schema_mapping.columns.evolution import Change, ChangeKind
 from tests.support.catalog.memory import file, span
 
 METRICS = TaskMetrics(
@@ -37,6 +42,7 @@ METRICS = TaskMetrics(
     write_seconds=2.0,
     upload_seconds=0.25,
 )
+FIT = Fit(values=90, size_bytes=900, failed=1, raw=4, unknown=60, unknown_bytes=300, blank=2)
 LOSS = DataLoss("Records were deleted", topic="orders", partition=1)
 
 
@@ -48,8 +54,11 @@ def play(observer: JobObserver) -> None:
 
 def run() -> Iterator[JobEvent]:
     """Two partitions: one archived in two tasks, of which one fails; one lost."""
+    yield Waiting(on="Kafka", error=BrokerUnavailable("nobody answers"))
     yield TopicsOpened(tables={"orders": "kafka.orders"})
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))
+    added = Change(kind=ChangeKind.ADDED, root="val", path=(7,), field_id=107, column="val.note", after="string")
+    yield SchemaChanged(topic="orders", version=2, changes=(added,))
     known = PartitionOffset(next_offset=10)
     seen = (
         SeenPartition(partition=0, log_start=0, last_stable=200, known=known),
@@ -60,7 +69,10 @@ def run() -> Iterator[JobEvent]:
     head = PlannedRange(partition=0, start_offset=10, end_offset=100, leader_epoch=-1, owns_head=True)
     tail = replace(head, start_offset=100, end_offset=200, owns_head=False)
     yield WavePlanned(wave=1, ranges={"orders": (head, tail)})
-    done = replace(span(0, 10, 100), files=(replace(file(rows=90), raw_values=4, size_bytes=5_000),))
+    done = replace(
+        span(0, 10, 100),
+        files=(replace(file(rows=90), raw_values=4, size_bytes=5_000, recognition=Recognition(value=FIT)),),
+    )
     now = time.time_ns()
     result = TaskResult(ranges=(done,), metrics=METRICS, started_ns=now - 3_000_000_000, finished_ns=now)
     yield TaskFinished(topic="orders", planned=head, result=result)
@@ -70,6 +82,7 @@ def run() -> Iterator[JobEvent]:
     lost = replace(span(1, 10, 50, with_file=False), lost=True)
     yield RangesCommitted(topic="orders", ranges=(done, lost))
     yield StepFinished(topic="orders", step="commit", seconds=0.4)
-    partition = PartitionReport(partition=1, error=LOSS)
-    topic = TopicReport(topic="orders", table="kafka.orders", partitions=(partition,))
+    yield SchemaDoubted(topic="orders", part="value", fit=FIT, doubt=Doubt.UNKNOWN)
+    partitions = (PartitionReport(partition=0).committed([done]), PartitionReport(partition=1, error=LOSS))
+    topic = TopicReport(topic="orders", table="kafka.orders", partitions=partitions)
     yield RunFinished(report=JobReport(topics=(topic,), waves=1, seconds=4.0))

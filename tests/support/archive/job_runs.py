@@ -16,14 +16,14 @@ from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 
 
-def run(config: Path, *topics: str, engine: Engine | None = None) -> JobReport:
+def run(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
     """Run the job once; partitions may fail."""
-    return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine()).run_once()
+    return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine(), accept_raw=accept_raw).run_once()
 
 
-def archive_once(config: Path, *topics: str, engine: Engine | None = None) -> JobReport:
+def archive_once(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
     """Archive `topics` to their end; a failure of any partition fails the test."""
-    report = run(config, *topics, engine=engine)
+    report = run(config, *topics, engine=engine, accept_raw=accept_raw)
     assert report.succeeded, report
     return report
 

@@ -27,7 +27,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate, update_table_metadata
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    update_table_metadata,
+)
 from pyiceberg.typedef import Record
 
 from archiver.archive.topic_archive import TopicArchive
@@ -118,6 +124,11 @@ class Lake:
     def set(self, **properties: str) -> None:
         updates = (SetPropertiesUpdate(updates=properties),)
         self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
+
+    def set_main(self, snapshot_id: int) -> None:
+        """What `set_current_snapshot` asks of a catalog."""
+        update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
+        self.metadata = update_table_metadata(self.metadata, (update,), enforce_validation=True)
 
     def files(self) -> list[DataFile]:
         snapshot = self.load(TOPIC.topic).current_snapshot()

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from archiver.config import load_config
 from archiver.replay import ReplayConsumer
@@ -38,6 +39,20 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
         return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
     finally:
         consumer.close()
+
+
+def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
+    """Wait until no transaction is open in a topic. Brokers say that one has ended before they write its markers."""
+    asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
+    deadline = time.monotonic() + TIMEOUT_S
+
+    def ends(level: IsolationLevel) -> list[int]:
+        answers = stack.admin.list_offsets(asked, isolation_level=level)
+        return [answers[each].result(TIMEOUT_S).offset for each in asked]
+
+    while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
+        assert time.monotonic() < deadline, f"a transaction in {topic} doesn't end"
+        time.sleep(_LOOK_S)
 
 
 def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:

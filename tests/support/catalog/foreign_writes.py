@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
 
 from archiver.config import load_config
 from archiver.storage.parquet.leaves import leaves_of
@@ -45,6 +45,29 @@ def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets:
     pairs = [(file, rows, kept(rows)) for file, rows in _read(table)]
     touched = [(file, left) for file, rows, left in pairs if left.num_rows < rows.num_rows]
     _swap(table, [file for file, _ in touched], [left for _, left in touched if left.num_rows])
+
+
+def change_values(stack: Stack, config: Path, topic: str, partition: int, offset: int) -> None:
+    """A copy-on-write UPDATE of one row's value."""
+
+    def changed(rows: pa.Table) -> pa.Table:
+        found = rows.to_pylist()
+        for row in found:
+            if (row["kafka"]["partition"], row["kafka"]["offset"]) == (partition, offset):
+                row["val"]["__raw__"] = b"changed"
+        return pa.Table.from_pylist(found, rows.schema)
+
+    table = table_of(stack, config, topic)
+    pairs = [(file, rows, changed(rows)) for file, rows in _read(table)]
+    touched = [(file, fresh) for file, rows, fresh in pairs if not fresh.equals(rows)]
+    _swap(table, [file for file, _ in touched], [fresh for _, fresh in touched])
+
+
+def upgrade(stack: Stack, config: Path, topic: str) -> None:
+    """What `SET TBLPROPERTIES ('format-version' = '3')` asks of a catalog."""
+    table = table_of(stack, config, topic)
+    update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
+    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
 
 def compact(stack: Stack, config: Path, topic: str) -> None:

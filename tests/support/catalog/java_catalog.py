@@ -1,4 +1,4 @@
-"""Iceberg's own REST catalog in Java, over the stack's Postgres and S3: a second opinion beside the stack's catalog.
+"""Iceberg's own REST catalog in Java, over the stack's Postgres and any store: a second opinion.
 
 130 MB of jars, fetched from Maven Central once; 3 s to start. Java compiles the launcher as it starts.
 """
@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pytest
-
-from archiver.local import Endpoints
 from archiver.local.ports import choose
+from tests.support.catalog.open_endpoints import with_catalog
 from tests.support.servers.fetched import Dependency, fetched, retrieve
 from tests.support.servers.java_server import java_server
 from tests.support.servers.stack import Stack
+from tests.support.storage.stores import Store, seaweedfs_store
 
 VERSION = "1.11.0"
 LAUNCHER = Path(__file__).parents[2] / "java" / "RestCatalog.java"
-EACH_CATALOG = ("embedded", pytest.param("java", marks=pytest.mark.slow))
-"""Parameters of a fixture that gives `stack_with` each: the stack's own catalog, and with the slow tests this one."""
 _CORE = Dependency(organisation="org.apache.iceberg", name="iceberg-core", revision=VERSION, with_needs=True)
 _NEEDED = (
     _CORE,
@@ -37,41 +34,26 @@ _ADAPTER = replace(_CORE, with_needs=False, classifier="tests")
 """The REST adapter lies in the jar of the core's tests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JavaEndpoints(Endpoints):
-    """The stack's endpoints with this catalog, which asks nobody who they are, in place of its own."""
-
-    @property
-    def catalog_properties(self) -> Mapping[str, str]:
-        return {"uri": self.catalog_uri, "warehouse": self.warehouse, **self.s3_properties}
-
-
 @contextmanager
-def java_catalog(stack: Stack, scratch: Path) -> Iterator[Stack]:
-    """The stack with the Java catalog, empty at first, and gone at the end, whatever kills this process."""
+def java_catalog(stack: Stack, scratch: Path, store: Store | None = None) -> Iterator[Stack]:
+    """The stack with the Java catalog, empty at first, and gone at the end, whatever kills this process.
+
+    Tables are in `store`, which is the stack's own by default.
+    """
+    store = store or seaweedfs_store(stack)
     port = choose(["java-catalog"])["java-catalog"]
-    uri, warehouse = f"http://127.0.0.1:{port}", f"s3://{stack.bucket}/{scratch.name}"
+    uri, warehouse = f"http://127.0.0.1:{port}", f"{store.root}/{scratch.name}"
+    jars = [fetched(f"iceberg-rest-{VERSION}", _fetch), *store.jars()]
     with java_server(
         "-cp",
-        f"{fetched(f'iceberg-rest-{VERSION}', _fetch)}/*",
+        ":".join(f"{each}/*" for each in jars),
         str(LAUNCHER),
         str(port),
         probe=f"{uri}/v1/config",
         log=scratch / "java-catalog.log",
-        environment=_settings(stack, warehouse),
+        environment=_settings(stack, warehouse, store.catalog),
     ):
-        known = {each.name: getattr(stack.endpoints, each.name) for each in fields(Endpoints)}
-        yield Stack(JavaEndpoints(**known | {"catalog_uri": uri, "warehouse": warehouse}), scratch)
-
-
-@contextmanager
-def stack_with(catalog: str, stack: Stack, folders: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The stack with one of `EACH_CATALOG`."""
-    if catalog == "embedded":
-        yield stack
-    else:
-        with java_catalog(stack, folders.mktemp("java-catalog")) as judged:
-            yield judged
+        yield with_catalog(stack, scratch, uri, warehouse, store.properties)
 
 
 def _fetch(folder: Path) -> None:
@@ -79,7 +61,7 @@ def _fetch(folder: Path) -> None:
     retrieve((_ADAPTER,), folder)
 
 
-def _settings(stack: Stack, warehouse: str) -> dict[str, str]:
+def _settings(stack: Stack, warehouse: str, storage: Mapping[str, str]) -> dict[str, str]:
     database = urlsplit(stack.database())
     properties = {
         "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
@@ -88,9 +70,7 @@ def _settings(stack: Stack, warehouse: str) -> dict[str, str]:
         "jdbc.password": unquote(database.password or ""),
         "jdbc.schema-version": "V1",
         "warehouse": warehouse,
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "client.region": stack.endpoints.s3_region,
-        **{name: value for name, value in stack.endpoints.s3_properties.items() if name != "s3.region"},
+        **storage,
     }
     names = {name: name.upper().replace("-", "__").replace(".", "_") for name in properties}
     return {f"CATALOG_{names[name]}": value for name, value in properties.items()}

@@ -12,6 +12,7 @@ from pyiceberg.table.update import SetPropertiesUpdate
 
 from archiver.commit.commit_staged import CommitReport, StagedTopic, commit_pending
 from archiver.storage.journal import TableJournal
+from catalog.errors import TableMissing
 from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
@@ -78,19 +79,27 @@ class CatalogOfOne:
     def load(self, _: Any) -> ArchiveTable:
         return self.memory.load()
 
-    require = load
+    def reload(self, known: ArchiveTable) -> ArchiveTable:
+        table = self.memory.load()
+        if table.uuid != known.uuid:
+            raise TableMissing("another table")
+        return table
 
-    def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange]) -> Settled:
-        return settle(table, ranges)
+    def settle(
+        self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
+    ) -> Settled:
+        return settle(table, ranges, after_rollback=after_rollback)
 
     def commit(self, _: ArchiveTable, ranges: Sequence[TranslatedRange], **options: Any) -> CommitOutcome:
         backoff = Backoff(attempts=2, pause=lambda _: None)
         return commit(load=self.memory.load, send=self.send, ranges=ranges, backoff=backoff, **options)
 
 
-def commit_staged(memory: MemoryCatalog, ranges: StagedRanges, send: Send | None = None) -> CommitReport:
-    """Commit as a job does after each wave."""
-    opened = StagedTopic(topic=TOPIC, table=memory.load(), change=change(), journal=TableJournal())
+def commit_staged(
+    memory: MemoryCatalog, ranges: StagedRanges, send: Send | None = None, *, table: ArchiveTable | None = None
+) -> CommitReport:
+    """Commit as a job does after each wave. `table` is the table that it opened, if that is not the present one."""
+    opened = StagedTopic(topic=TOPIC, table=table or memory.load(), change=change(), journal=TableJournal())
     catalog = CatalogOfOne(memory, send or memory.apply)
     registry = SimpleNamespace(files=ranges, missing=NoneMissing())
     return commit_pending(opened, cast("Any", registry), cast("Any", catalog), lambda _: None)

@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 TIMEOUT_S = 240.0
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["tests.fault.archive_process", "tests.fault.soak.job_process"])
+FORKED.set_forkserver_preload(
+    ["tests.fault.archive_process", "tests.fault.soak.job_process", "tests.fault.transfer_process"]
+)
 
 
 def run_forked(run: Callable[..., int], *arguments: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -26,6 +30,20 @@ def run_forked(run: Callable[..., int], *arguments: str, fault: str | None = Non
             process.kill()
             raise TimeoutError(f"{arguments} did not end in {TIMEOUT_S:.0f} s:\n{errors.read_text()[-4_000:]}")
         return subprocess.CompletedProcess(arguments, process.exitcode, output.read_text(), errors.read_text())
+
+
+@contextmanager
+def forked(run: Callable[..., int], *arguments: str, folder: Path) -> Iterator[tuple[BaseProcess, Path]]:
+    """Call `run` in a process of its own, which is killed if it still runs at the end; with the file of its output."""
+    output = folder / "output"
+    output.write_bytes(b"")
+    process = FORKED.Process(target=_exit_with, args=(run, arguments, None, output, folder / "errors"))
+    process.start()
+    try:
+        yield process, output
+    finally:
+        process.kill()
+        process.join()
 
 
 def _exit_with(

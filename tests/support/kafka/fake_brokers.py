@@ -21,9 +21,18 @@ from kafka.protocol.consumer import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
 )
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest, ProduceRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from tests.support.servers.serving import serving
@@ -35,6 +44,12 @@ VERSIONS = {
     ListOffsetsRequest: (1, 9),
     MetadataRequest: (0, 12),
     OffsetForLeaderEpochRequest: (2, 4),
+    FindCoordinatorRequest: (0, 6),
+    OffsetFetchRequest: (1, 10),
+    InitProducerIdRequest: (0, 5),
+    AddPartitionsToTxnRequest: (0, 5),
+    EndTxnRequest: (0, 5),
+    ProduceRequest: (3, 12),
     SaslHandshakeRequest: (0, 1),
     SaslAuthenticateRequest: (0, 2),
 }
@@ -149,6 +164,13 @@ def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: 
         error_code=0,
         session_id=0,
         responses=[topic(topic="t", topic_id=TOPIC_ID, partitions=[partition])],
+    )
+
+
+def coordinator(node: int, *, error: int = 0) -> Any:
+    """An answer to a FindCoordinator for one key."""
+    return FindCoordinatorResponse(
+        throttle_time_ms=0, error_code=error, error_message=None, node_id=node, host="127.0.0.1", port=1
     )
 
 

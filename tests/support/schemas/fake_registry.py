@@ -50,6 +50,8 @@ class FakeRegistry:
         if self.authorization is not None and headers.get("Authorization") != self.authorization:
             return 401, {"error_code": 40101, "message": "who are you?"}
         match [unquote(part) for part in path.split("/")[4:]]:
+            case ["schemas", "types"]:
+                return 200, ["JSON", "PROTOBUF", "AVRO"]
             case ["schemas", "ids", number] if int(number) in self._schemas:
                 return 200, self._schemas[int(number)]
             case ["schemas", "ids", _]:

@@ -113,6 +113,10 @@ class FixedMapping:
         return ()
 
     @property
+    def unknown_ids(self) -> frozenset[int]:
+        return frozenset()
+
+    @property
     def column_ids(self) -> frozenset[int]:
         return frozenset(column.field_id for column in self.ids.columns)
 

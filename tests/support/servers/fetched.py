@@ -6,7 +6,9 @@ import fcntl
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -14,7 +16,8 @@ from xml.etree import ElementTree as ET
 from archiver.local.java import find_java
 from archiver.local.maven import cache_root, ivy_command
 
-TIMEOUT_S = 900.0
+TIMEOUT_S = 1_800.0
+_LOOK_S = 0.2
 _MAVEN = "http://ant.apache.org/ivy/maven"
 
 
@@ -47,8 +50,13 @@ def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
     return folder
 
 
-def retrieve(dependencies: Sequence[Dependency], folder: Path) -> None:
-    """Put the files of these dependencies into the folder. Ivy gives one artifact of a module in a run."""
+def retrieve(
+    dependencies: Sequence[Dependency], folder: Path, progress: Callable[[int], None] = lambda _: None
+) -> None:
+    """Put the files of these dependencies into the folder. Ivy gives one artifact of a module in a run.
+
+    `progress` is told now and again how many bytes have come.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         module, log = Path(scratch) / "ivy.xml", Path(scratch) / "log"
         module.write_bytes(_module(dependencies))
@@ -59,9 +67,21 @@ def retrieve(dependencies: Sequence[Dependency], folder: Path) -> None:
             target=f"{folder}/[artifact]-[revision](-[classifier]).[ext]",
             kinds=("jar", "bundle", *(each.kind for each in dependencies)),
         )
-        with log.open("wb") as output:
-            done = subprocess.run(command, stdout=output, stderr=output, check=False, timeout=TIMEOUT_S)
-        assert done.returncode == 0, log.read_text(errors="replace")[-2000:]
+        with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as ivy:
+            started = time.monotonic()
+            while ivy.poll() is None and time.monotonic() < started + TIMEOUT_S:
+                time.sleep(_LOOK_S)
+                progress(_size(Path(scratch) / "cache"))
+            ivy.kill()
+        assert ivy.returncode == 0, log.read_text(errors="replace")[-2000:]
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # Ivy renames what is complete
+            total += path.stat().st_size
+    return total
 
 
 def _module(dependencies: Sequence[Dependency]) -> bytes:
@@ -75,12 +95,9 @@ def _module(dependencies: Sequence[Dependency]) -> bytes:
         element = ET.SubElement(
             listed, "dependency", org=each.organisation, name=each.name, rev=each.revision, conf=conf
         )
-        if each.classifier is not None:
-            artifact = {
-                "name": each.name,
-                "type": each.kind,
-                "ext": each.kind,
-                f"{{{_MAVEN}}}classifier": each.classifier,
-            }
+        if each.classifier is not None or each.kind != "jar":
+            artifact = {"name": each.name, "type": each.kind, "ext": each.kind}
+            if each.classifier is not None:
+                artifact[f"{{{_MAVEN}}}classifier"] = each.classifier
             ET.SubElement(element, "artifact", artifact)
     return ET.tostring(root)

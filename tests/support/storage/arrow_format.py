@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 
 from archiver.storage.footer import footer_of, read_footer
 from archiver.storage.objects import ObjectStore
-from archiver.storage.row_columns import RowTotals, field_id
+from archiver.storage.row_columns import RowTotals, column_by_id, field_id
 from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
 
@@ -77,10 +78,16 @@ class ArrowWriter:
         self._totals.add(rows)
 
     def close(
-        self, *, origin: SegmentOrigin | None, path: str, partition_value: int, digest: str | None = None
+        self,
+        *,
+        origin: SegmentOrigin | None,
+        path: str,
+        partition_value: int,
+        digest: str | None = None,
+        recognition: Recognition | None = None,
     ) -> DataFileInfo:
         nothing = pa.RecordBatch.from_pylist([], self._layout.schema)
-        self._ipc.write_batch(nothing, custom_metadata=footer_of(self._layout, origin, digest))
+        self._ipc.write_batch(nothing, custom_metadata=footer_of(self._layout, origin, digest, recognition))
         self._ipc.close()
         self._sink.close()
         self._is_closed = True
@@ -95,6 +102,7 @@ class ArrowWriter:
             max_timestamp=high,
             digest=digest,
             format=ArrowFormat.name,
+            recognition=recognition,
         )
 
     def abort(self) -> None:
@@ -152,6 +160,11 @@ class ArrowReader:
         kept = [found for field in batch.schema if (found := _only(field, batch.column(field.name), field_ids))]
         fields, arrays = zip(*kept, strict=True)
         yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
+
+    def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
+        rows = self._ipc.get_batch(block.index)
+        columns = {each: column_by_id(rows, each) for each in field_ids}
+        return {each: len(found) - found.null_count for each, found in columns.items() if found is not None}
 
     def close(self) -> None:
         self._stream.close()

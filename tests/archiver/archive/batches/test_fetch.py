@@ -156,7 +156,7 @@ class NotingFormat(CountingFormat):
 def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):
     fresh_log.rewrite(row_group_size=3)
     noting = NotingFormat()
-    archive = fresh_log.archive(formats=SegmentFormats(written=noting), registry=lambda _: KnownRows())
+    archive = fresh_log.archive(formats=SegmentFormats(written=noting), registry=lambda *_: KnownRows())
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
         assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
     assert len(noting.read) == 1

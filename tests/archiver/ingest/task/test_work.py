@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,18 +16,26 @@ from google.protobuf.wrappers_pb2 import StringValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.errors import BrokerUnavailable, CredentialsExpired, ParseHalted, StorageDenied, StorageError
+from archiver.errors import (
+    BrokerUnavailable,
+    CredentialsExpired,
+    ParseHalted,
+    StorageDenied,
+    StorageError,
+    UnrecognizedHalted,
+)
 from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin, SegmentReader, SegmentWriter
+from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentReader, SegmentWriter
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
-from schema_mapping import RawMapping, RowMapping, compile_mapping
+from schema_mapping import LedgerState, RawMapping, RowMapping, assign, compile_mapping
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch, rows_of
 from tests.support.kafka.record_batches import Record, marker, patched, raw_batch
 from tests.support.kafka.record_digest import SeenRecord, digest
+from tests.support.schemas.proto_text import fields
 
 
 def days(base: int, *counts: int) -> list[bytes]:
@@ -137,7 +146,7 @@ def test_what_was_read_before_the_brokers_went_away_is_kept(tmp_path: Path):
     assert spans(result) == [(0, 6)]
 
 
-def test_halting_keeps_what_precedes_the_group_of_the_bad_record(tmp_path: Path):
+def test_halting_keeps_what_precedes_the_batch_of_the_bad_record(tmp_path: Path):
     row = RowMapping(key=RawMapping(raw_id=100), value=compile_mapping(StringValue.DESCRIPTOR), schema_version=3)
     good = StringValue(value="x" * 1_000_000).SerializeToString()
     log = [batch(number, Record(value=good)) for number in range(30)]
@@ -146,8 +155,31 @@ def test_halting_keeps_what_precedes_the_group_of_the_bad_record(tmp_path: Path)
     result = translate_range(made.task(0, 31))
     assert isinstance(result.error, ParseHalted)
     assert result.error.context["offset"] == 30
-    assert spans(result) == [(0, 27)]
+    assert spans(result) == [(0, 30)]
     assert made.spooled() == []
+
+
+def test_halting_ends_before_the_earlier_of_key_and_value(tmp_path: Path):
+    """Keys are judged before values, parse errors before unknown fields."""
+    text = fields("string value = 1;")
+    row = replace(assign(LedgerState(), key=text, value=text).row, schema_version=3)
+    good, bad, unknown = StringValue(value="x").SerializeToString(), b"\xff", b"\x10\x01"
+    log = [
+        batch(0, Record(key=good, value=good)),
+        batch(1, Record(key=good, value=good), Record(key=good, value=good)),
+        batch(3, Record(key=good, value=good), Record(key=good, value=unknown)),
+        batch(5, Record(key=good, value=bad)),
+        batch(6, Record(key=bad, value=good)),
+    ]
+    for on_unrecognized, kind, offset, end in [("halt", UnrecognizedHalted, 4, 3), ("warn", ParseHalted, 5, 5)]:
+        made = bench(tmp_path / on_unrecognized, log, row=row, on_parse_error="halt")
+        task = made.task(0, 7)
+        halting = replace(task, target=replace(task.target, on_unrecognized=on_unrecognized))
+        result = translate_range(halting)
+        assert isinstance(result.error, kind)
+        assert result.error.context["offset"] == offset
+        assert spans(result) == [(0, end)]
+        assert made.spooled() == []
 
 
 @dataclass(frozen=True)
@@ -187,12 +219,10 @@ class FailingWriter:
         if self._step == "write":
             raise StorageError("the disk is full")
 
-    def close(
-        self, *, origin: SegmentOrigin, path: str, partition_value: int, digest: str | None = None
-    ) -> DataFileInfo:
+    def close(self, **about: Any) -> DataFileInfo:
         if self._step == "close":
             raise StorageError("the disk is full")
-        return self._inner.close(origin=origin, path=path, partition_value=partition_value, digest=digest)
+        return self._inner.close(**about)
 
     def abort(self) -> None:
         self._inner.abort()

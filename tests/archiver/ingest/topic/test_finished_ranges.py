@@ -113,6 +113,25 @@ def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
     assert bounds(finished.push([in_epoch(10, 20, 7)])) == [(10, 20)]
 
 
+def test_what_others_staged_is_held_against_the_log_before_anything_goes_on_from_it() -> None:
+    """Also where this archiver knew a later epoch, and where a task was planned to begin there."""
+    asked: list[tuple[PartitionOffset, int]] = []
+    finished = FinishedRanges(0, lambda place, later: bool(asked.append((place, later))))
+    finished.push([in_epoch(0, 10, 7)])
+    assert finished.rejoin(10, epoch=5) == ()
+    assert finished.push([in_epoch(10, 20, 7)]) == ()
+    assert asked == [(PartitionOffset(next_offset=10, leader_epoch=5), 7)]
+    assert finished.torn
+
+
+def test_a_restart_believes_the_plan_s_epoch_even_if_it_is_lower() -> None:
+    """Others have staged what comes before it, of a log that was cut back since."""
+    finished = FinishedRanges(0, lambda place, later: False)
+    finished.push([in_epoch(0, 10, 7), in_epoch(20, 30, 7)])
+    assert finished.restart(20, epoch=5) == ()
+    assert finished.spans(30) == ((20, 30),)
+
+
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers())
 def test_any_order_of_tasks_gives_one_order_of_ranges(lengths: list[int], seed: int) -> None:
     edges = [sum(lengths[:place]) for place in range(len(lengths) + 1)]

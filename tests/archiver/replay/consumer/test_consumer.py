@@ -22,7 +22,7 @@ from confluent_kafka import (
 
 from archiver.archive.records import RECORDS
 from archiver.config import Config, load_config
-from archiver.errors import ConfigError, ObjectMissing
+from archiver.errors import ArchiveReplaced, ConfigError, ObjectMissing
 from archiver.replay import ReplayConsumer, ReplayMessage
 from tests.support.archive.lake import Lake
 
@@ -357,3 +357,16 @@ def test_a_failure_is_raised_and_reading_goes_on_after_it(consumer: ReplayConsum
         consumer.poll(5)
     lost.write_bytes(data)
     assert drained(consumer) == of(0, 15, 20)
+
+
+def test_a_waiting_consumer_is_told_that_its_topics_table_was_made_anew(
+    consumer: ReplayConsumer, filled: Lake, archive: Any, tmp_path: Path
+):
+    consumer.assign([TopicPartition("orders", 1)])
+    assert drained(consumer) == of(1, 0, 5)
+    other = Lake(tmp_path / "anew", archive.rows)
+    other.add(archive.rows, archive.batch(rows(archive, 1, 0, 9)), 0, 9, partition=1)
+    filled.metadata = other.metadata
+    for _ in range(2):
+        with pytest.raises(ArchiveReplaced):
+            consumer.consume(1, 5.0)

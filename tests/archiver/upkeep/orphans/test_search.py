@@ -77,9 +77,8 @@ class Lake:
         report = TopicOrphans(topic=TOPIC.topic, table=TOPIC.table)
         me = cast("Any", self)
         connected = Connected(registry=me, catalog=me, journal=me, formats=me, now_ms=NOW_MS)
-        found = OrphanSearch(connected, TOPIC, report, lambda _: None, older_than=self.older_than).run(
-            self.memory.load()
-        )
+        search = OrphanSearch(connected, self.memory.load(), report, lambda _: None, older_than=self.older_than)
+        found = search.run()
         report.kept = +report.kept
         return {each.name: each.kind for each in found}, report
 
@@ -94,7 +93,7 @@ class Lake:
     def check_table(self, topic: Any, table: Any) -> None:
         pass
 
-    def require(self, topic: Any) -> ArchiveTable:
+    def reload(self, table: Any) -> ArchiveTable:
         return self.memory.load()
 
     def file_states(self, topic: Any, files: Mapping[str, str]) -> FileStates:

@@ -35,11 +35,11 @@ def path() -> str:
     return f"file:///data/orders-0-00000000000000000000-{new_id().lower()}.parquet"
 
 
-def table_file(where: str) -> TableFile:
+def table_file(where: str, rows: int = 5) -> TableFile:
     return TableFile(
         path=where,
         format="parquet",
-        rows=5,
+        rows=rows,
         size_bytes=1,
         spec_id=0,
         partition_values=(0,),
@@ -56,7 +56,7 @@ def found(tmp_path: Path) -> Any:
     def look(
         journaled: list[StoredRange], files: list[str], footers: dict[str, SegmentMetadata]
     ) -> list[tuple[Any, ...]]:
-        there = {where: table_file(where) for where in files}
+        there = {where: table_file(where, footers[where].rows if where in footers else 5) for where in files}
         return [(*one.offsets, one.paths) for one in table_ranges(table, journaled, there, footers)]
 
     return look
@@ -91,6 +91,39 @@ def test_a_file_of_a_range_whose_others_are_gone_leaves_their_rows_expected(tmp_
     footers = {made: footer(0, 10, files=2, range_id=both.id)}
     (one,) = table_ranges(table, [both], {made: table_file(made)}, footers)
     assert (one.offsets, one.paths, one.expected) == ((0, 10), (made,), both.expected)
+
+
+def test_ranges_of_which_the_found_files_have_only_a_part_stay_expected(found: Any) -> None:
+    """The other rows are in files of other engines, without a footer."""
+    old = [StoredRange.of(span(0, start, start + 10)) for start in (0, 10)]
+    copy, stray = path(), path()
+    known = [(0, 10, old[0].paths), (10, 20, old[1].paths)]
+    assert found(old, [copy], {copy: footer(0, 6)}) == known
+    assert found(old, [copy, stray], {copy: footer(0, 6), stray: footer(6, 20)}) == [(0, 6, (copy,)), (6, 20, (stray,))]
+    for start in (5, 8):  # as many rows, but of other offsets
+        others = {copy: footer(0, 6), stray: replace(footer(start, 20), rows=14)}
+        assert found(old, [copy, stray], others) == known
+
+
+def test_rows_that_are_accepted_to_be_gone_stay_so_in_other_files(tmp_path: Path) -> None:
+    """A refill's copy of the whole range, of which others erased two rows since: none of them may come back."""
+    table = MemoryCatalog(tmp_path).load()
+    known = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
+    copy = path()
+    (one,) = table_ranges(table, [known], {copy: table_file(copy, 10)}, {copy: footer(0, 10)})
+    assert (one.paths, one.rows, one.expected, one.files[0].erased) == ((copy,), 10, 8, 2)
+    parts = [path(), path()]
+    footers = {parts[0]: footer(0, 6), parts[1]: footer(6, 10)}
+    files = {where: table_file(where, about.rows) for where, about in footers.items()}
+    assert table_ranges(table, [known], files, footers) == [known]
+
+
+def test_rows_that_a_rewrite_did_not_find_stay_expected(tmp_path: Path) -> None:
+    """The journal missed the rewrite of a file that others had deleted rows of."""
+    table = MemoryCatalog(tmp_path).load()
+    made = path()
+    (one,) = table_ranges(table, [StoredRange.of(span(0, 0, 10))], {made: table_file(made, 8)}, {made: footer(0, 10)})
+    assert (one.paths, one.rows, one.expected) == ((made,), 8, 10)
 
 
 def test_files_are_one_range_only_with_all_of_them() -> None:

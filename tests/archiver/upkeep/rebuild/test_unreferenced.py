@@ -66,7 +66,9 @@ class Folder:
 
     def describe(self, objects: Any, path: str, **_: Any) -> DataFileInfo:
         low, high = ((day * DAY_US + HOUR_US).to_bytes(8, "little") for day in self.days[path])
-        return replace(file(path), lower_bounds={INGEST_ID: low}, upper_bounds={INGEST_ID: high})
+        return replace(
+            file(path, rows=self.footers[path].rows), lower_bounds={INGEST_ID: low}, upper_bounds={INGEST_ID: high}
+        )
 
 
 @dataclass
@@ -99,6 +101,23 @@ def test_of_files_with_one_start_the_longest_is_taken(folder: Folder) -> None:
     found = folder.look(Ends(reached={0: 10}))
     assert [one.id for one in found.ranges] == [longest]
     assert [(one.start_offset, one.reason) for one in found.left] == [(10, LeftFor.START)]
+
+
+def test_of_files_with_one_start_those_are_taken_that_lead_furthest(folder: Folder) -> None:
+    """Two jobs were killed before they staged what they had uploaded, and had cut the log at other places."""
+    wanted = [folder.put(footer(10, 15)), folder.put(footer(15, 40))]
+    folder.put(footer(10, 20))
+    found = folder.look(Ends(reached={0: 10}))
+    assert [one.id for one in found.ranges] == wanted
+    assert [one.start_offset for one in found.left] == [10]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_files_with_the_same_offsets_the_one_with_most_records_is_taken(folder: Folder, is_first: bool) -> None:
+    """The other one is a rewrite of it, which left out what others had deleted."""
+    ids = {rows: folder.put(replace(footer(10, 20), rows=rows)) for rows in ((10, 8) if is_first else (8, 10))}
+    found = folder.look(Ends(reached={0: 10}))
+    assert [one.id for one in found.ranges] == [ids[10]]
 
 
 def test_a_file_after_a_gap_is_left(folder: Folder) -> None:

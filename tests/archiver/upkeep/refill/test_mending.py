@@ -73,7 +73,16 @@ class Mended:
     folder: Path
     digest: str | None
 
-    def mend(self, *, there: Collection[int], log: Collection[int], value: bytes = b"v", part: bool = False) -> Mending:
+    def mend(
+        self,
+        *,
+        there: Collection[int],
+        log: Collection[int],
+        value: bytes = b"v",
+        part: bool = False,
+        until: int = 0,
+    ) -> Mending:
+        """`until` is where the log's last batch ends, if that is after the range."""
         lake = Lake(self.folder / "table", RAW)
         if there:
             commit(lake, archived(self.folder, there))
@@ -98,11 +107,18 @@ class Mended:
         table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
         mender = Mender(live=TableRows(table, FORMATS), expected={"A": one}, copier=copier)
         hole = Hole(range_id="A", partition=PARTITION, start_offset=0, end_offset=5, rows=5 - len(there))
-        return mender.from_log(hole, archived(self.folder, log, value=value), takes_part=part)
+        return mender.from_log(hole, archived(self.folder, log, value=value, until=until), takes_part=part)
 
 
-def archived(folder: Path, offsets: Collection[int], *, value: bytes = b"v") -> tuple[TranslatedRange, ...]:
-    log = [batch(offset, Record(timestamp=0, value=value + b"%d" % offset)) for offset in sorted(offsets)]
+def archived(
+    folder: Path, offsets: Collection[int], *, value: bytes = b"v", until: int = 0
+) -> tuple[TranslatedRange, ...]:
+    def record(offset: int) -> Record:
+        return Record(timestamp=0, value=value + b"%d" % offset)
+
+    *first, last = sorted(offsets)
+    log = [batch(offset, record(offset)) for offset in first]
+    log.append(batch(last, *map(record, range(last, max(last + 1, until)))))
     return translate_range(Bench(folder=folder, source=LogInMemory(log=log)).task(0, 5)).ranges
 
 
@@ -146,3 +162,13 @@ def test_other_records_never_pass_for_those_of_before(proven: Mended, *, part: b
 def test_rows_without_a_digest_are_told_as_unproven(tmp_path: Path) -> None:
     mending = Mended(tmp_path, None).mend(there=NONE, log=range(5))
     assert (mending.rows, mending.doubt[:10]) == (5, "not proven")
+
+
+@pytest.mark.parametrize("until", [0, 9], ids=["as many rows", "more rows, but of offsets after the range"])
+def test_a_copy_of_only_some_rows_of_a_range_names_no_range(proven: Mended, until: int) -> None:
+    """The others are in a file without a footer. A registry made again would take the copy for the whole range."""
+    mending = proven.mend(there={0, 1, 2}, log={3, 4}, until=until)
+    (copy,) = mending.files
+    assert (mending.rows, mending.doubt, mending.reason) == (2, "", "")
+    with ParquetFormat().open(OBJECTS, copy.path) as reader:
+        assert (reader.metadata.rows, reader.metadata.origin) == (2, None)

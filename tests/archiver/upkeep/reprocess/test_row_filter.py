@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.archive.table_files import ManifestReader
-from archiver.upkeep.reprocess.error_rows import ErrorFilter
+from archiver.upkeep.reprocess.row_filter import RowFilter
 from tests.support.archive.listed_table import ListedTable, data_file
 
 # columns that stand for `__err__`: of times, a file can say that no row has one
@@ -29,18 +29,18 @@ FILES = {
 @pytest.mark.parametrize(
     ("wanted", "left_out"),
     [
-        (ErrorFilter(), set()),
-        (ErrorFilter(partitions=frozenset({1})), {"partitions 2 to 4"}),
-        (ErrorFilter(partitions=frozenset({3, 9})), {"partition 1"}),
-        (ErrorFilter(partitions=frozenset({0})), {"partition 1", "partitions 2 to 4"}),
-        (ErrorFilter(start_offset=19), set()),
-        (ErrorFilter(start_offset=20), {"from 10 to 19"}),
-        (ErrorFilter(end_offset=10), {"from 10 to 19"}),
-        (ErrorFilter(end_offset=11), set()),
+        (RowFilter(), set()),
+        (RowFilter(partitions=frozenset({1})), {"partitions 2 to 4"}),
+        (RowFilter(partitions=frozenset({3, 9})), {"partition 1"}),
+        (RowFilter(partitions=frozenset({0})), {"partition 1", "partitions 2 to 4"}),
+        (RowFilter(start_offset=19), set()),
+        (RowFilter(start_offset=20), {"from 10 to 19"}),
+        (RowFilter(end_offset=10), {"from 10 to 19"}),
+        (RowFilter(end_offset=11), set()),
     ],
 )
 @pytest.mark.parametrize("counted", [frozenset({KEY_ERR, VAL_ERR}), frozenset({KEY_ERR}), frozenset()])
-def test_candidates(tmp_path: Path, wanted: ErrorFilter, left_out: set[str], counted: frozenset[int]) -> None:
+def test_candidates(tmp_path: Path, wanted: RowFilter, left_out: set[str], counted: frozenset[int]) -> None:
     listed = ListedTable(tmp_path)
     listed.add([data_file(name, [1], **said) for name, said in FILES.items()])  # type: ignore[arg-type]
     files = ManifestReader(counted).files(listed.table())
@@ -48,3 +48,4 @@ def test_candidates(tmp_path: Path, wanted: ErrorFilter, left_out: set[str], cou
     sure = {"no errors"} if len(counted) == 2 else set()
     assert found == FILES.keys() - left_out - sure
     assert list(wanted.candidates(files, frozenset())) == []
+    assert {file.path for file in wanted.candidates(files, None)} == FILES.keys() - left_out

@@ -1,0 +1,396 @@
+"""Which archived rows others changed or doubled: nothing after a compaction, whatever they wrote is told otherwise."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table.update import RemoveSnapshotsUpdate, update_table_metadata
+
+from archiver.commit import compare_rows as comparing
+from archiver.commit import find_altered as judged
+from archiver.commit.compare_rows import Allowance, compare_rows
+from archiver.commit.find_holes import check_rows
+from archiver.commit.overlaps import Place, overlapping
+from archiver.commit.table_rows import TableRows
+from archiver.storage.formats import FORMATS
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.ranges.holes import Checked, ExpectedFile, ExpectedRange
+from tests.support.archive.lake import TOPIC, Lake
+from tests.support.archive.noted import Noted
+
+RANGES = ((0, 0, 100), (0, 100, 200), (1, 0, 50), (1, 50, 60))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, archive: Any) -> Lake:
+    return Lake(tmp_path / "lake", archive.rows)
+
+
+@pytest.fixture
+def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
+    """Four files, and what the registry says of them."""
+    found = []
+    for partition, start, end in RANGES:
+        rows = [archive.row(offset=each, partition=partition, value=b"v%d" % each) for each in range(start, end)]
+        path = lake.add(archive.rows, archive.batch(rows), start, end, partition=partition)
+        found.append(
+            ExpectedRange(
+                id=f"{partition}-{start}",
+                partition=partition,
+                start_offset=start,
+                end_offset=end,
+                files=(ExpectedFile(path=str(path), rows=len(rows)),),
+                rows=len(rows),
+                file_rows=len(rows),
+                digest=None,
+            )
+        )
+    live = TableRows(table_of(lake), FORMATS)
+    return [replace(each, digest=live.digests([each])[0]) for each in found]
+
+
+def table_of(lake: Lake) -> ArchiveTable:
+    return ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+
+
+@pytest.fixture
+def registry(expected: list[ExpectedRange], archive: Any) -> Noted:
+    return Noted(expected, archive.rows)
+
+
+def look(lake: Lake, registry: Any, *, is_back: bool = False) -> Checked:
+    """What a run does first. It reads no data file where rows aren't missing."""
+    return check_rows(TOPIC, table_of(lake), registry, lambda: table_of(lake), is_back=is_back)
+
+
+def compare(lake: Lake, registry: Any, **allowance: Any) -> Checked | None:
+    return compare_rows(TOPIC, registry, lambda: table_of(lake), Allowance(**allowance))
+
+
+def altered(lake: Lake, registry: Any) -> list[str]:
+    """The ranges that are altered after a run."""
+    look(lake, registry)
+    compare(lake, registry)
+    return [each.range_id for each in registry.last_checked(TOPIC).altered]
+
+
+def with_other_values(table: pa.Table, partition: int, offset: int) -> pa.Table:
+    """The rows, one of them with the value `other`."""
+    rows = table.to_pylist()
+    for row in rows:
+        if (row["kafka"]["partition"], row["kafka"]["offset"]) == (partition, offset):
+            row["val"]["__raw__"] = b"other"
+    return pa.Table.from_pylist(rows, table.schema)
+
+
+def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("data files are read")
+
+    monkeypatch.setattr(TableRows, "digests", refuse)
+
+
+def test_nothing_is_read_where_only_the_archiver_wrote(
+    lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged, "TableRows", None)
+    without_digests(monkeypatch)
+    assert altered(lake, registry) == []
+
+
+def test_files_that_others_put_together_hold_the_archived_records(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: table)
+    assert altered(lake, registry) == []
+    found = registry.last_checked(TOPIC)
+    assert found is not None
+    assert (found.snapshot_id, found.uncompared, found.uncompared_rows) == (
+        lake.metadata.current_snapshot_id,
+        (),
+        0,
+    )
+
+
+def test_a_changed_value_is_told_with_its_range(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 107))
+    assert altered(lake, registry) == ["0-100"]
+
+
+def test_rows_that_others_add_with_archived_offsets_are_told(lake: Lake, registry: Noted) -> None:
+    lake.insert(rows_of(registry.ranges[3]).slice(5, 1))
+    assert altered(lake, registry) == ["1-50"]
+
+
+def rows_of(one: ExpectedRange) -> pa.Table:
+    return pq.read_table(one.files[0].path.removeprefix("file://")).replace_schema_metadata(None)
+
+
+def test_rows_that_cannot_be_read_back_are_told(lake: Lake, registry: Noted) -> None:
+    def without_version(table: pa.Table) -> pa.Table:
+        rows = table.to_pylist()
+        for row in rows:
+            row["kafka"]["schema_version"] = None if row["kafka"]["partition"] else row["kafka"]["schema_version"]
+        return pa.Table.from_pylist(rows, table.schema)
+
+    lake.rewrite(without_version)
+    assert {"1-0", "1-50"} <= set(altered(lake, registry))
+
+
+def test_the_first_look_reads_no_records_and_says_how_many_wait(
+    lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(lake, registry)
+    lake.rewrite(lambda table: with_other_values(table, 0, 107))
+    without_digests(monkeypatch)
+    found = look(lake, registry)
+    assert (found.altered, found.uncompared_rows) == ((), 260)
+    assert found.uncompared == ((0, 0, 200), (1, 0, 60))
+    assert look(lake, registry) == found
+
+
+def test_a_run_compares_no_more_than_it_may_and_the_next_one_goes_on(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: with_other_values(with_other_values(table, 0, 107), 1, 55))
+    look(lake, registry)
+    left = []
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patched:
+        patched.setattr(comparing, "WINDOW_ROWS", 100)
+        for _ in range(3):
+            found = compare(lake, registry, rows=1)
+            assert found is not None
+            left.append((found.uncompared_rows, [each.range_id for each in found.altered]))
+        assert compare(lake, registry, rows=1) is None
+    assert left == [(160, []), (60, ["0-100"]), (0, ["0-100", "1-50"])]
+
+
+def test_a_kill_loses_one_window(lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    look(lake, registry)
+    monkeypatch.setattr(comparing, "WINDOW_ROWS", 100)
+    real, calls = TableRows.digests, []
+
+    def dying(self: TableRows, ranges: Any) -> Any:
+        calls.append(ranges)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(self, ranges)
+
+    monkeypatch.setattr(TableRows, "digests", dying)
+    with pytest.raises(KeyboardInterrupt):
+        compare(lake, registry)
+    found = look(lake, registry)
+    assert ([each.range_id for each in found.altered], found.uncompared_rows) == (["0-0"], 160)
+
+
+def test_a_table_that_takes_long_to_open_is_compared_all_the_same(lake: Lake, registry: Noted) -> None:
+    """Else its rows would wait for ever."""
+    lake.rewrite(lambda table: with_other_values(table, 0, 107))
+    look(lake, registry)
+    allowance = Allowance(seconds=60.0)
+
+    def load() -> ArchiveTable:
+        allowance.rows = 0
+        return table_of(lake)
+
+    assert compare_rows(TOPIC, registry, load, allowance) is not None
+    assert [each.range_id for each in registry.last_checked(TOPIC).altered] == ["0-100"]
+
+
+def test_nothing_is_compared_once_the_job_is_to_stop(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    look(lake, registry)
+    stop = threading.Event()
+    stop.set()
+    assert compare(lake, registry, stop=stop) is None
+    assert look(lake, registry).uncompared_rows == 260
+
+
+def test_a_check_by_somebody_else_is_not_undone(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    known = look(lake, registry)
+    registry.is_forgotten = True
+    assert not registry.replace_checked(TOPIC, known, known)
+    assert compare(lake, registry) is None
+    assert registry.checked(TOPIC) is None
+
+
+def test_what_was_told_stays_told_until_it_is_mended(lake: Lake, registry: Noted, archive: Any) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    assert altered(lake, registry) == ["0-0"]
+    add(lake, registry, archive, 60, 70)
+    assert altered(lake, registry) == ["0-0"]
+    expected = registry.ranges
+    registry.ranges = [replace(each, digest=None) for each in expected]
+    assert altered(lake, registry) == ["0-0"]
+    registry.ranges = [replace(each, id=f"new-{each.id}") for each in expected]
+    lake.rewrite(lambda table: table)
+    assert altered(lake, registry) == ["new-0-0"]
+    lake.rewrite(with_values_back)
+    assert altered(lake, registry) == []
+
+
+def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None:
+    """Archive more of partition 1."""
+    rows = [archive.row(offset=each, partition=1, value=b"v%d" % each) for each in range(start, end)]
+    path = lake.add(archive.rows, archive.batch(rows), start, end, partition=1)
+    one = replace(
+        registry.ranges[-1],
+        id=f"1-{start}",
+        start_offset=start,
+        end_offset=end,
+        files=(ExpectedFile(path=str(path), rows=len(rows)),),
+        rows=len(rows),
+        file_rows=len(rows),
+    )
+    alone = lake_of(lake, archive, rows, start, end)
+    registry.ranges.append(replace(one, digest=TableRows(table_of(alone), FORMATS).digests([one])[0]))
+
+
+def lake_of(lake: Lake, archive: Any, rows: list[Any], start: int, end: int) -> Lake:
+    """Another table with these rows alone."""
+    alone = Lake(lake.folder.parent / f"alone-{start}", archive.rows)
+    alone.add(archive.rows, archive.batch(rows), start, end, partition=1)
+    return alone
+
+
+def with_values_back(table: pa.Table) -> pa.Table:
+    rows = table.to_pylist()
+    for row in rows:
+        row["val"]["__raw__"] = b"v%d" % row["kafka"]["offset"]
+    return pa.Table.from_pylist(rows, table.schema)
+
+
+def expire_all_but_current(lake: Lake) -> None:
+    ids = [
+        each.snapshot_id for each in lake.metadata.snapshots if each.snapshot_id != lake.metadata.current_snapshot_id
+    ]
+    update = RemoveSnapshotsUpdate(snapshot_ids=ids)
+    lake.metadata = update_table_metadata(lake.metadata, (update,), enforce_validation=True)
+
+
+def test_what_was_told_outlives_a_check_that_is_forgotten(lake: Lake, registry: Noted, archive: Any) -> None:
+    """The UPDATE's snapshot expired, and a run was killed between commit and confirmation."""
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    assert altered(lake, registry) == ["0-0"]
+    add(lake, registry, archive, 60, 70)
+    expire_all_but_current(lake)
+    registry.is_forgotten = True
+    assert [each.range_id for each in look(lake, registry).altered] == ["0-0"]
+    assert altered(lake, registry) == ["0-0"]
+
+
+def test_what_was_not_compared_outlives_a_check_that_is_forgotten(lake: Lake, registry: Noted, archive: Any) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    look(lake, registry)
+    add(lake, registry, archive, 60, 70)
+    expire_all_but_current(lake)
+    registry.is_forgotten = True
+    assert altered(lake, registry) == ["0-0"]
+
+
+def test_a_table_set_back_forgets_nothing_that_was_told(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: with_other_values(table, 0, 7))
+    assert altered(lake, registry) == ["0-0"]
+    after = lake.metadata.current_snapshot_id
+    assert after is not None
+    lake.set_main(lake.metadata.snapshots[0].snapshot_id)
+    assert [each.range_id for each in look(lake, registry, is_back=True).altered] == ["0-0"]
+    lake.set_main(after)
+    expire_all_but_current(lake)
+    assert altered(lake, registry) == ["0-0"]
+
+
+def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registry: Noted) -> None:
+    held = []
+
+    def without_one(table: pa.Table) -> pa.Table:
+        is_seven = pc.and_(
+            pc.equal(pc.struct_field(table["kafka"], "offset"), 7),
+            pc.equal(pc.struct_field(table["kafka"], "partition"), 0),
+        )
+        held.append(table.filter(is_seven))
+        return with_other_values(table.filter(pc.invert(is_seven)), 0, 8)
+
+    lake.rewrite(without_one)
+    assert altered(lake, registry) == []
+    found = registry.last_checked(TOPIC)
+    assert found is not None
+    assert [each.range_id for each in found.holes] == ["0-0"]
+    assert (found.uncompared, found.uncompared_rows) == (((0, 0, 100),), 0)
+    lake.insert(held[0])
+    expire_all_but_current(lake)
+    registry.is_forgotten = True
+    assert altered(lake, registry) == ["0-0"]
+
+
+def test_rows_beyond_the_archived_end_are_compared_once_it_is_past_them(
+    lake: Lake, registry: Noted, archive: Any
+) -> None:
+    ahead = [archive.row(offset=each, partition=1, value=b"v%d" % each) for each in range(65, 67)]
+    lake.insert(pa.Table.from_batches([archive.batch(ahead)]).cast(rows_of(registry.ranges[3]).schema))
+    assert altered(lake, registry) == []
+    found = registry.last_checked(TOPIC)
+    assert found is not None
+    assert (found.uncompared, found.uncompared_rows) == (((1, 65, 67),), 0)
+    add(lake, registry, archive, 60, 70)
+    assert altered(lake, registry) == ["1-60"]
+
+
+def test_a_history_that_does_not_reach_the_last_check_is_told(
+    lake: Lake, registry: Noted, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert look(lake, registry).unseen_before is None
+    lake.rewrite(lambda table: table)
+    expire_all_but_current(lake)
+    assert look(lake, registry).unseen_before is None, "nothing between the two has expired"
+    lake.rewrite(lambda table: table)
+    lake.rewrite(lambda table: table)
+    expire_all_but_current(lake)
+    for _ in range(2):
+        assert look(lake, registry).unseen_before == lake.metadata.current_snapshot_id
+    assert caplog.text.count("weren't looked at") == 1
+
+
+def test_a_check_of_before_is_read_as_one_where_nothing_waits() -> None:
+    found = Checked.from_json({"snapshot_id": 7, "holes": []})
+    assert (found.uncompared, found.uncompared_rows, found.unseen_before) == ((), 0, None)
+    assert found.to_json() == {"snapshot_id": 7, "holes": []}
+
+
+def test_a_footer_less_file_needs_the_registrys_mappings(lake: Lake, registry: Noted) -> None:
+    lake.rewrite(lambda table: table)
+    registry.mapping = None
+    assert len(altered(lake, registry)) == len(registry.ranges)
+
+
+def test_ranges_overlap_files_as_their_bounds_say() -> None:
+    ranges = [
+        ExpectedRange(
+            id=f"{partition}-{start}",
+            partition=partition,
+            start_offset=start,
+            end_offset=start + 10,
+            files=(),
+            rows=10,
+            file_rows=10,
+            digest=None,
+        )
+        for partition in range(3)
+        for start in range(0, 100, 10)
+    ]
+
+    def found(*places: Place) -> list[str]:
+        return [one.id for one, hit in zip(ranges, overlapping(ranges, places), strict=True) if hit]
+
+    assert found() == []
+    assert found(Place(1, 1, 9, 9)) == ["1-0"]
+    assert found(Place(1, 1, 10, 10)) == ["1-10"]
+    assert found(Place(1, 2, 95, 200), Place(0, 0, 0, 0)) == ["0-0", "1-90", "2-90"]
+    assert found(Place(0, 0, 0, 99), Place(0, 0, 40, 41)) == [f"0-{start}" for start in range(0, 100, 10)]
+    assert found(Place(0, 5, 100, 900), Place(3, 5, 0, 900)) == []

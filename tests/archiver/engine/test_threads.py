@@ -1,0 +1,54 @@
+"""The engine of this process: every task has its outcome, and an interrupt spares those that haven't begun."""
+
+from __future__ import annotations
+
+import threading
+
+from archiver.engine.threads import ThreadEngine
+from archiver.errors import EngineError, TaskInterrupted, UpkeepError
+
+
+def test_results_and_errors_come_with_the_index_of_their_task() -> None:
+    def run(task: int) -> int:
+        if task == 3:
+            raise UpkeepError("no three", file="f")
+        return 10 // (task - 4)
+
+    found = {each.index: each for each in ThreadEngine(3).run_tasks([2, 3, 4, 5], run)}
+    assert sorted(found) == [0, 1, 2, 3]
+    assert (found[0].result, found[3].result) == (-5, 10)
+    assert isinstance(found[1].error, UpkeepError)
+    assert isinstance(found[2].error, EngineError)
+    assert "ZeroDivisionError" in found[2].error.message
+
+
+def test_an_interrupt_stops_what_has_not_begun() -> None:
+    engine, begun = ThreadEngine(1), threading.Event()
+
+    def run(task: int) -> int:
+        begun.set()
+        engine.interrupt()
+        return task
+
+    outcomes = list(engine.run_tasks([1, 2, 3], run))
+    assert begun.is_set()
+    assert [each.result for each in outcomes if each.error is None] == [1]
+    assert {type(each.error) for each in outcomes if each.error} == {TaskInterrupted}
+    assert [each.result for each in engine.run_tasks([], run)] == []
+
+
+def test_nothing_more_begins_when_nobody_listens() -> None:
+    engine, ran = ThreadEngine(1), list[int]()
+    release = threading.Event()
+
+    def run(task: int) -> int:
+        ran.append(task)
+        if task:
+            release.wait(10)
+        return task
+
+    outcomes = engine.run_tasks(range(50), run)
+    assert next(iter(outcomes)).result == 0
+    threading.Timer(0.2, release.set).start()
+    outcomes.close()  # type: ignore[attr-defined]
+    assert len(ran) <= 2

@@ -1,0 +1,38 @@
+"""Which topics a job takes, and what it tells of patterns that match none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from archiver.config import load_config
+from archiver.ingest.job import ArchiveJob
+
+
+def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(
+        '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
+        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n'
+        '[topics.orders]\n[topics."orders*"]\n[topics."order.*"]\n[topics."late.*"]\n'
+    )
+    existing = ["orders"]
+    brokers = cast("Any", SimpleNamespace(topics=lambda: list(existing)))
+    job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
+
+    def look(*, waits: bool) -> list[str]:
+        caplog.clear()
+        job._configured(brokers, waits=waits)
+        return caplog.messages
+
+    assert look(waits=False) == []
+    message = "no topic of the cluster matches the section [topics.%s] yet"
+    assert look(waits=True) == [message % '"late.*"', message % '"order.*"']
+    assert look(waits=True) == []
+    existing.append("late.one")
+    assert look(waits=True) == []

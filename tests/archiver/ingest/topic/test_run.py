@@ -1,0 +1,259 @@
+"""What a run has staged is committed in that run, also where no task ends with a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from archiver.commit import tidying
+from archiver.config import TopicConfig, load_config
+from archiver.errors import ArchiverError, NoProgress, ParseHalted, SchemaRegistryUnavailable, UnrecognizedHalted
+from archiver.ingest.job import ArchiveJob
+from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.task.values import TaskResult
+from archiver.ingest.topic import run as running
+from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched, SeenTopic
+from archiver.ingest.topic.opening import OpenedTopic
+from archiver.ingest.topic.run import TopicMemory, TopicRun
+from archiver.storage.journal import TableJournal
+from catalog.model import PartitionOffset, Staged, TopicRow, TranslatedRange, new_id
+from catalog.ranges.fence import fence
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
+from tests.support.catalog.staging import CatalogOfOne, NoneMissing, StagedRanges
+
+CONFIG = TopicConfig(name="orders", table=TOPIC.table)
+
+
+class Fence(StagedRanges):
+    """The registry's fence: it accepts what continues a partition, whoever staged what is before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs: dict[int, int] = {}
+        self.rejected: list[TranslatedRange] = []
+
+    def accepted_ends(self, _: Any) -> dict[int, PartitionOffset]:
+        return {
+            partition: PartitionOffset(next_offset=end, leader_epoch=self.epochs[partition])
+            for partition, end in self.ends.items()
+        }
+
+    def trim(self, _: Any) -> None:
+        """Nothing of these ranges is old."""
+
+    def keep_rejected(self, _: Any, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
+        self.rejected += ranges
+
+    def stage(  # type: ignore[override]
+        self, _: Any, ranges: Sequence[TranslatedRange], *, table_offsets: Mapping[int, PartitionOffset]
+    ) -> Staged:
+        done = fence(ranges, self.accepted_ends(_))
+        for one in done.accepted:
+            self.waiting[one.id] = one
+            self.ends[one.partition] = one.end_offset
+            self.epochs[one.partition] = one.leader_epoch
+        return Staged(accepted=done.accepted, rejected=tuple(one for one in ranges if one.id in done.rejected))
+
+
+class World:
+    """A topic with one partition of ten offsets. Another archiver may fill the first five."""
+
+    def __init__(self, folder: Path) -> None:
+        self.memory = MemoryCatalog(folder / "table")
+        self.fence = Fence()
+        made = StagedRanges()
+        self.first, self.second = made.stage(folder, 0, 5), made.stage(folder, 0, 5)
+        opened = OpenedTopic(
+            topic=TOPIC, table=self.memory.load(), row=cast("Any", None), change=change(), journal=TableJournal()
+        )
+        registry = SimpleNamespace(files=self.fence, missing=NoneMissing())
+        catalog = cast("Any", CatalogOfOne(self.memory, self.memory.apply))
+        catalog.housekeep = lambda *_: 0
+        self.run = TopicRun(
+            CONFIG,
+            opened,
+            brokers=cast("Any", None),
+            registry=cast("Any", registry),
+            catalog=catalog,
+            observer=lambda _: None,
+            memory=TopicMemory(),
+        )
+
+    def plan(self, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool = False) -> tuple[Any, ...]:
+        """Plan a wave, with what table and registry say now, or with what they said before anything was archived."""
+        table = self.memory.load()
+        is_known = 0 in self.fence.ends and not is_stale
+        known = {0: PartitionOffset(next_offset=self.fence.ends[0])} if is_known else {}
+        seen = SeenTopic(
+            table=table,
+            partitions=(SeenPartition(partition=0, log_start=0, last_stable=10, known=known.get(0)),),
+            unknown={},
+            table_offsets=table.offsets,
+        )
+        monkeypatch.setattr(running, "inspect_partitions", lambda *_, **__: seen)
+        archived = ArchivedOffsets(table=table, table_offsets=table.offsets, known=known, missing=())
+        return self.run.plan(Prefetched(archived=archived))
+
+    def end_second_task(self) -> None:
+        planned = PlannedRange(partition=0, start_offset=5, end_offset=10, leader_epoch=-1, owns_head=False)
+        self.run.take(planned, TaskResult(ranges=(self.second,)))
+
+    def others_fill_the_gap(self, *, epoch: int = 3) -> None:
+        self.fence.stage(TOPIC, [replace(self.first, leader_epoch=epoch)], table_offsets={})
+
+    @property
+    def committed(self) -> set[str]:
+        return {Path(path).stem for path in self.memory.paths()}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A wave has ended: of two tasks the first has failed, the second has covered its range."""
+    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
+    made = World(tmp_path)
+    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    assert made.plan(monkeypatch)
+    made.end_second_task()
+    made.run.commit()
+    assert made.committed == set()
+    return made
+
+
+def test_what_the_end_of_a_run_stages_is_committed_in_that_run(world: World) -> None:
+    world.others_fill_the_gap()
+    world.run.finish()
+    assert world.committed == {world.first.id, world.second.id}
+    assert world.fence.pending(None) == ()
+    assert world.run.report().commits == 1
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["of one log", "of two"])
+def test_what_waits_is_committed_only_if_it_is_of_the_log_that_others_read(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, knows: bool
+) -> None:
+    """They filled the gap before an election: the leader says whether it has what they read."""
+    asked = []
+    monkeypatch.setattr(world.run._finished[0], "_same_log", lambda *place: asked.append(place) or knows)
+    world.others_fill_the_gap(epoch=2)
+    world.run.finish()
+    assert asked == [(PartitionOffset(next_offset=5, leader_epoch=2), 3)]
+    assert world.fence.ends == {0: 10 if knows else 5}
+    assert world.fence.rejected == []
+    assert (world.second.id in world.committed) is knows
+
+
+def test_what_waits_of_a_log_that_was_cut_back_since_is_forgotten(world: World) -> None:
+    """Others filled the gap after an unclean election: what waits is of the log before it."""
+    world.others_fill_the_gap(epoch=4)
+    world.run.finish()
+    assert world.fence.ends == {0: 5}
+    assert world.second.id not in world.committed
+
+
+@pytest.mark.parametrize("epoch", [3, 2])
+def test_what_follows_a_rejected_range_is_held_against_what_others_staged(world: World, epoch: int) -> None:
+    """Another archiver was faster with the first range, and may have read another log."""
+    world.others_fill_the_gap(epoch=epoch)
+    planned = PlannedRange(partition=0, start_offset=0, end_offset=5, leader_epoch=-1, owns_head=True)
+    mine = replace(world.first, id=new_id())
+    world.run.take(planned, TaskResult(ranges=(mine,)))
+    world.run.commit()
+    same = epoch == 3
+    assert (world.second.id in world.committed) is same
+    assert mine.id not in world.committed
+
+
+def test_what_waits_after_a_gap_that_nobody_filled_is_known_as_rejected(world: World) -> None:
+    world.run.finish()
+    assert world.fence.rejected == [world.second]
+    assert world.committed == set()
+
+
+def test_what_a_plan_without_tasks_stages_is_committed_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.others_fill_the_gap()
+    assert world.plan(monkeypatch) == ()
+    assert world.committed == {world.first.id, world.second.id}
+
+
+def test_a_run_that_staged_nothing_commits_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "commit_pending", lambda *_: pytest.fail("there is nothing to commit"))
+    world.run.finish()
+    assert world.fence.pending(None) == ()
+
+
+@pytest.mark.parametrize("kind", [SchemaRegistryUnavailable, ParseHalted, UnrecognizedHalted])
+def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ArchiverError]
+) -> None:
+    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
+    made = World(tmp_path)
+    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+
+    def take(planned: tuple[int, int], result: TaskResult) -> None:
+        start, end = planned
+        each = PlannedRange(partition=0, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+        made.run.take(each, result)
+
+    def spans() -> tuple[tuple[int, int], ...]:
+        (backlog,) = made.plan(monkeypatch)
+        return cast("tuple[tuple[int, int], ...]", backlog.spans)
+
+    refused = TaskResult(ranges=(), error=kind("no", topic="orders", partition=0, offset=3))
+    assert spans() == ((0, 10),)
+    take((0, 10), refused)
+    for _ in range(2):
+        assert spans() == ((0, 1),)
+        take((0, 1), refused)
+    assert spans() == ((0, 1),)
+    take((0, 1), TaskResult(ranges=(made.first,)))
+    assert spans() == ((5, 10),)
+
+
+@pytest.mark.parametrize("is_stale", [True, False], ids=["plans never learn of it", "plans begin after it"])
+def test_a_partition_is_given_up_where_all_is_rejected_and_plans_do_not_learn_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool
+) -> None:
+    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
+    made = World(tmp_path)
+    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    for _ in range(5):
+        (backlog,) = made.plan(monkeypatch, is_stale=is_stale)
+        ((start, end),) = backlog.spans
+        others, mine = (
+            replace(made.first, id=new_id(), start_offset=start, end_offset=start + 1, leader_epoch=3) for _ in range(2)
+        )
+        made.fence.stage(TOPIC, [others], table_offsets={})
+        assert not made.run.given_up
+        planned = PlannedRange(partition=0, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+        made.run.take(planned, TaskResult(ranges=(mine,)))
+        if made.run.given_up:
+            break
+    assert made.run.given_up == ((0,) if is_stale else ())
+    assert [type(error) for _, error in made.run.report().failures] == ([NoProgress] if is_stale else [])
+
+
+def test_what_was_learned_of_a_table_is_not_believed_of_one_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(
+        '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
+        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n[topics.orders]\n'
+    )
+    job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
+    table, anew = MemoryCatalog(tmp_path / "table").load(), MemoryCatalog(tmp_path / "anew").load()
+    again = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=2), table=TOPIC.table)
+
+    def memory(topic: TopicRow, table: Any) -> TopicMemory:
+        opened = OpenedTopic(topic=topic, table=table, row=cast("Any", None), change=change())
+        return job._memory(opened)
+
+    first = memory(TOPIC, table)
+    first.begun[0] = 5
+    assert memory(TOPIC, table) is first
+    assert memory(TOPIC, anew).begun == {}
+    assert memory(again, table).begun == {}

@@ -1,0 +1,37 @@
+"""Archives that are loaded again in the background."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+
+from archiver.errors import ArchiveReplaced
+from archiver.replay.consumer.open_archives import Refresher
+
+
+class Counted:
+    """An archive that counts its refreshes, and may fail."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.refreshed = 0
+
+    def refresh(self) -> None:
+        self.refreshed += 1
+        if self.failure is not None:
+            raise self.failure
+
+
+def test_one_that_can_t_be_refreshed_keeps_no_other_back() -> None:
+    archives = [Counted(), Counted(ArchiveReplaced("the first")), Counted(ArchiveReplaced("the second")), Counted()]
+    with ThreadPoolExecutor(1) as executor:
+        refresher = Refresher(executor, 0.0)
+        assert not refresher.step(cast("Any", archives))
+        while not all(each.done() for each in refresher.running):
+            time.sleep(0.01)
+        with pytest.raises(ArchiveReplaced, match="the first"):
+            refresher.step(cast("Any", archives))
+    assert [each.refreshed for each in archives] == [1, 1, 1, 1]

@@ -1,0 +1,131 @@
+"""Bloom filters in written files, judged by DuckDB, which reads them on its own."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.bloom_filters import FEWEST, bloom_filter_options, filter_bytes
+from archiver.storage.parquet.leaves import leaves_of
+from archiver.storage.parquet.writer import GROUP_ROWS
+from archiver.storage.segment import SegmentLayout
+from archiver.storage.spool_file import SpoolFile
+from schema_mapping.columns.arrow import arrow_field
+from schema_mapping.columns.fixed import OFFSET_ID
+from tests.support.storage.filled_rows import rows_of
+
+
+def column(kind: pa.DataType, number: int, name: str) -> pa.Field:
+    return arrow_field(name, kind, number)
+
+
+TEXT = column(pa.string(), 7, "text")
+SCHEMA = pa.schema(
+    [
+        column(pa.int64(), 12, "top"),
+        column(pa.decimal128(20, 0), 13, "money"),
+        column(pa.struct([TEXT, column(pa.float64(), 8, "number"), column(pa.bool_(), 9, "flag")]), 2, "val"),
+        column(pa.list_(column(pa.string(), 11, "element")), 10, "many"),
+        column(pa.int32(), 14, "narrow"),
+        column(pa.uuid(), 15, "uuid"),
+    ]
+)
+"""Plain columns come first: DuckDB's probe counts columns at the top where it should count all."""
+
+
+def rows(start: int, count: int) -> pa.RecordBatch:
+    numbers = range(start, start + count)
+    val = pa.StructArray.from_arrays(
+        [
+            pa.array([f"id-{each}" for each in numbers]),
+            pa.array([float(each) for each in numbers]),
+            pa.array([each % 2 == 0 for each in numbers]),
+        ],
+        fields=list(SCHEMA.field("val").type),
+    )
+    many = pa.array([[str(each)] for each in numbers], SCHEMA.field("many").type)
+    money = pa.array([Decimal(each * 1_000_003 % 999_983) for each in numbers], pa.decimal128(20, 0))
+    spread = pa.array([each * 1_000_003 % 999_983 for each in numbers], pa.int64())
+    uuids = pa.array([each.to_bytes(16, "big") for each in numbers], pa.uuid())
+    return pa.RecordBatch.from_arrays([spread, money, val, many, spread.cast(pa.int32()), uuids], schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A file with filters on all columns that are asked for, and the same file without."""
+    folder = tmp_path_factory.mktemp("filters")
+    paths = folder / "with.parquet", folder / "without.parquet"
+    groups = [pa.Table.from_batches([rows(start, GROUP_ROWS // 2)]) for start in (0, GROUP_ROWS // 2)]
+    options = bloom_filter_options(leaves_of(SCHEMA), dict.fromkeys(range(7, 16), 0.01), groups[0])
+    for path, filters in zip(paths, (options, None), strict=True):
+        with pq.ParquetWriter(path, SCHEMA, bloom_filter_options=filters) as writer:
+            for group in groups:
+                writer.write_table(group)
+    return paths
+
+
+def metadata(path: Path) -> list[tuple[Any, ...]]:
+    return duckdb.sql(
+        f"select row_group_id, path_in_schema, bloom_filter_offset, bloom_filter_length from parquet_metadata('{path}')"
+    ).fetchall()
+
+
+def test_only_columns_that_can_have_one_get_one(written: tuple[Path, Path]) -> None:
+    found = {(group, name) for group, name, offset, _ in metadata(written[0]) if offset is not None}
+    assert found == {(group, name) for group in (0, 1) for name in ("val, text", "top", "money", "uuid")}
+    assert all(offset is None for _, _, offset, _ in metadata(written[1]))
+
+
+def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) -> None:
+    sizes = {length for _, _, offset, length in metadata(written[0]) if offset is not None}
+    first = pa.Table.from_batches([rows(0, GROUP_ROWS // 2)])
+    leaf = next(each for each in leaves_of(SCHEMA) if each.name == "val.text")
+    options = bloom_filter_options([leaf], {7: 0.01}, first)
+    assert options == {"val.text": {"ndv": GROUP_ROWS // 2, "fpp": 0.01}}
+    assert all(0 < size - filter_bytes(options) < 64 for size in sizes)  # a header comes before the bits
+    few = bloom_filter_options([leaf], {7: 0.01}, first.slice(0, 10))
+    assert (few["val.text"]["ndv"], filter_bytes(few)) == (FEWEST, 2048)
+
+
+def excluded(path: Path, value: int) -> list[bool]:
+    """Of which row groups the filter says that they don't have the value."""
+    probed = duckdb.sql(f"select bloom_filter_excludes from parquet_bloom_probe('{path}', 'top', {value})")
+    return [each for (each,) in probed.fetchall()]
+
+
+def test_no_value_that_is_there_is_excluded_and_most_that_are_not_are(written: tuple[Path, Path]) -> None:
+    present = duckdb.sql(f"select top from '{written[0]}' using sample 50 rows (reservoir, 5)").fetchall()
+    assert not any(all(excluded(written[0], value)) for (value,) in present)
+    absent = [each for value in range(2_000_000, 2_000_200) for each in excluded(written[0], value)]
+    assert sum(absent) >= 0.96 * len(absent)
+
+
+def test_filters_change_no_row(written: tuple[Path, Path]) -> None:
+    with_filters, without = written
+    for one, other in ((with_filters, without), (without, with_filters)):
+        assert duckdb.sql(f"from '{one}' except all from '{other}'").fetchall() == []
+
+
+def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any, tmp_path: Path) -> None:
+    sizes, filters = [], {OFFSET_ID: 0.01, 999: 0.01}
+    for wanted in ({}, filters):
+        path = tmp_path / f"{len(wanted)}.parquet"
+        layout = SegmentLayout.of(archive.rows, archive.properties, wanted)
+        writer = ParquetFormat().start(SpoolFile.create(path), layout)
+        for start in range(0, 2 * GROUP_ROWS, GROUP_ROWS):
+            writer.write(rows_of(archive, GROUP_ROWS, start=start))
+        writer.write(rows_of(archive, 1))
+        told = writer.size_bytes
+        info = writer.close(origin=None, path="a", partition_value=0)
+        assert {name for _, name, offset, _ in metadata(path) if offset} == ({"kafka, offset"} if wanted else set())
+        sizes.append((told, info.size_bytes))
+    filters_of_two = 2 * filter_bytes({"offset": {"ndv": GROUP_ROWS, "fpp": 0.01}})
+    assert 0 <= sizes[1][0] - sizes[0][0] - filters_of_two < 1_000
+    assert sizes[1][1] > sizes[0][1]

@@ -1,0 +1,223 @@
+"""What is printed: the whole statement in each dialect, for a small table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import duckdb
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, ListType, LongType, NestedField, StringType, StructType
+
+from archiver.errors import ConfigError
+from archiver.views.catalog_view import check_reads_views
+from archiver.views.choice import Choice
+from archiver.views.dialects import Place, dialect_of, statement
+from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.view import View, view_of
+from tests.support.catalog.memory import KAFKA
+
+CITY = StructType(NestedField(112, "city", StringType()), NestedField(113, "__unrecognized__", BinaryType()))
+HEADER = StructType(NestedField(6, "key", StringType(), required=True), NestedField(7, "value", BinaryType()))
+TABLE = ("my.shop", "orders")
+SMALL = Choice(wanted=("key", "add*", 'odd`"*', "headers"), byte_form=ByteForm.HEX)
+
+
+def schema(*fields: NestedField, number: int = 0) -> Schema:
+    return Schema(
+        NestedField(1, "key", StructType(NestedField(100, "__raw__", BinaryType()))),
+        NestedField(2, "val", StructType(*fields)),
+        NestedField(3, "headers", ListType(5, HEADER)),
+        NestedField(4, "kafka", KAFKA),
+        schema_id=number,
+    )
+
+
+TYPED = schema(
+    NestedField(110, "address", CITY),
+    NestedField(111, 'odd`"name', LongType()),
+    NestedField(120, "__raw__", BinaryType()),
+    NestedField(121, "__err__", StringType()),
+    NestedField(122, "__unrecognized__", BinaryType()),
+)
+RAW = schema(NestedField(120, "__raw__", BinaryType()))
+
+
+def view(*history: Schema, **options: Any) -> View:
+    metadata = SimpleNamespace(schemas=list(history), schema=lambda: history[-1])
+    return view_of(TABLE, cast("Any", metadata), **options)
+
+
+def printed(engine: Engine, found: View, **place: Any) -> str:
+    return statement(found, dialect_of(engine), Place(catalog="lake", name=place.pop("name", "v"), **place))
+
+
+def names(found: View) -> list[str]:
+    return [column.name for column in found.columns]
+
+
+def test_spark() -> None:
+    assert printed(Engine.SPARK, view(TYPED, choice=SMALL)) == (
+        "CREATE OR REPLACE VIEW `lake`.`my.shop`.`v` AS\n"
+        "SELECT\n"
+        "  hex(`record`.`key`.`__raw__`) AS `key`,\n"
+        "  `record`.`val`.`address`.`city` AS `address_city`,\n"
+        "  hex(`record`.`val`.`address`.`__unrecognized__`) AS `address_unrecognized`,\n"
+        '  `record`.`val`.`odd``"name` AS `odd``"name`,\n'
+        "  map_from_entries(transform(filter(`record`.`headers`, (h, i) -> NOT exists(slice(`record`.`headers`, i + 2,"
+        " size(`record`.`headers`)), l -> l.key = h.key)), h -> struct(h.key, hex(h.value)))) AS `headers`\n"
+        "FROM `lake`.`my.shop`.`orders` AS `record`"
+    )
+
+
+def test_trino() -> None:
+    assert printed(Engine.TRINO, view(TYPED, choice=SMALL), namespace=("a", "b")) == (
+        'CREATE OR REPLACE VIEW "lake"."a.b"."v" SECURITY INVOKER AS\n'
+        "SELECT\n"
+        '  to_hex("record"."key"."__raw__") AS "key",\n'
+        '  "record"."val"."address"."city" AS "address_city",\n'
+        '  to_hex("record"."val"."address"."__unrecognized__") AS "address_unrecognized",\n'
+        '  "record"."val"."odd`""name" AS "odd`""name",\n'
+        '  transform_values(multimap_from_entries(transform("record"."headers", h -> ROW(h.key, to_hex(h.value)))),'
+        ' (k, v) -> element_at(v, -1)) AS "headers"\n'
+        'FROM "lake"."my.shop"."orders" AS "record"'
+    )
+
+
+def test_the_latest_of_each_key() -> None:
+    found = view(TYPED, rows=Rows.LATEST, choice=Choice(wanted=("key", "address_city")))
+    assert printed(Engine.DUCKDB, found, temporary=True) == (
+        'CREATE OR REPLACE TEMPORARY VIEW "v" AS\n'
+        "SELECT\n"
+        '  "key",\n'
+        '  "address_city"\n'
+        "FROM (\n"
+        "  SELECT\n"
+        '    "record"."key"."__raw__" AS "key",\n'
+        '    "record"."val"."address"."city" AS "address_city",\n'
+        '    "record"."val" IS NULL AS "__deleted__",\n'
+        '    row_number() OVER (PARTITION BY "record"."kafka"."partition", "record"."key"."__raw__"'
+        ' ORDER BY "record"."kafka"."offset" DESC) AS "__age__"\n'
+        '  FROM "lake"."my.shop"."orders" AS "record"\n'
+        '  WHERE "record"."key"."__raw__" IS NOT NULL\n'
+        ") AS latest\n"
+        'WHERE "__age__" = 1 AND NOT "__deleted__"'
+    )
+
+
+def test_errors_are_rows_with_a_reason_or_with_their_bytes() -> None:
+    found = view(TYPED, rows=Rows.ERRORS)
+    expected = 'WHERE "record"."val"."__err__" IS NOT NULL OR "record"."val"."__raw__" IS NOT NULL'
+    assert printed(Engine.TRINO, found).endswith(expected)
+    assert names(found)[:4] == ["key", "value", "value_error", "headers"]
+    with pytest.raises(ConfigError, match="no schema"):
+        view(RAW, rows=Rows.ERRORS)
+
+
+def test_errors_of_a_key_with_a_schema_count_its_bytes_dont() -> None:
+    key = StructType(
+        NestedField(100, "__raw__", BinaryType()),
+        NestedField(130, "__err__", StringType()),
+        NestedField(131, "id", LongType()),
+    )
+    typed = Schema(NestedField(1, "key", key), *RAW.fields[1:])
+    found = view(typed, rows=Rows.ERRORS)
+    assert printed(Engine.SPARK, found).endswith("WHERE `record`.`key`.`__err__` IS NOT NULL")
+    assert names(found)[:4] == ["key", "key_error", "value", "headers"]
+    assert names(view(typed))[:4] == ["key", "key_error", "key_id", "value"]
+
+
+def test_a_column_that_a_view_once_had_it_keeps() -> None:
+    assert "value" in names(view(RAW))
+    assert "value" not in names(view(TYPED))
+    later = schema(*TYPED.find_type("val").fields, number=1)
+    assert "value" in names(view(RAW, later))
+    assert "value" not in names(view(RAW, later, by_present_names=True))
+
+
+def test_a_schema_with_other_ids_from_the_tables_creation_names_nothing() -> None:
+    """Catalogs may keep one that a client proposed; its 111 is another column."""
+    stray = Schema(NestedField(1, "key", StructType(NestedField(111, "stray", LongType()))), schema_id=0)
+    found = view(stray, schema(NestedField(111, "plain", LongType()), number=1))
+    assert "plain" in names(found)
+
+
+def test_structs_stay_below_the_depth() -> None:
+    found = view(TYPED, choice=Choice(depth=0))
+    assert {column.name: column.type for column in found.columns}["address"] == CITY
+    assert "address_city" in names(view(TYPED, choice=Choice(depth=1)))
+
+
+def test_the_archivers_own_columns_if_asked() -> None:
+    own = {"value", "value_unrecognized", "address_unrecognized"}
+    assert not own & set(names(view(TYPED)))
+    assert own <= set(names(view(TYPED, choice=Choice(technical=True))))
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (Choice(wanted=("nothing*",)), "--columns.*nothing"),
+        (Choice(excluded=("nothing",)), "--exclude.*nothing"),
+        (Choice(excluded=("*",)), "no column is left"),
+    ],
+)
+def test_a_choice_of_nothing_is_refused(choice: Choice, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        view(TYPED, choice=choice)
+
+
+def test_patterns_choose_and_leave_out() -> None:
+    found = view(TYPED, choice=Choice(wanted=("KEY", "kafka_*"), excluded=("kafka_*timestamp",)))
+    assert names(found) == ["key", "kafka_partition", "kafka_offset", "kafka_batch_start"]
+
+
+def test_what_an_engine_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="temporary"):
+        printed(Engine.TRINO, view(TYPED), temporary=True)
+    with pytest.raises(ConfigError, match="register"):
+        check_reads_views(Engine.DUCKDB)
+
+
+def test_clickhouse_reads_whole_structs_and_asks_all_that_is_in_a_null_one() -> None:
+    found = view(TYPED, choice=Choice(wanted=("address_city", 'odd`"name', "tombstone")))
+    assert printed(Engine.CLICKHOUSE, found) == (
+        "CREATE OR REPLACE VIEW `v` AS\n"
+        "SELECT\n"
+        "  identity(`record`.`val`).`address`.`city` AS `address_city`,\n"
+        '  identity(`record`.`val`).`odd\\`"name` AS `odd\\`"name`,\n'
+        "  CAST(identity(`record`.`val`).`address`.`city` IS NULL"
+        " AND identity(`record`.`val`).`address`.`__unrecognized__` IS NULL"
+        ' AND identity(`record`.`val`).`odd\\`"name` IS NULL'
+        " AND identity(`record`.`val`).`__raw__` IS NULL"
+        " AND identity(`record`.`val`).`__err__` IS NULL"
+        " AND identity(`record`.`val`).`__unrecognized__` IS NULL AS Bool) AS `tombstone`\n"
+        "FROM `lake`.`my.shop.orders` AS `record`"
+    )
+
+
+def test_athena_has_no_times_with_a_zone() -> None:
+    found = view(TYPED, choice=Choice(wanted=("kafka_event_timestamp",)))
+    assert statement(found, dialect_of(Engine.ATHENA), Place(catalog="awsdatacatalog", name="v")) == (
+        'CREATE OR REPLACE VIEW "my.shop"."v" AS\n'
+        "SELECT\n"
+        '  CAST("record"."kafka"."event_timestamp" AT TIME ZONE \'UTC\' AS timestamp(6)) AS "kafka_event_timestamp"\n'
+        'FROM "awsdatacatalog"."my.shop"."orders" AS "record"'
+    )
+
+
+def test_the_latest_record_is_the_latest_whatever_a_field_is_called() -> None:
+    fields = [NestedField(130, "__age__", LongType()), NestedField(131, "__Deleted__", LongType())]
+    found = view(schema(*fields), rows=Rows.LATEST, choice=Choice(wanted=("__age__", "__deleted__")))
+    connection = duckdb.connect()
+    connection.execute("ATTACH ':memory:' AS lake")
+    connection.execute('CREATE SCHEMA lake."my.shop"')
+    connection.execute(
+        'CREATE TABLE lake."my.shop".orders AS SELECT'
+        " {'__raw__': k::BLOB} AS key, {'__age__': age, '__Deleted__': 1} AS val,"
+        " {'partition': 0, 'offset': o} AS kafka"
+        " FROM (VALUES (1, 'a', 7), (2, 'a', 1), (3, 'b', 1), (4, 'b', 9)) AS record(o, k, age)"
+    )
+    connection.execute(printed(Engine.DUCKDB, found, temporary=True))
+    assert sorted(connection.execute("SELECT * FROM v").fetchall()) == [(1, 1), (9, 1)]

@@ -1,0 +1,120 @@
+"""`archiver replay --to-kafka` into a cluster that asks who is there: TLS with SASL, and with certificates of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from archiver.cli.app import app
+from tests.support.archive.job_runs import archive_once
+from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka.group_commits import commit, committed_by
+from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
+from tests.support.servers.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+RECORDS = 400
+WAYS = ("SCRAM over TLS", "mutual TLS")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with secured_broker(tmp_path_factory.mktemp("secured")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def archived(stack: Stack) -> tuple[Path, str, str]:
+    """A configuration, its topic, and a group that has read part of it."""
+    topic, group = stack.topic(PARTITIONS), unique("group")
+    stack.produce(
+        topic,
+        *(
+            {"key": b"%d" % (each % 9), "value": b"v%d" % each, "partition": each % PARTITIONS, "timestamp": 1 + each}
+            for each in range(RECORDS)
+        ),
+    )
+    commit(stack, group, topic, {0: 50, 1: 60})
+    config = stack.config({topic: {}})
+    archive_once(config, topic, engine=InlineEngine())
+    return config, topic, group
+
+
+def options(broker: SecuredBroker, way: str) -> dict[str, str]:
+    files = broker.folder
+    match way:
+        case "SCRAM over TLS":
+            return {
+                "bootstrap.servers": broker.addresses["SCRAMTLS"],
+                "security.protocol": "sasl_ssl",
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": USER,
+                "sasl.password": PASSWORD,
+                "ssl.ca.location": str(files / "ca.pem"),
+            }
+        case _:
+            return {
+                "bootstrap.servers": broker.addresses["MUTUAL"],
+                "security.protocol": "ssl",
+                "ssl.ca.location": str(files / "ca.pem"),
+                "ssl.certificate.location": str(files / "client.crt"),
+                "ssl.key.location": str(files / "client.key"),
+            }
+
+
+def move(config: Path, topic: str, target: str, given: dict[str, str], *more: str) -> Result:
+    file = config.with_name(f"{target}.properties")
+    file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    words = ["replay", topic, "--config", str(config), "--to-kafka", target, "--kafka-options", str(file), *more]
+    return CliRunner().invoke(app, words)
+
+
+def content(records: list[Seen]) -> list[tuple[object, ...]]:
+    return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_records_and_groups_arrive(
+    stack: Stack, broker: SecuredBroker, archived: tuple[Path, str, str], tmp_path: Path, way: str
+) -> None:
+    config, topic, group = archived
+    target = unique("copy")
+    more = ("--create", "--translate-groups", group)
+    done = move(config, topic, target, options(broker, way), *more)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["records"] == RECORDS
+    there = Stack(replace(stack.endpoints, bootstrap_servers=broker.open_address), tmp_path)
+    wait_until_decided(there, target, PARTITIONS)
+    assert content(from_kafka(there, target, PARTITIONS)) == content(from_kafka(stack, topic, PARTITIONS))
+    assert committed_by(there, group, target, PARTITIONS) == {0: 50, 1: 60}
+    again = move(config, topic, target, options(broker, way), *more)
+    report = json.loads(again.stdout.splitlines()[-1])
+    assert (again.exit_code, report["records"], report["resumed"]) == (0, 0, True)
+    assert len(from_kafka(there, target, PARTITIONS)) == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"sasl.password": "not " + PASSWORD}, "AccessDenied"),
+        ({"ssl.ca.location": None, "socket.connection.setup.timeout.ms": "2000"}, "BrokerUnavailable"),
+    ],
+    ids=["password", "authority"],
+)
+def test_a_target_that_cannot_be_entered_is_told(
+    broker: SecuredBroker, archived: tuple[Path, str, str], wrong: dict[str, str | None], error: str
+) -> None:
+    config, topic, _ = archived
+    given = options(broker, "SCRAM over TLS") | wrong
+    done = move(config, topic, unique("copy"), {name: text for name, text in given.items() if text is not None})
+    assert done.exit_code == 1, done.output
+    assert json.loads(done.stderr.splitlines()[-1])["error"] == error
+    assert PASSWORD not in done.output

@@ -1,0 +1,222 @@
+"""Rows of a table on the stack's catalog by each engine: whole columns, and a single field behind a filter.
+
+What these give is as the engine hands it over; `canonical_rows` makes one form of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from archiver.engine.spark import SparkEngine
+from tests.support.archive.three_engines import duckdb_on
+from tests.support.servers.clickhouse import Clickhouse
+from tests.support.servers.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.support.servers.trino import Trino
+
+Row = dict[str, Any]
+
+
+class Reader(Protocol):
+    """One engine."""
+
+    def column(self, table: str, name: str) -> list[Row]:
+        """`kafka` and one more column of all rows."""
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        """Partition, offset and a field of a struct, of rows from an offset on."""
+
+
+class PyicebergReader:
+    """pyiceberg, through Arrow."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return list(self._table(table).scan(selected_fields=("kafka", name)).to_arrow().to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        wanted = ("kafka.partition", "kafka.offset", ".".join(path))
+        scan = self._table(table).scan(row_filter=f"kafka.offset >= {from_offset}", selected_fields=wanted)
+        rows = scan.to_arrow().to_pylist()
+        return [(row["kafka"]["partition"], row["kafka"]["offset"], _down(row, path)) for row in rows]
+
+    def _table(self, table: str) -> Table:
+        return self._stack.catalog().load_table(table)
+
+
+class SparkReader:
+    """Spark SQL, through Arrow."""
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._session = engine.session
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return list(self._session.table(f"lake.{table}").select("kafka", name).toArrow().to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        return _tuples(self._session.sql(_query(f"lake.{table}", ".".join(path), from_offset)).toArrow())
+
+
+class DuckdbReader:
+    """DuckDB, through Arrow."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def column(self, table: str, name: str) -> list[Row]:
+        with duckdb_on(self._stack) as connection:
+            return list(connection.sql(f"SELECT kafka, {name} FROM lake.{table}").to_arrow_table().to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        with duckdb_on(self._stack) as connection:
+            return _tuples(connection.sql(_query(f"lake.{table}", ".".join(path), from_offset)).to_arrow_table())
+
+
+class TrinoReader:
+    """Trino, by its own client."""
+
+    def __init__(self, trino: Trino) -> None:
+        self._trino = trino
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return [
+            {"kafka": kafka, name: value} for kafka, value in self._trino.rows(f"SELECT kafka, {name} FROM {table}")
+        ]
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        rows = self._trino.rows(_query(table, ".".join(path), from_offset))
+        return [(partition, offset, value) for partition, offset, value in rows]
+
+
+class PolarsReader:
+    """Polars' own reader of Parquet, its files planned by pyiceberg."""
+
+    def __init__(self, stack: Stack) -> None:
+        os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that its own planner isn't there
+        self._stack = stack
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return list(self._scan(table).select("kafka", name).collect().to_arrow().to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        import polars as pl
+
+        wanted = pl.col(path[0])
+        for name in path[1:]:
+            wanted = wanted.struct.field(name)
+        kafka = pl.col("kafka").struct
+        scan = self._scan(table).filter(kafka.field("offset") >= from_offset)
+        found = scan.select(kafka.field("partition"), kafka.field("offset"), wanted.alias("field"))
+        return _tuples(found.collect().to_arrow())
+
+    def _scan(self, table: str) -> Any:
+        import polars as pl
+
+        here = self._stack.endpoints
+        store = {
+            "aws_endpoint_url": here.s3_endpoint,
+            "aws_access_key_id": here.access_key,
+            "aws_secret_access_key": here.secret_key,
+            "aws_region": here.s3_region,
+            "aws_allow_http": "true",
+        }
+        return pl.scan_iceberg(self._stack.catalog().load_table(table), storage_options=store)
+
+
+class ClickhouseReader:
+    """ClickHouse (chdb). `whole` reads structs whole before it takes a field of them."""
+
+    def __init__(self, stack: Stack, clickhouse: Clickhouse, *, whole: bool) -> None:
+        self._stack = stack
+        self._clickhouse = clickhouse
+        self._whole = whole
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return list(self._clickhouse.query(f"SELECT kafka, {name} FROM {self._source(table)}").to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        kafka = "identity(kafka)" if self._whole else "kafka"
+        first = f"identity({path[0]})" if self._whole else path[0]
+        query = (
+            f"SELECT {kafka}.partition AS p, {kafka}.offset AS o, {'.'.join((first, *path[1:]))} AS f "
+            f"FROM {self._source(table)} WHERE {kafka}.offset >= {from_offset}"
+        )
+        return _tuples(self._clickhouse.query(query))
+
+    def _source(self, table: str) -> str:
+        here = self._stack.endpoints
+        place = self._stack.catalog().load_table(table).location().replace("s3://", f"{here.s3_endpoint}/")
+        return f"icebergS3('{place}/', '{here.access_key}', '{here.secret_key}')"
+
+
+class DatafusionReader:
+    """DataFusion with the table provider of iceberg-rust (pyiceberg-core), or on rows that pyiceberg has read."""
+
+    def __init__(self, stack: Stack, *, by_pyiceberg: bool) -> None:
+        self._stack = stack
+        self._by_pyiceberg = by_pyiceberg
+
+    def column(self, table: str, name: str) -> list[Row]:
+        return list(self._query(table, f"SELECT kafka, {name} FROM t").to_pylist())
+
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
+        wanted = path[0] + "".join(f"['{name}']" for name in path[1:])
+        query = (
+            f"SELECT kafka['partition'] AS p, kafka['offset'] AS o, {wanted} AS f FROM t "
+            f"WHERE kafka['offset'] >= {from_offset}"
+        )
+        return _tuples(self._query(table, query))
+
+    def _query(self, table: str, query: str) -> pa.Table:
+        from datafusion import SessionContext
+
+        context = SessionContext()  # has to live as long as its queries
+        loaded = self._stack.catalog().load_table(table)
+        if self._by_pyiceberg:
+            context.register_record_batches("t", [loaded.scan().to_arrow().to_batches()])
+        else:
+            context.register_table("t", IcebergProvider(loaded, self._stack.endpoints.s3_properties))
+        return context.sql(query).to_arrow_table()
+
+
+class IcebergProvider:
+    """A table for DataFusion; pyiceberg's own hands over properties that are no texts, and fails on OAuth2 catalogs."""
+
+    def __init__(self, table: Table, properties: Mapping[str, str]) -> None:
+        self._table = table
+        self._properties = dict(properties)
+
+    def __datafusion_table_provider__(self, session: Any) -> Any:
+        from pyiceberg_core.datafusion import IcebergDataFusionTable
+
+        provider = IcebergDataFusionTable(
+            identifier=self._table.name(),
+            metadata_location=self._table.metadata_location,
+            file_io_properties=self._properties,
+        )
+        return provider.__datafusion_table_provider__(session)
+
+
+def _query(table: str, field: str, from_offset: int) -> str:
+    place = "kafka.partition AS p, kafka.offset AS o"
+    return f"SELECT {place}, {field} AS f FROM {table} WHERE kafka.offset >= {from_offset}"
+
+
+def _tuples(table: pa.Table) -> list[tuple[int, int, Any]]:
+    partitions, offsets, values = (column.to_pylist() for column in table.columns)
+    return list(zip(partitions, offsets, values, strict=True))
+
+
+def _down(row: Row, path: Sequence[str]) -> Any:
+    value: Any = row
+    for name in path:
+        value = None if value is None else value[name]
+    return value

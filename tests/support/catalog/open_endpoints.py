@@ -1,0 +1,27 @@
+"""The stack with another catalog in place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from archiver.local import Endpoints
+from tests.support.servers.stack import Stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEndpoints(Endpoints):
+    """The stack's endpoints with another catalog, which asks nobody who they are."""
+
+    storage: Mapping[str, str] = field(repr=False)
+
+    @property
+    def catalog_properties(self) -> Mapping[str, str]:
+        return {"uri": self.catalog_uri, "warehouse": self.warehouse, **self.storage}
+
+
+def with_catalog(stack: Stack, scratch: Path, uri: str, warehouse: str, storage: Mapping[str, str]) -> Stack:
+    """The stack with a catalog that asks nobody who they are in place of its own."""
+    known = {each.name: getattr(stack.endpoints, each.name) for each in fields(Endpoints)}
+    return Stack(OpenEndpoints(**known | {"catalog_uri": uri, "warehouse": warehouse, "storage": storage}), scratch)

@@ -1,0 +1,30 @@
+"""Offsets that consumer groups commit, by the admin client."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from tests.support.servers.stack import Stack
+
+
+def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> None:
+    """Commit offsets for a group without members."""
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    wanted = [ConsumerGroupTopicPartitions(group, places)]
+    deadline = time.monotonic() + 30
+    while True:  # a cluster that has just started is still loading its coordinators
+        found = stack.admin.alter_consumer_group_offsets(wanted)[group].result(30)
+        errors = [each.error for each in found.topic_partitions if each.error is not None]
+        if not errors:
+            return
+        assert time.monotonic() < deadline, errors
+        time.sleep(0.2)
+
+
+def committed_by(stack: Stack, group: str, topic: str, partitions: int) -> dict[int, int]:
+    """The offsets that a group has committed, by partition; negative where it has none."""
+    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, each) for each in range(partitions)])]
+    found = stack.admin.list_consumer_group_offsets(asked)[group].result(30)
+    return {each.partition: each.offset for each in found.topic_partitions}

@@ -1,0 +1,49 @@
+"""The outcomes that docs/engines/maintenance.json keeps, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from tests.support.maintenance.course import Outcome
+from tests.support.maintenance.operations import SPARK_OPERATIONS, TRINO_OPERATIONS
+from tests.support.maintenance.verdict import table_of
+
+_PAGES: Final = Path(__file__).parents[3] / "docs" / "engines"
+OUTCOMES: Final = _PAGES / "maintenance.json"
+PAGE: Final = _PAGES / "maintenance.md"
+_BEGIN: Final = "<!-- made from maintenance.json -->\n"
+_END: Final = "\n<!-- end -->"
+
+Key = tuple[str, str, bool]
+
+KEYS: Final = tuple((each.engine, each.name, each.beside) for each in (*SPARK_OPERATIONS, *TRINO_OPERATIONS))
+
+
+def key_of(seen: Outcome) -> Key:
+    """The operation of an outcome."""
+    return seen.engine, seen.operation, seen.beside
+
+
+def recorded() -> dict[Key, Outcome]:
+    """The outcomes that are kept, by operation."""
+    if not OUTCOMES.exists():
+        return {}
+    return {key_of(one): one for one in (Outcome(**each) for each in json.loads(OUTCOMES.read_text()))}
+
+
+def record(seen: Outcome) -> None:
+    """Keep an outcome, and make the page's table anew."""
+    known = recorded() | {key_of(seen): seen}
+    ordered = [known[each] for each in KEYS if each in known]
+    OUTCOMES.write_text(json.dumps([asdict(each) for each in ordered], indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(with_table(PAGE.read_text()))
+
+
+def with_table(page: str) -> str:
+    """The page with the table of the kept outcomes."""
+    before, _, rest = page.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}{table_of(list(recorded().values()))}{_END}{after}"

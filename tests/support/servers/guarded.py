@@ -1,0 +1,63 @@
+"""A server beside the stack, in any language: gone at the end, whatever kills this process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+
+TIMEOUT_S = 120.0
+_GUARD = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+sys.stdin.read()
+server.terminate()
+server.wait()
+"""
+
+
+@contextmanager
+def guarded(
+    command: Sequence[str],
+    *,
+    probe: str,
+    log: Path,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    ready: Sequence[int] = (200, 204),
+) -> Iterator[None]:
+    """The command's process while the block runs, which begins when the url `probe` answers with a `ready` status."""
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-c", _GUARD, *command],
+            cwd=cwd,
+            env=os.environ | dict(environment or {}),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait(probe, ready, server, log)
+        yield
+    finally:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(30)
+
+
+def _wait(probe: str, ready: Sequence[int], server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            if requests.get(probe, timeout=5).status_code in ready:
+                return
+        except requests.RequestException:
+            pass
+        time.sleep(0.1)
+    raise TimeoutError(f"the server behind {probe} did not start: {log.read_text(errors='replace')[-2000:]}")

@@ -1,0 +1,214 @@
+"""The first ten minutes of a new user: what they type, and the page that shows what they see (docs/first-steps.md).
+
+`python -m tests.support.terminal.first_steps` plays it in a terminal, on an embedded stack of its own, and writes the
+page. Tests play it again and compare.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.terminal.pseudo_terminal import ROOT, Seen, run
+
+PAGE = ROOT / "docs" / "first-steps.md"
+COLUMNS = 110
+HOME = "/home/you/lake"
+_TIMEOUT = 420.0
+
+SHOP_PROTO = """\
+syntax = "proto3";
+package shop;
+
+message Order {
+  int64 id = 1;
+  string customer = 2;
+  double total = 3;
+}
+"""
+PRODUCE = """\
+import sys
+from archiver.local import LocalStack
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from shop_pb2 import Order
+
+servers = {"bootstrap.servers": LocalStack("stack").endpoints.bootstrap_servers}
+first, end = map(int, sys.argv[1:])
+admin = AdminClient(servers)
+if "orders" not in admin.list_topics().topics:
+    admin.create_topics([NewTopic("orders", num_partitions=2)])["orders"].result()
+producer = Producer(servers)
+for number in range(first, end):
+    order = Order(id=number, customer=f"customer {number % 5}", total=number / 4)
+    if "coupon" in Order.DESCRIPTOR.fields_by_name:
+        order.coupon = "SPRING"
+    producer.produce("orders", partition=number % 2, key=order.customer, value=order.SerializeToString())
+assert producer.flush(60) == 0
+print(f"{end - first:,} orders produced")
+"""
+QUERY = """\
+import sys
+import duckdb
+from archiver.local import LocalStack
+from pyiceberg.catalog import load_catalog
+
+catalog = load_catalog("lake", **LocalStack("stack").endpoints.catalog_properties)
+orders = catalog.load_table("kafka.orders").scan().to_arrow()
+print(duckdb.sql(sys.argv[1]))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command, the words before it, and files that are written before it runs."""
+
+    words: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    command: str
+
+
+STEPS = (
+    Step(
+        words="## Servers\n\nKafka, Postgres, an object store and an Iceberg catalog on this machine "
+        "([embedded stack](embedded-stack.md)). With servers of your own, leave this out.",
+        command="archiver local up --dir stack",
+    ),
+    Step(
+        words="## A topic\n\nOrders as Protobuf. This is the schema, and a producer:",
+        files={"shop.proto": SHOP_PROTO, "produce.py": PRODUCE},
+        command="python -m grpc_tools.protoc -I . --python_out . shop.proto",
+    ),
+    Step(command="python produce.py 0 1000"),
+    Step(
+        words="## A configuration\n\n`archiver init` asks the cluster for its topics. Servers come from the embedded "
+        "stack's own configuration; for yours, name the brokers with `--bootstrap`.",
+        command="archiver init --from stack/archiver.toml",
+    ),
+    Step(
+        words="It can't know what bytes mean. Tell it:",
+        command='sed -i \'/^\\[topics.orders\\]/a value = { format = "protobuf", message = "shop.Order", '
+        'proto = "shop.proto" }\' archiver.toml',
+    ),
+    Step(
+        words="Is all well? This tries each server, and what the archiver has to do there:",
+        command="archiver check",
+    ),
+    Step(words="## Archive", command="archiver archive --once"),
+    Step(command="archiver status"),
+    Step(
+        words="## Query\n\nThe table is an Iceberg table like any other. [Engines](engines.md) says how Spark, DuckDB "
+        "and pyiceberg read it by themselves; here DuckDB looks at what pyiceberg has read.",
+        files={"query.py": QUERY},
+        command="python query.py 'SELECT val.customer, count(*) AS orders, sum(val.total) AS total "
+        "FROM orders GROUP BY ALL ORDER BY ALL'",
+    ),
+    Step(
+        words="## Replay\n\nThe same files as Kafka records, byte for byte:",
+        command="archiver replay orders --limit 3",
+    ),
+    Step(words="To read them, have them decoded:", command="archiver replay orders --limit 3 --decode"),
+    Step(
+        words="## A schema change\n\nOrders get a field. What would that do to the table?",
+        command="sed -i 's/^}/  string coupon = 4;\\n}/' shop.proto",
+    ),
+    Step(command="archiver schema diff orders"),
+    Step(words="It adds a column. Go on:", command="python -m grpc_tools.protoc -I . --python_out . shop.proto"),
+    Step(command="python produce.py 1000 1200"),
+    Step(command="archiver archive --once"),
+    Step(
+        command="python query.py 'SELECT kafka.schema_version AS version, val.coupon, count(*) AS orders "
+        "FROM orders GROUP BY ALL ORDER BY ALL'"
+    ),
+    Step(command="archiver schema history orders"),
+    Step(
+        words="## The end\n\nThe servers stop; their data stays, and the next `up` goes on with it.",
+        command="archiver local down --dir stack",
+    ),
+)
+
+
+def play(folder: Path) -> Iterator[tuple[Step, Seen]]:
+    """Do each step in a terminal, in this folder. Stops the servers also if a step fails."""
+    commands = folder / ".bin"
+    commands.mkdir(parents=True)
+    for name, module in (("python", ""), ("archiver", " -m archiver")):
+        program = commands / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{module} "$@"\n')
+        program.chmod(0o755)
+    environment = {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+    try:
+        for step in STEPS:
+            for name, text in step.files.items():
+                (folder / name).write_text(text)
+            line = f"cd {shlex.quote(str(folder))} && {step.command}"
+            yield step, run(["bash", "-c", line], columns=COLUMNS, environment=environment, timeout=_TIMEOUT)
+    finally:
+        down = ["bash", "-c", f"cd {shlex.quote(str(folder))} && archiver local down --dir stack"]
+        run(down, columns=COLUMNS, environment=environment, timeout=_TIMEOUT)
+
+
+def shown(step: Step, seen: Seen, folder: Path) -> str:
+    """The step as the page has it."""
+    text = "\n".join(line.rstrip() for line in seen.text.strip("\n").splitlines()).replace(str(folder), HOME)
+    text = re.sub(r"\S+/bin/java\b", "/usr/bin/java", text)
+    parts = [step.words] if step.words else []
+    for name, content in step.files.items():
+        parts.append(f"`{name}`:\n\n```{'python' if name.endswith('.py') else 'proto'}\n{content}```")
+    lines = [f"$ {step.command}", *([text] if text else [])]
+    parts.append("\n".join(["```console", *lines, "```"]))
+    return "\n\n".join(parts)
+
+
+def same(text: str) -> list[str]:
+    """The words of what was seen, without what differs from run to run: numbers, times, ids, line breaks.
+
+    Parts of the stack that are done, in the order in which they are, stand in the order of their names.
+    """
+    text = re.sub(r"(?m)(^✓.*$\n?)+", lambda found: "\n".join(sorted(found[0].split("\n"))), text)
+    text = re.sub(r"cluster [\w-]{22}", "cluster ID", text)
+    text = re.sub(r"[-─━═]{2,}", " ", text)
+    text = re.sub(r"\d[\d,.:]*", "N", text)
+    text = re.sub(r"\bN(N|-N|Z|T)*( (ms|s|min|h|[kMG]?i?B)\b)?", "N", text)
+    text = re.sub(r"\bN(\s+N\b)+", "N", text)
+    text = re.sub(r"(\S+: committed N records\s+)+", r"\1", text)  # in one commit, or in several
+    return text.split()
+
+
+def page(parts: list[str]) -> str:
+    return "\n\n".join([INTRODUCTION, *parts, NEXT]) + "\n"
+
+
+INTRODUCTION = f"""\
+# First steps
+
+What do the first ten minutes look like? Everything below was typed in an empty folder, in a terminal {COLUMNS} columns
+wide, after `pip install "kafka_iceberg_archiver-….whl[local]" duckdb` ([how to install](../README.md#install)). A test
+types it again and compares what is seen. `scripts/first-steps` makes this page anew."""
+NEXT = """\
+What next? [Concepts](concepts.md) says what is promised, [configuration](configuration.md) has every key,
+[operations](operations.md) how to run it for good."""
+
+
+def main() -> None:
+    """Play all steps and write the page."""
+    with tempfile.TemporaryDirectory(prefix="first-steps-") as name:
+        folder = Path(name) / "lake"
+        parts = []
+        for step, seen in play(folder):
+            sys.stdout.write(f"$ {step.command}\n{seen.text}\n")
+            sys.stdout.flush()
+            if seen.exit_code:
+                sys.exit(f"This step ended with exit code {seen.exit_code}")
+            parts.append(shown(step, seen, folder))
+    PAGE.write_text(page(parts))
+
+
+if __name__ == "__main__":
+    main()
