@@ -32,7 +32,7 @@ from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.row_filter import RowFilter
-from archiver.upkeep.reprocess.wide_schema import wide_schema
+from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
 from catalog.ranges.rewrite import RewriteGroup

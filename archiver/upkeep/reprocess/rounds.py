@@ -15,7 +15,7 @@ from archiver.upkeep.file_rewrite import put_in_place
 from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
-from archiver.upkeep.reprocess.upload_claims import UploadClaims
+from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Rewritten

@@ -15,7 +15,7 @@ from archiver.files.translate import Translator
 from archiver.upkeep.reprocess.job import _lossy_versions
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
-from archiver.upkeep.reprocess.wide_schema import wide_schema
+from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.columns import RECORDS
 from schema_mapping import Assignment, LedgerState, assign
 from tests.support.kafka.fetched_records import PLAIN

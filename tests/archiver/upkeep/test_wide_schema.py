@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from archiver.storage.row_columns import field_id
-from archiver.upkeep.reprocess.wide_schema import wide_schema
+from archiver.upkeep.wide_schema import wide_schema
 from schema_mapping.columns.arrow import arrow_field
 
 
