@@ -60,8 +60,8 @@ def compare_rows(
 ) -> Checked | None:
     """Compare what the last check left, as far as `allowance` goes; return the check as it is now.
 
-    One window is compared in any case, however long the table's manifests take to read. None where nothing could be compared, as no check is known or nothing waits. Raises the leaves of StorageError,
-    RegistryError and TableError.
+    One window is compared in any case, however long the table's manifests take to read. None where nothing could be
+    compared, as no check is known or nothing waits. Raises the leaves of StorageError, RegistryError and TableError.
     """
     if allowance.is_used_up:
         return None
