@@ -37,6 +37,7 @@ ArchiverError
 │   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
 ├── TransferTaken            another process has taken over a transfer to Kafka
+├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
 └── LocalStackError          the embedded stack
 """
@@ -214,6 +215,10 @@ class TargetReplaced(ReplayError):
 
 class TransferTaken(ArchiverError):
     """Another process has taken over the transfer, or the broker has ended a transaction that took too long."""
+
+
+class SignatureInvalid(ArchiverError):
+    """A signed document that was changed since, or that another key signed."""
 
 
 class UpkeepError(ArchiverError):

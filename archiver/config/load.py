@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from archiver.config.mistakes import explain, key_text
 from archiver.config.model import (
     ArchiveSection,
+    AuditSection,
     ConfigFile,
     FormatConfig,
     MetricsSection,
@@ -82,6 +83,14 @@ class Config:
     def archive(self) -> ArchiveSection:
         """The job's own settings."""
         return self._file.archive
+
+    @property
+    def audit(self) -> AuditSection:
+        """What evidence is signed with. A relative path is relative to the configuration file."""
+        section = self._file.audit
+        if section.signing_key is None:
+            return section
+        return section.model_copy(update={"signing_key": self._folder / section.signing_key})
 
     def topic(self, name: str) -> TopicConfig:
         """Return the settings of one topic: its own section or the longest matching pattern, over `[defaults]`."""

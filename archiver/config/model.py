@@ -222,6 +222,12 @@ class ArchiveSection(Section):
         return rest | ({"journal_properties": {key[len(_JOURNAL) :]: own[key] for key in own}} if own else {})
 
 
+class AuditSection(Section):
+    """What evidence is signed with."""
+
+    signing_key: Path | None = None
+
+
 class MetricsSection(Section):
     """Where metrics and health are served."""
 
@@ -265,6 +271,7 @@ class ConfigFile(Section):
     registry: RegistrySection
     spark: Mapping[str, str] = Field(default_factory=dict, repr=False)
     archive: ArchiveSection = ArchiveSection()
+    audit: AuditSection = AuditSection()
     schema_registry: SchemaRegistrySection | None = None
     metrics: MetricsSection | None = None
     traces: TracesSection | None = None

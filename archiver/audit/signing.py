@@ -1,0 +1,172 @@
+"""Signs JSON documents with an Ed25519 key, and checks them with the public key alone.
+
+What is signed is the document in its canonical form: keys sorted, no spaces, UTF-8, no fractions. Anyone can make these
+bytes again, in any language, and check the signature with any tool (`openssl pkeyutl -verify -rawin`).
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Self, cast
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from archiver.errors import ConfigError, SignatureInvalid
+
+ALGORITHM: Final = "ed25519"
+MAKE_KEY: Final = "openssl genpkey -algorithm ed25519 -out signing.pem"
+MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.pem"
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed and hashed. ValueError where the document has a fraction: its text isn't unique."""
+    _refuse_fractions(document)
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """A signature of a document. `key_id` says by which key: the first 16 hexadecimal digits of its SHA-256."""
+
+    key_id: str
+    value: bytes
+    algorithm: str = ALGORITHM
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"algorithm": self.algorithm, "key_id": self.key_id, "value": b64encode(self.value).decode()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote. SignatureInvalid where it is something else."""
+        try:
+            found = cls(
+                algorithm=str(value["algorithm"]),
+                key_id=str(value["key_id"]),
+                value=b64decode(value["value"], validate=True),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SignatureInvalid("the document's signature is incomplete or damaged", cause=repr(error)) from error
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKey:
+    """A key that checks signatures."""
+
+    id: str
+    _key: Ed25519PublicKey = field(repr=False)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a PEM file. ConfigError where it holds no Ed25519 public key."""
+        data = _read(path, "public key")
+        try:
+            key = load_pem_public_key(data)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise _no_key(path, "public", MAKE_PUBLIC_KEY) from error
+        if not isinstance(key, Ed25519PublicKey):
+            raise _no_key(path, "public", MAKE_PUBLIC_KEY)
+        return cls(id=_id(key), _key=key)
+
+    def check(self, document: Mapping[str, Any], signature: Signature) -> None:
+        """Raise SignatureInvalid unless the holder of the key signed this very document."""
+        if signature.algorithm != ALGORITHM:
+            raise SignatureInvalid(
+                "the document is signed by an algorithm that isn't known: check it with a newer archiver",
+                algorithm=signature.algorithm,
+                known=ALGORITHM,
+            )
+        if signature.key_id != self.id:
+            raise SignatureInvalid(
+                "the document is signed by another key: give the public key that belongs to it",
+                signed_by=signature.key_id,
+                given=self.id,
+            )
+        try:
+            self._key.verify(signature.value, canonical(document))
+        except (InvalidSignature, ValueError) as error:
+            raise SignatureInvalid(
+                "the document was changed after it was signed, or its signature was", signed_by=self.id
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """A key that signs documents. It is never printed."""
+
+    public: PublicKey
+    _key: Ed25519PrivateKey = field(repr=False)
+
+    @classmethod
+    def load(cls, path: Path, *, name: str = "audit.signing_key") -> Self:
+        """Read a PEM file without a password. ConfigError, which names the setting, where it holds no Ed25519 key."""
+        data = _read(path, name)
+        try:
+            key = load_pem_private_key(data, password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise _no_key(path, "private", MAKE_KEY, key=name) from error
+        if not isinstance(key, Ed25519PrivateKey):
+            raise _no_key(path, "private", MAKE_KEY, key=name)
+        public = key.public_key()
+        return cls(public=PublicKey(id=_id(public), _key=public), _key=key)
+
+    @property
+    def id(self) -> str:
+        """The key's id, which each of its signatures names."""
+        return self.public.id
+
+    def sign(self, document: Mapping[str, Any]) -> Signature:
+        """Sign a document as it is. ValueError where it has a fraction."""
+        return Signature(key_id=self.id, value=self._key.sign(canonical(document)))
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            "The key can't be read: check the path and its rights", key=name, file=str(path), cause=str(error)
+        ) from error
+
+
+def _no_key(path: Path, kind: str, command: str, **context: str) -> ConfigError:
+    return ConfigError(
+        f"The file holds no Ed25519 {kind} key in PEM without a password: make one with `{command}`",
+        file=str(path),
+        **context,
+    )
+
+
+def _id(key: Ed25519PublicKey) -> str:
+    return sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
+
+
+def _refuse_fractions(value: object) -> None:
+    match value:
+        case float():
+            message = f"a signed document can't have the fraction {value}: write it as text or in smaller units"
+            raise ValueError(message)
+        case Mapping():
+            for name, each in cast("Mapping[object, object]", value).items():
+                if not isinstance(name, str):
+                    message = f"a signed document has names that are text, not {name!r}"
+                    raise TypeError(message)
+                _refuse_fractions(each)
+        case list() | tuple():
+            for each in value:
+                _refuse_fractions(each)
+        case _:
+            pass
