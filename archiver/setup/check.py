@@ -8,7 +8,7 @@ from typing import Final
 from archiver.config import Config
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.findings import Check, Finding, Outcome, failure
-from archiver.setup.machine_checks import look_at_java, look_at_spark, look_at_spool
+from archiver.setup.machine_checks import look_at_java, look_at_signing_key, look_at_spark, look_at_spool
 from archiver.setup.server_checks import look_at_kafka, look_at_postgres, look_at_schema_registry
 from archiver.setup.table_checks import STORE, look_at_journal, look_at_tables
 from schema_mapping.errors import ContextError
@@ -24,6 +24,7 @@ def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tup
     checks = [
         Check(part=CONFIGURATION, look=lambda: _look_at_topics(config), seconds=seconds),
         Check(part="Spool", look=lambda: look_at_spool(config.archive), seconds=seconds),
+        Check(part="Signing key", look=lambda: look_at_signing_key(config.audit), seconds=seconds),
         Check(part="Java", look=lambda: look_at_java(config.spark), seconds=seconds),
         Check(part="Kafka", look=lambda: look_at_kafka(config), seconds=seconds),
         Check(part="Postgres", look=lambda: look_at_postgres(config.registry.dsn), seconds=seconds),

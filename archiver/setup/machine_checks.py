@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from archiver.config.model import ArchiveSection
+from archiver.audit.signing import SigningKey
+from archiver.config.model import ArchiveSection, AuditSection
 from archiver.engine.java import found_java
 from archiver.setup.findings import Finding, Outcome, failure
 from archiver.storage.spool import check_spool
@@ -37,6 +38,13 @@ def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
     else:
         detail = f"{where}. Give it room, or set a smaller spool_size in [archive]"
         yield Finding(part="Spool", outcome=Outcome.WARNING, detail=detail)
+
+
+def look_at_signing_key(section: AuditSection) -> Iterator[Finding]:
+    """Find out whether evidence can be signed, if it is to be."""
+    if section.signing_key is not None:
+        key = SigningKey.load(section.signing_key)
+        yield Finding(part="Signing key", detail=f"{section.signing_key}: Ed25519, id {key.id}")
 
 
 def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
