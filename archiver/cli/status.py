@@ -13,6 +13,7 @@ import typer
 from rich.console import RenderableType
 
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
+from archiver.cli.light_arrow import spare_pandas
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
 from archiver.observe.console import TextConsole
@@ -114,6 +115,7 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
 
 @contextmanager
 def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
+    spare_pandas()
     from archiver.config import load_config
     from archiver.ingest.topic.catalog_pool import CatalogPool
     from archiver.ingest.topic.status import StatusReader

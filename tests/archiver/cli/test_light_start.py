@@ -8,10 +8,10 @@ import sys
 import pytest
 
 HEAVY = (
-    "confluent_kafka", "google.protobuf", "kafka", "numpy", "opentelemetry", "prometheus_client", "psutil", "psycopg",
-    "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests",
+    "confluent_kafka", "google.protobuf", "kafka", "numpy", "opentelemetry", "pandas", "prometheus_client", "psutil",
+    "psycopg", "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests",
 )  # fmt: skip
-REPLAY_NEEDS = ("confluent_kafka", "google.protobuf", "numpy", "pyarrow", "pyiceberg", "requests")
+REPLAY_NEEDS = ("confluent_kafka", "google.protobuf", "numpy", "pandas", "pyarrow", "pyiceberg", "requests")
 
 
 def loaded(program: str) -> set[str]:
@@ -46,3 +46,20 @@ def test_a_replay_loads_neither_the_registry_nor_the_job() -> None:
 
 def test_what_is_loaded_is_seen() -> None:
     assert {"pyarrow", "psycopg"} <= loaded("import pyarrow, psycopg")
+
+
+@pytest.mark.parametrize("command", ["archiver.ingest.topic.status", "archiver.replay.export"])
+def test_short_commands_do_without_pandas(command: str) -> None:
+    run = (
+        f"import archiver.cli.light_arrow as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
+    )
+    assert "pandas" not in loaded(run)
+    assert "pandas" in loaded(f"import {command}")  # or nothing is spared
+
+
+def test_pandas_is_there_for_who_asks() -> None:
+    run = """
+import archiver.cli.light_arrow as arrow; arrow.spare_pandas()
+import pyarrow
+assert pyarrow.array([1, 2]).to_pandas().tolist() == [1, 2]"""
+    assert "pandas" in loaded(run)
