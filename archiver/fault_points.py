@@ -48,10 +48,17 @@ class TransferPoint(StrEnum):
     TRANSFER_COMMITTED = "transfer_committed"
 
 
-_KNOWN: Final = (*FaultPoint, *TransferPoint)
+class AuditPoint(StrEnum):
+    """The fault points of each act's entry in the audit trail, in the order in which it passes them."""
+
+    AUDIT_RECORDED = "audit_recorded"
+    AUDIT_WRITTEN = "audit_written"
 
 
-def pass_point(point: FaultPoint | TransferPoint) -> None:
+_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint)
+
+
+def pass_point(point: FaultPoint | TransferPoint | AuditPoint) -> None:
     """Do nothing, unless the environment asks for a failure at this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:

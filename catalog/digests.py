@@ -24,3 +24,8 @@ def add_digests(digests: Iterable[str | None]) -> str | None:
     known = tuple(digests)
     texts = tuple(text for text in known if text is not None)
     return digest_text(sum(int(text, 16) for text in texts)) if len(texts) == len(known) else None
+
+
+def subtract_digest(total: str, part: str) -> str:
+    """The digest of what is left of `total` without `part`."""
+    return digest_text(int(total, 16) - int(part, 16))

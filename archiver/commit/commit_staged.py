@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from archiver.audit.trail import AuditTrail
 from archiver.commit.presence import Presence
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.journal import TableJournal
@@ -67,9 +68,10 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
             return CommitReport(is_new=False, ahead=ahead)
         pass_point(FaultPoint.BEFORE_COMMIT)
         match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
-            case Committed(commit_id=commit_id):
+            case Committed(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
                 opened.journal.keep_commit(commit_id, waiting)
+                AuditTrail.of(topic, opened.journal, registry).appended(commit_id, snapshot_id, waiting)
                 registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
@@ -119,6 +121,7 @@ def settle_staged(
         return ()
     settled: Settled = catalog.settle(load(), pending, after_rollback=after_rollback)
     journal.keep_settled(settled)
+    AuditTrail.of(topic, journal, registry).settled(settled)
     registry.files.record(topic, settled)
     if settled.landed:
         landed([one.range for one in settled.landed])

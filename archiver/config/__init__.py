@@ -5,6 +5,6 @@ doesn't belong here: other rooms read the values.
 """
 
 from archiver.config.load import Config, load_config
-from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicConfig
+from archiver.config.model import AuditSection, FormatConfig, ProtobufFormat, RawFormat, TopicConfig
 
-__all__ = ["Config", "FormatConfig", "ProtobufFormat", "RawFormat", "TopicConfig", "load_config"]
+__all__ = ["AuditSection", "Config", "FormatConfig", "ProtobufFormat", "RawFormat", "TopicConfig", "load_config"]

@@ -86,7 +86,7 @@ class Config:
 
     @property
     def audit(self) -> AuditSection:
-        """What evidence is signed with. A relative path is relative to the configuration file."""
+        """Who acts, and how evidence is signed. A relative path is relative to the configuration file."""
         section = self._file.audit
         if section.signing_key is None:
             return section

@@ -223,9 +223,11 @@ class ArchiveSection(Section):
 
 
 class AuditSection(Section):
-    """What evidence is signed with."""
+    """The audit trail: who acts, and the key that signs evidence (a PEM file)."""
 
+    principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
+    checkpoint_every: Seconds = Field(default=86400.0, ge=60.0, le=86400.0)
 
 
 class MetricsSection(Section):

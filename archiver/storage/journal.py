@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
-from archiver.config import Config
+from archiver.config import AuditSection, Config
 from archiver.errors import ConfigError
 from archiver.storage.journal_commits import READERS, JournalCommits, readable
 from archiver.storage.objects import ObjectStore
@@ -37,6 +37,9 @@ from catalog.ranges.rewrite import Rewrite
 if TYPE_CHECKING:
     from catalog.registry import Registry
 
+AUDIT: Final = "audit"
+"""The folder of the audit trails. No table has this name, since a table's name has a dot."""
+
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
 _STARTS: Final = "starts-"
@@ -47,10 +50,14 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The place of all tables' journals. Without a `root` there is no journal, and nothing is kept."""
+    """The place of all tables' journals. Without a `root` there is no journal, and nothing is kept.
+
+    `audit` says who acts, for the audit trails that lie beside the journals.
+    """
 
     root: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
+    audit: AuditSection = field(default_factory=AuditSection)
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -61,12 +68,16 @@ class Journal:
         section = config.archive
         if section.journal is None:
             return cls()
-        return cls(root=section.journal, objects=ObjectStore.of({**config.catalog, **section.journal_properties}))
+        objects = ObjectStore.of({**config.catalog, **section.journal_properties})
+        return cls(root=section.journal, objects=objects, audit=config.audit)
 
     def named(self, table: str, uuid: UUID) -> TableJournal:
         """Return the journal of the table with this name and UUID."""
         folder = None if self.root is None else f"{self.root}/{table}/{uuid}"
-        return TableJournal(root=self.root, folder=folder, objects=self.objects)
+        trail = None if self.root is None else f"{self.root}/{AUDIT}/{table}/{uuid}"
+        return TableJournal(
+            root=self.root, folder=folder, objects=self.objects, uuid=uuid, trail=trail, audit=self.audit
+        )
 
     def of_table(self, table: ArchiveTable) -> TableJournal:
         """Return the journal of one table. Raises ConfigError if it would lie among the table's own files."""
@@ -85,11 +96,17 @@ class Journal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableJournal:
-    """The journal of one table. Without a journal, its methods do nothing. They raise subclasses of StorageError."""
+    """The journal of one table. Without a journal, its methods do nothing. They raise subclasses of StorageError.
+
+    `trail` is the folder of the table's audit trail, None where there is none.
+    """
 
     root: str | None = None
     folder: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
+    uuid: UUID | None = None
+    trail: str | None = None
+    audit: AuditSection = field(default_factory=AuditSection)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
         """Write the schema versions that it lacks. Call this before anything is written with them.

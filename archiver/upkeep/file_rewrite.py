@@ -18,6 +18,7 @@ from typing import Final
 from ulid import ULID
 
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import settle_staged
 from archiver.commit.table_rows import TableRows
 from archiver.errors import StorageError
@@ -68,9 +69,10 @@ def put_in_place(
     pass_point(FaultPoint.BEFORE_COMMIT)
     done = catalog.rewrite(table, rewrite, change=change, changed=_changed(rewrite, known, manifests))
     match done:
-        case Rewritten():
+        case Rewritten(snapshot_id=snapshot_id):
             pass_point(FaultPoint.AFTER_COMMIT)
             journal.keep_rewrite(rewrite)
+            AuditTrail.of(topic, journal, registry).rewrote(rewrite, snapshot_id=snapshot_id)
             registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             return done
@@ -101,17 +103,20 @@ def settle_rewrites(
     if not unfinished:
         return ()
     table = catalog.reload(known)
+    trail = AuditTrail.of(topic, journal, registry)
     undecided: list[Rewrite] = []
     paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = manifests.files(table.iceberg).named(paths)
     for rewrite in unfinished:
-        landed = find_commit(table, rewrite.commit_id) is not None
-        if landed or any(path in files for path in rewrite.new_paths):
+        snapshot_id = find_commit(table, rewrite.commit_id)
+        if snapshot_id is not None or any(path in files for path in rewrite.new_paths):
             journal.keep_rewrite(rewrite)
+            trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
             registry.rewrites.finish(topic, rewrite)
         elif any(path not in files for path in rewrite.old_paths):
             if _landed_long_ago(table, rewrite) and not any(path in files for path in rewrite.old_paths):
                 journal.keep_rewrite(rewrite)
+                trail.rewrote(rewrite, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
             else:
                 registry.rewrites.abandon(topic, rewrite)

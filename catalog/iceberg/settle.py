@@ -25,10 +25,11 @@ from catalog.model import TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """A range that is in the table. `commit_id` is None where its snapshot has expired."""
+    """A range that is in the table. `commit_id` and `snapshot_id` are None where its snapshot has expired."""
 
     range: TranslatedRange
     commit_id: str | None
+    snapshot_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ def _fate(
     commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
     there = [file.path in history.added_paths(snapshot) for file in one.files]
     if all(there):
-        return Landed(range=one, commit_id=commit_id)
+        return Landed(range=one, commit_id=commit_id, snapshot_id=snapshot.snapshot_id)
     if any(there):
         raise TableError(
             "a snapshot has only some files of a range, which are committed together or not at all: somebody changed"

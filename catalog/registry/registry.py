@@ -19,6 +19,7 @@ from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
+    audit_chains,
     expected_rows,
     files,
     history,
@@ -177,6 +178,22 @@ class KnownFiles(Part):
             )
 
 
+class AuditChains(Part):
+    """The chains of the audit trail, and entries that wait for the journal's store."""
+
+    head = in_transaction(audit_chains.head)
+    begin = in_transaction(audit_chains.begin)
+    take_up = in_transaction(audit_chains.take_up)
+    append = in_transaction(audit_chains.append)
+    unrecorded = in_transaction(audit_chains.unrecorded)
+    waiting = in_transaction(audit_chains.waiting)
+    note_written = in_transaction(audit_chains.note_written)
+    forget_old = in_transaction(audit_chains.forget_old)
+    note_checkpoint = in_transaction(audit_chains.note_checkpoint)
+    holdings = in_transaction(audit_chains.holdings)
+    old_digest = in_transaction(audit_chains.old_digest)
+
+
 class LastKnown(Part):
     """The last answers of the catalog and of the schema registry, for when they can't be reached."""
 
@@ -230,6 +247,7 @@ class Registry(_Opened):
         self.rewrites = PendingRewrites(self._postgres)
         self.claims = KnownFiles(self._postgres)
         self.last_known = LastKnown(self._postgres)
+        self.audit = AuditChains(self._postgres)
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
 from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
@@ -122,7 +123,9 @@ def open_topic(
         pass_point(FaultPoint.AFTER_CREATE)
         assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
     kept = journal.of_table(table)
-    kept.keep_schemas(topic, registry, newest=max(each.version for each in assignment.state.versions))
+    newest = max(assignment.state.versions, key=lambda each: each.version)
+    kept.keep_schemas(topic, registry, newest=newest.version)
+    AuditTrail.of(topic, kept, registry).begin(version=newest.version, fingerprint=newest.fingerprint)
     return OpenedTopic(
         topic=topic,
         table=table,

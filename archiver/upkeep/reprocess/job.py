@@ -14,6 +14,7 @@ from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
+from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.config.model import RawFormat, TopicConfig
 from archiver.engine.runner import Engine
@@ -144,6 +145,9 @@ class Reprocess:
             if schemas.schema_registry is not None:
                 registry.last_known.remember_schemas(archived.topic, schemas.schema_registry, schemas.news)
             journal.keep_schemas(archived.topic, registry)
+            newest = max(assignment.state.versions, key=lambda each: each.version)
+            trail = AuditTrail.of(archived.topic, journal, registry)
+            trail.begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
         work = Rounds(
             _target(self._config, self._formats, schemas, archived, assignment),

@@ -1,0 +1,252 @@
+"""What the archiver does to a table, as values: each becomes one entry of the table's audit trail (docs/audit.md).
+
+`id` names an act: an act that is recorded again under its id stays one entry. `added` and `removed` are the digests of
+the records that the table has more and less by the act; None where they aren't known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+from catalog.digests import add_digests
+from catalog.model import TranslatedRange
+from catalog.ranges.rewrite import Rewrite
+
+Span: TypeAlias = tuple[int, int, int]
+"""Partition, start and end of offsets, half open."""
+
+NO_RECORDS: Final = "0" * 32
+"""The digest of no records."""
+
+NotedKind: TypeAlias = Literal["hold", "release", "erase", "orphans", "rebuild"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """The trail begins. The table was made just before (`create`), or had `rows` already (`adopt`)."""
+
+    is_new: bool
+    rows: int = 0
+    files: int = 0
+    digest: str | None = NO_RECORDS
+
+    id: ClassVar[str] = "begin"
+
+    @property
+    def kind(self) -> str:
+        """The entry's word for it."""
+        return "create" if self.is_new else "adopt"
+
+    @property
+    def added(self) -> str | None:
+        """The digest of the records that the table has."""
+        return self.digest
+
+    @property
+    def removed(self) -> str | None:
+        """Nothing."""
+        return NO_RECORDS
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        return {"rows": self.rows, "files": self.files}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolved:
+    """A schema version was given: records archived from then on are written by it."""
+
+    version: int
+    fingerprint: str
+
+    kind: ClassVar[str] = "evolve"
+    added: ClassVar[str | None] = NO_RECORDS
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    @property
+    def id(self) -> str:
+        """One entry for each version."""
+        return f"schema-{self.version}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        return {"schema_version": self.version, "fingerprint": self.fingerprint}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """A commit appended ranges. `commit_id` and `snapshot_id` are None where the snapshot had expired."""
+
+    ranges: tuple[TranslatedRange, ...]
+    commit_id: str | None
+    snapshot_id: int | None = None
+
+    kind: ClassVar[str] = "append"
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    @property
+    def id(self) -> str:
+        """A range is appended once, so the first one's id names the act."""
+        return f"append-{min(self.range_ids)}"
+
+    @property
+    def range_ids(self) -> tuple[str, ...]:
+        """The ids of the ranges."""
+        return tuple(one.id for one in self.ranges)
+
+    @property
+    def added(self) -> str | None:
+        """The digest of the ranges' records."""
+        return add_digests(one.digest for one in self.ranges)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        lost = _by_partition((one.partition, one.start_offset, one.end_offset) for one in self.ranges if one.lost)
+        return {
+            "commit_id": self.commit_id,
+            "snapshot_id": _text(self.snapshot_id),
+            "files": sum(len(one.files) for one in self.ranges),
+            "rows": sum(one.rows for one in self.ranges),
+            "offsets": _by_partition((one.partition, one.start_offset, one.end_offset) for one in self.ranges),
+            "schema_versions": sorted({one.schema_version for one in self.ranges}),
+            **({"accepted_gaps": lost} if lost else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrote:
+    """A commit replaced files: compaction, retention, erasure, reprocessing. `old_digest` is that of the old files."""
+
+    rewrite: Rewrite
+    old_digest: str | None = None
+    snapshot_id: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The rewrite's reason, which is the name of its command."""
+        return self.rewrite.reason
+
+    @property
+    def id(self) -> str:
+        """One entry for each commit."""
+        return f"rewrite-{self.rewrite.commit_id}"
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the new files have fewer records than the old ones."""
+        return any(span.gone for group in self.rewrite.groups for span in group.all_spans)
+
+    @property
+    def added(self) -> str | None:
+        """The digest of the new files' records."""
+        return add_digests(file.digest for file in self.rewrite.new_files)
+
+    @property
+    def removed(self) -> str | None:
+        """The digest of the old files' records."""
+        return self.old_digest if self.leaves_out else self.added
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        spans = [span for group in self.rewrite.groups for span in group.all_spans]
+        gone = {
+            name: count
+            for name, count in (
+                ("retired", sum(span.retired for span in spans)),
+                ("erased", sum(span.erased for span in spans)),
+                ("removed_by_others", sum(span.removed for span in spans)),
+            )
+            if count
+        }
+        why = sorted({group.why for group in self.rewrite.groups if group.why})
+        return {
+            "commit_id": self.rewrite.commit_id,
+            "snapshot_id": _text(self.snapshot_id),
+            "files_before": len(self.rewrite.old_paths),
+            "files": len(self.rewrite.new_paths),
+            "rows": sum(file.rows for file in self.rewrite.new_files),
+            "offsets": _by_partition((span.partition, span.start_offset, span.end_offset) for span in spans),
+            "schema_version": self.rewrite.schema_version,
+            **({"left_out": gone} if gone else {}),
+            **({"why": why} if why else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refilled:
+    """A commit brought rows back that the table had lost, or noted them as gone: `erased` on purpose, or `lost`."""
+
+    commit_id: str
+    files: int
+    rows: int
+    digest: str | None
+    refilled: tuple[Span, ...] = ()
+    erased: tuple[Span, ...] = ()
+    lost: tuple[Span, ...] = ()
+    snapshot_id: int | None = None
+
+    kind: ClassVar[str] = "refill"
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    @property
+    def id(self) -> str:
+        """One entry for each commit."""
+        return f"refill-{self.commit_id}"
+
+    @property
+    def added(self) -> str | None:
+        """The trail counts what was archived: rows that come back were never taken out of it."""
+        return NO_RECORDS
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        spans = {"offsets": self.refilled, "accepted_removed": self.erased, "accepted_lost": self.lost}
+        return {
+            "commit_id": self.commit_id,
+            "snapshot_id": _text(self.snapshot_id),
+            "files": self.files,
+            "rows": self.rows,
+            "digest": self.digest,
+            **{name: _by_partition(found) for name, found in spans.items() if found},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """Any other act. It adds no record to the table and takes none out: an erasure's rewrites have their own entries.
+
+    `details` are plain JSON values without fractions.
+    """
+
+    kind: NotedKind
+    id: str
+    details: Mapping[str, Any]
+
+    added: ClassVar[str | None] = NO_RECORDS
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        return dict(self.details)
+
+
+Act: TypeAlias = Began | Evolved | Appended | Rewrote | Refilled | Noted
+
+
+def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
+    """Spans by partition, those that touch joined: `{"0": [[0, 1200]]}`."""
+    found: dict[str, list[list[int]]] = {}
+    for partition, start, end in sorted(spans):
+        edges = found.setdefault(str(partition), [])
+        if edges and edges[-1][1] >= start:
+            edges[-1][1] = max(end, edges[-1][1])
+        else:
+            edges.append([start, end])
+    return found
+
+
+def _text(number: int | None) -> str | None:
+    """A number of 63 bits as text: many readers of JSON keep only 53."""
+    return None if number is None else str(number)

@@ -1,0 +1,138 @@
+"""Entries and checkpoints of a trail as the store keeps them (docs/audit.md). Their bytes are what is hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+from archiver.audit.acts import Act, Rewrote
+from archiver.audit.signing import canonical
+from catalog.digests import add_digests, subtract_digest
+from catalog.registry.audit_chains import ChainHead, NewEntry
+
+FORMAT: Final = 1
+FIRST_PREV: Final = "0" * 64
+"""What stands for the hash of the entry before the first one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who acts: the configured principal (else the user of the process), the host, and the archiver's version."""
+
+    principal: str
+    host: str
+    version: str
+
+    def to_json(self) -> dict[str, str]:
+        """Plain JSON values."""
+        return {"principal": self.principal, "host": self.host, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The table that a trail is about."""
+
+    cluster_id: str
+    topic: str
+    table: str
+    table_uuid: str
+
+    def to_json(self) -> dict[str, str]:
+        """Plain JSON values."""
+        return {
+            "cluster_id": self.cluster_id,
+            "topic": self.topic,
+            "table": self.table,
+            "table_uuid": self.table_uuid,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An entry without its place in the chain: what happened, when it was noted, and who noted it.
+
+    `is_late` says that it was found out by a later run, because the one that did it ended before it was noted.
+    """
+
+    subject: Subject
+    author: Mapping[str, str]
+    time: str
+    kind: str
+    act_id: str
+    details: Mapping[str, Any]
+    added: str | None
+    removed: str | None
+    is_late: bool = False
+
+    @classmethod
+    def of(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
+        """The draft of an act that is noted now."""
+        keeps_all = isinstance(act, Rewrote) and not act.leaves_out and act.added is None
+        return cls(
+            subject=subject,
+            author=author.to_json(),
+            time=timestamp(datetime.now(UTC)),
+            kind=act.kind,
+            act_id=act.id,
+            details=act.to_json() | ({"keeps_all_records": True} if keeps_all else {}),
+            added=act.added,
+            removed=act.removed,
+            is_late=is_late,
+        )
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """The draft of an entry that has a place in the chain, to give it another one."""
+        value = json.loads(line)
+        return cls(
+            subject=Subject(**{name: value[name] for name in ("cluster_id", "topic", "table", "table_uuid")}),
+            author=value["by"],
+            time=value["time"],
+            kind=value["act"],
+            act_id=value["act_id"],
+            details=value["details"],
+            added=value["digest"]["added"],
+            removed=value["digest"]["removed"],
+            is_late=value.get("late", False),
+        )
+
+    def at(self, head: ChainHead) -> NewEntry:
+        """The entry that follows this end of the chain."""
+        after = self._after(head.digest)
+        line = canonical(
+            {
+                "format": FORMAT,
+                "seq": head.entries + 1,
+                "prev": head.last_hash,
+                "time": self.time,
+                "by": dict(self.author),
+                **self.subject.to_json(),
+                "act": self.kind,
+                "act_id": self.act_id,
+                "details": dict(self.details),
+                "digest": {"before": head.digest, "added": self.added, "removed": self.removed, "after": after},
+                **({"late": True} if self.is_late else {}),
+            }
+        )
+        version = self.details.get("schema_version") if self.kind == "evolve" else None
+        return NewEntry(line=line.decode(), hash=hash_of(line), digest=after, schema_version=version)
+
+    def _after(self, before: str | None) -> str | None:
+        if self.details.get("keeps_all_records"):
+            return before
+        total = add_digests((before, self.added))
+        return None if total is None or self.removed is None else subtract_digest(total, self.removed)
+
+
+def hash_of(line: bytes) -> str:
+    """The SHA-256 hash of an entry's bytes, in hexadecimal digits."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def timestamp(time: datetime) -> str:
+    """A time as entries have it: UTC, to the microsecond."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

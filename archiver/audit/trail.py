@@ -1,0 +1,235 @@
+"""Note what the archiver does to a table: each act once, in one chain, and in the journal's store (docs/adr/0044).
+
+An act is noted once it is known to be in the table and before the registry settles it. So whoever settles what a kill
+left notes it again, and an act that has an entry gets no other. Entries wait in the registry until the store has them:
+while it is away nothing is lost and nothing stops.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, Self
+from uuid import UUID
+
+from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Rewrote
+from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject, hash_of
+from archiver.audit.folder import TrailFolder
+from archiver.config import AuditSection
+from archiver.errors import StorageError, StorageUnavailable
+from archiver.fault_points import AuditPoint, pass_point
+from archiver.storage.journal import TableJournal
+from catalog.iceberg.settle import Settled
+from catalog.model import TopicRow, TranslatedRange
+from catalog.ranges.rewrite import Rewrite
+from catalog.registry import Registry
+from catalog.registry.audit_chains import ChainHead, NewEntry, WaitingEntry
+
+_LOG = logging.getLogger(__name__)
+_KNOWN_FOLDERS: Final[set[str]] = set()
+"""The folders that this process has looked into: the store has nothing there that the registry doesn't know."""
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTrail:
+    """The trail of one table. Without a journal it notes nothing. Methods raise subclasses of RegistryError."""
+
+    topic: TopicRow
+    journal: TableJournal
+    registry: Registry
+
+    @classmethod
+    def of(cls, topic: TopicRow, journal: TableJournal, registry: Registry) -> Self:
+        """The trail that lies beside the table's journal."""
+        return cls(topic=topic, journal=journal, registry=registry)
+
+    @property
+    def folder(self) -> TrailFolder | None:
+        """Where the entries lie. None where there is no journal."""
+        path = self.journal.trail
+        return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
+
+    def begin(self, *, version: int = 0, fingerprint: str = "") -> None:
+        """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits."""
+        if self.journal.trail is None:
+            return
+        head = self._head()
+        if head.schema_version < version:
+            self.record(Evolved(version=version, fingerprint=fingerprint))
+        self.write_waiting()
+
+    def record(self, act: Act, *, is_late: bool = False) -> None:
+        """Note an act that is done. It gets one entry, however often it is noted.
+
+        `is_late` says that this run only found out what an earlier one did. Where the store doesn't take the entry,
+        that is logged, and the entry waits in the registry for the next act or run.
+        """
+        if self.journal.trail is None:
+            return
+        self._head()
+        draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
+        ids = act.range_ids if isinstance(act, Appended) else ()
+        self.registry.audit.append(self.topic, draft.act_id, draft.at, ids)
+        pass_point(AuditPoint.AUDIT_RECORDED)
+        self.write_waiting()
+        pass_point(AuditPoint.AUDIT_WRITTEN)
+
+    def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
+        """Note a commit of ranges. Call this before the registry confirms them."""
+        self.record(Appended(ranges=tuple(ranges), commit_id=commit_id, snapshot_id=snapshot_id))
+
+    def settled(self, settled: Settled) -> None:
+        """Note commits that were found in the table later. Call this before the registry records them."""
+        if self.journal.trail is None or not settled.landed:
+            return
+        commits: dict[tuple[str | None, int | None], list[TranslatedRange]] = {}
+        for one in settled.landed:
+            commits.setdefault((one.commit_id, one.snapshot_id), []).append(one.range)
+        for (commit_id, snapshot_id), ranges in commits.items():
+            found = ranges if commit_id is not None else self._unrecorded(ranges)
+            if found:
+                self.record(Appended(ranges=tuple(found), commit_id=commit_id, snapshot_id=snapshot_id), is_late=True)
+
+    def rewrote(self, rewrite: Rewrite, *, snapshot_id: int | None = None, is_late: bool = False) -> None:
+        """Note a rewrite that is in the table. Call this before the registry records it."""
+        if self.journal.trail is None:
+            return
+        act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
+        if act.leaves_out:
+            old = self.registry.audit.old_digest(self.topic, rewrite.old_paths)
+            act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id, old_digest=old)
+        self.record(act, is_late=is_late)
+
+    def write_waiting(self) -> int:
+        """Bring entries that wait into the store; return how many still wait. A failure is logged."""
+        folder = self.folder
+        waiting = self.registry.audit.waiting(self.topic) if folder is not None else ()
+        if folder is None or not waiting:
+            return 0
+        try:
+            if folder.path not in _KNOWN_FOLDERS:
+                waiting = self._agreed(folder)
+            for each in waiting:
+                folder.write(each.seq, each.line)
+        except StorageError as error:
+            _KNOWN_FOLDERS.discard(folder.path)
+            _LOG.warning(
+                "%s: %d entries of the audit trail wait in the registry, since the store doesn't take them: %s",
+                self.topic.topic,
+                len(waiting),
+                error,
+            )
+            return len(waiting)
+        if waiting:
+            self.registry.audit.note_written(self.topic, waiting[-1].seq)
+        return 0
+
+    @property
+    def _subject(self) -> Subject:
+        return Subject(
+            cluster_id=self.topic.cluster_id,
+            topic=self.topic.topic,
+            table=self.topic.table,
+            table_uuid=str(self.journal.uuid),
+        )
+
+    def _unrecorded(self, ranges: Sequence[TranslatedRange]) -> list[TranslatedRange]:
+        left = self.registry.audit.unrecorded(self.topic, [one.id for one in ranges])
+        return [one for one in ranges if one.id in left]
+
+    def _head(self) -> ChainHead:
+        """Where the chain ends. It is begun first, where the registry doesn't know it."""
+        head = self.registry.audit.head(self.topic)
+        if head is not None:
+            return head
+        folder, uuid = self.folder, self.journal.uuid
+        assert folder is not None
+        assert uuid is not None
+        start, known = stored_head(folder, uuid)
+        self.registry.audit.begin(self.topic, start, known)
+        if not start.entries:
+            held = self.registry.audit.holdings(self.topic)
+            act = Began(is_new=not held.files, rows=held.rows, files=held.files, digest=held.digest)
+            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            self.registry.audit.append(self.topic, draft.act_id, draft.at)
+        head = self.registry.audit.head(self.topic)
+        assert head is not None
+        return head
+
+    def _agreed(self, folder: TrailFolder) -> tuple[WaitingEntry, ...]:
+        """The entries that wait, after those that the store has: a database that was set back doesn't know them."""
+        for _ in range(_TRIES):
+            last = folder.listed().last  # before the registry, which has every entry earlier than the store
+            head, waiting = self._head(), self.registry.audit.waiting(self.topic)
+            if last <= head.entries and (not waiting or last < waiting[0].seq or _has(folder, waiting)):
+                break
+            start, known = stored_head(folder, head.table_uuid)
+            if self.registry.audit.take_up(self.topic, head, start, known=known, again=_again):
+                _LOG.warning(
+                    "%s: the store has entries of the audit trail that the registry doesn't know, so its database was"
+                    " set back; the trail goes on after entry %d",
+                    self.topic.topic,
+                    start.entries,
+                )
+        else:
+            raise StorageUnavailable(
+                "the audit trail changes faster than it can be compared with the store: the next run goes on",
+                folder=folder.path,
+            )
+        _KNOWN_FOLDERS.add(folder.path)
+        return waiting
+
+
+def stored_head(folder: TrailFolder, table_uuid: UUID) -> tuple[ChainHead, tuple[tuple[int, str], ...]]:
+    """Where the chain ends by what the store has, and the acts of its entries by number."""
+    lines = {value["seq"]: (value, line) for _, line in folder.lines() for value in (json.loads(line),)}
+    if not lines:
+        return ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS), ()
+    last, line = lines[max(lines)]
+    versions = [each["details"]["schema_version"] for each, _ in lines.values() if each["act"] == Evolved.kind]
+    head = ChainHead(
+        table_uuid=table_uuid,
+        entries=last["seq"],
+        last_hash=hash_of(line),
+        digest=last["digest"]["after"],
+        schema_version=max(versions, default=0),
+    )
+    return head, tuple((seq, each["act_id"]) for seq, (each, _) in sorted(lines.items()))
+
+
+@cache
+def author(section: AuditSection) -> Author:
+    """Who acts in this process."""
+    try:
+        own = version("kafka-iceberg-archiver")
+    except PackageNotFoundError:  # run from a checkout
+        own = "unknown"
+    return Author(principal=section.principal or _user(), host=socket.gethostname(), version=own)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as in a container
+        import os
+
+        return f"uid {os.getuid()}"
+
+
+def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
+    """Whether what the store has of these entries is just what waits: a run was killed before it noted that."""
+    wanted = {each.seq: each.line.encode() for each in waiting}
+    found = {json.loads(line)["seq"]: line for _, line in folder.lines(first=waiting[0].seq)}
+    return all(wanted[seq] == line for seq, line in found.items() if seq in wanted)
+
+
+def _again(each: WaitingEntry, head: ChainHead) -> NewEntry:
+    return Draft.from_line(each.line).at(head)

@@ -1,0 +1,253 @@
+"""The audit trail's chains: who hands out numbers, and entries that aren't in the journal's store yet.
+
+An entry is made and remembered in one transaction, under the chain's row lock. So several processes write one chain,
+and no entry is forgotten while the store is away. Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from catalog.digests import add_digests
+from catalog.model import TopicRow
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+
+KEPT_DAYS: Final = 30
+"""How long it is remembered which acts have an entry. Nothing that is still open is as old."""
+
+_COLUMNS: Final = (
+    "table_uuid, entries, last_hash, digest, schema_version, checkpoint_entries, checkpoint_hash, checkpoint_at"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """Where a chain ends: how many entries it has, the hash of the last one, and the digest of the table after it.
+
+    `schema_version` is the last one that has an entry. The checkpoint is the last one that was signed.
+    """
+
+    table_uuid: UUID
+    entries: int
+    last_hash: str
+    digest: str | None
+    schema_version: int = 0
+    checkpoint_entries: int = 0
+    checkpoint_hash: str | None = None
+    checkpoint_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """An entry as it goes into the store: its line and that line's hash. `digest` is that of the table after it."""
+
+    line: str
+    hash: str
+    digest: str | None
+    schema_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingEntry:
+    """An entry that may not be in the store yet."""
+
+    seq: int
+    act_id: str
+    range_ids: tuple[str, ...]
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What the registry has as committed: rows, files, and their digest (None where a file has none)."""
+
+    rows: int
+    files: int
+    digest: str | None
+
+
+def head(connection: Connection, topic: TopicRow) -> ChainHead | None:
+    """Where the topic's chain ends. None where there is none yet."""
+    return _head(connection, topic, "")
+
+
+def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequence[tuple[int, str]] = ()) -> None:
+    """Begin a chain, or take up one that the store has, with its `known` entries (number and act). Once."""
+    topics.lock(connection, topic)
+    begun = connection.execute(
+        "INSERT INTO audit_chains (topic_id, table_uuid, entries, last_hash, digest, schema_version)"
+        " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
+        (topic.id, start.table_uuid, start.entries, start.last_hash, start.digest, start.schema_version),
+    ).fetchone()
+    if begun is not None:
+        _remember(connection, topic, known)
+
+
+def take_up(
+    connection: Connection,
+    topic: TopicRow,
+    seen: ChainHead,
+    start: ChainHead,
+    *,
+    known: Sequence[tuple[int, str]],
+    again: Callable[[WaitingEntry, ChainHead], NewEntry],
+) -> bool:
+    """Let the chain go on from `start`, where the store has it: entries that wait are made `again` after that.
+
+    This heals a database that was set back to an earlier state. False where the chain isn't as it was `seen` any more.
+    """
+    end = _head(connection, topic, "FOR UPDATE")
+    if end is None or (end.entries, end.last_hash) != (seen.entries, seen.last_hash):
+        return False
+    left = waiting(connection, topic)
+    connection.execute("DELETE FROM audit_entries WHERE topic_id = %s", (topic.id,))
+    connection.execute(
+        "UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_version = %s WHERE topic_id = %s",
+        (start.entries, start.last_hash, start.digest, start.schema_version, topic.id),
+    )
+    _remember(connection, topic, known)
+    for each in left:
+        append(connection, topic, each.act_id, partial(again, each), each.range_ids)
+    return True
+
+
+def append(
+    connection: Connection,
+    topic: TopicRow,
+    act_id: str,
+    make: Callable[[ChainHead], NewEntry],
+    range_ids: Sequence[str] = (),
+) -> bool:
+    """Add the entry that `make` gives for the chain's end. False where the act has an entry already."""
+    end = _head(connection, topic, "FOR UPDATE")
+    assert end is not None, "a chain is begun before anything is added"
+    if _has(connection, topic, act_id):
+        return False
+    made = make(end)
+    connection.execute(
+        "INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) VALUES (%s, %s, %s, %s, %s)",
+        (topic.id, end.entries + 1, act_id, list(range_ids), made.line),
+    )
+    connection.execute(
+        "UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_version = %s WHERE topic_id = %s",
+        (
+            end.entries + 1,
+            made.hash,
+            made.digest,
+            end.schema_version if made.schema_version is None else max(made.schema_version, end.schema_version),
+            topic.id,
+        ),
+    )
+    return True
+
+
+def unrecorded(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> frozenset[str]:
+    """Those of the ranges that no entry of the last weeks is about."""
+    found = connection.execute(
+        "SELECT DISTINCT one FROM audit_entries, unnest(range_ids) AS one WHERE topic_id = %s AND one = ANY(%s)",
+        (topic.id, list(range_ids)),
+    )
+    return frozenset(range_ids) - {str(row[0]) for row in found}
+
+
+def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]:
+    """The entries that may not be in the store yet, in order."""
+    found = connection.execute(
+        "SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND line IS NOT NULL ORDER BY seq",
+        (topic.id,),
+    )
+    return tuple(
+        WaitingEntry(seq=seq, act_id=act_id, range_ids=tuple(range_ids), line=line)
+        for seq, act_id, range_ids, line in found
+    )
+
+
+def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
+    """Forget the lines of entries that are in the store, up to this number, and the acts of entries long past."""
+    connection.execute(
+        "UPDATE audit_entries SET line = NULL WHERE topic_id = %s AND seq <= %s AND line IS NOT NULL",
+        (topic.id, through),
+    )
+
+
+def forget_old(connection: Connection, topic: TopicRow) -> None:
+    """Forget which acts have entries, where these are in the store for weeks."""
+    connection.execute(
+        "DELETE FROM audit_entries"
+        " WHERE topic_id = %s AND line IS NULL AND recorded < now() - make_interval(days => %s)",
+        (topic.id, KEPT_DAYS),
+    )
+
+
+def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, hash_: str, at: datetime) -> None:
+    """Note the last checkpoint that is in the store."""
+    connection.execute(
+        "UPDATE audit_chains SET checkpoint_entries = %s, checkpoint_hash = %s, checkpoint_at = %s"
+        " WHERE topic_id = %s AND coalesce(checkpoint_at < %s, true)",
+        (entries, hash_, at, topic.id, at),
+    )
+
+
+def holdings(connection: Connection, topic: TopicRow) -> Holdings:
+    """What the registry has as committed."""
+    rows, digests, paths = 0, [], set()
+    with connection.cursor(name="holdings") as cursor:
+        cursor.execute(
+            "SELECT rows, digest, path FROM files WHERE topic_id = %s AND state = 'committed' AND path IS NOT NULL",
+            (topic.id,),
+        )
+        for count, digest, path in cursor:
+            rows += count
+            digests.append(digest)
+            paths.add(path)
+    return Holdings(rows=rows, files=len(paths), digest=add_digests(digests))
+
+
+def old_digest(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> str | None:
+    """The digest of the records in these files. None where the registry doesn't know one of them, or its digest."""
+    found = connection.execute(
+        "SELECT path, digest FROM files WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
+        (topic.id, list(paths)),
+    ).fetchall()
+    return add_digests(row[1] for row in found) if {row[0] for row in found} == set(paths) else None
+
+
+def _head(connection: Connection, topic: TopicRow, lock: str) -> ChainHead | None:
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM audit_chains WHERE topic_id = %s {lock}",  # noqa: S608 - no input
+        (topic.id,),
+    ).fetchone()
+    if found is None:
+        return None
+    table_uuid, entries, last_hash, digest, version, checkpointed, checkpoint_hash, at = found
+    return ChainHead(
+        table_uuid=table_uuid,
+        entries=entries,
+        last_hash=last_hash,
+        digest=digest,
+        schema_version=version,
+        checkpoint_entries=checkpointed,
+        checkpoint_hash=checkpoint_hash,
+        checkpoint_at=at,
+    )
+
+
+def _has(connection: Connection, topic: TopicRow, act_id: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM audit_entries WHERE topic_id = %s AND act_id = %s", (topic.id, act_id)
+    ).fetchone()
+    return found is not None
+
+
+def _remember(connection: Connection, topic: TopicRow, known: Sequence[tuple[int, str]]) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO audit_entries (topic_id, seq, act_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            [(topic.id, seq, act_id) for seq, act_id in known],
+        )
