@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -85,9 +84,8 @@ class Draft:
         )
 
     @classmethod
-    def from_line(cls, line: str) -> Self:
-        """The draft of an entry that has a place in the chain, to give it another one."""
-        value = json.loads(line)
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote, or an entry, to give it another place."""
         return cls(
             subject=Subject(**{name: value[name] for name in ("cluster_id", "topic", "table", "table_uuid")}),
             author=value["by"],
@@ -100,24 +98,34 @@ class Draft:
             is_late=value.get("late", False),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values: the entry without number, hash and the digests of the table."""
+        return {
+            "format": FORMAT,
+            "time": self.time,
+            "by": dict(self.author),
+            **self.subject.to_json(),
+            "act": self.kind,
+            "act_id": self.act_id,
+            "details": dict(self.details),
+            "digest": {"added": self.added, "removed": self.removed},
+            **({"late": True} if self.is_late else {}),
+        }
+
+    def found(self, snapshot_id: int) -> Self:
+        """The draft of a commit that was found in the table later."""
+        return replace(self, details={**self.details, "snapshot_id": str(snapshot_id)}, is_late=True)
+
+    def doubtful(self) -> Self:
+        """The draft of a commit of which nobody can say any more whether it is in the table."""
+        return replace(self, details={**self.details, "outcome": "unknown"}, is_late=True)
+
     def at(self, head: ChainHead) -> NewEntry:
         """The entry that follows this end of the chain."""
         after = self._after(head.digest)
-        line = canonical(
-            {
-                "format": FORMAT,
-                "seq": head.entries + 1,
-                "prev": head.last_hash,
-                "time": self.time,
-                "by": dict(self.author),
-                **self.subject.to_json(),
-                "act": self.kind,
-                "act_id": self.act_id,
-                "details": dict(self.details),
-                "digest": {"before": head.digest, "added": self.added, "removed": self.removed, "after": after},
-                **({"late": True} if self.is_late else {}),
-            }
-        )
+        content = self.to_json()
+        digest = {"before": head.digest, **content["digest"], "after": after}
+        line = canonical({**content, "seq": head.entries + 1, "prev": head.last_hash, "digest": digest})
         version = self.details.get("schema_version") if self.kind == "evolve" else None
         return NewEntry(line=line.decode(), hash=hash_of(line), digest=after, schema_version=version)
 

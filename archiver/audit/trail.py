@@ -13,23 +13,26 @@ import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Self
 from uuid import UUID
 
-from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Rewrote
+from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Refilled, Rewrote
 from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject, hash_of
 from archiver.audit.folder import TrailFolder
 from archiver.config import AuditSection
 from archiver.errors import StorageError, StorageUnavailable
 from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.journal import TableJournal
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import find_commit
 from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, TranslatedRange
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
-from catalog.registry.audit_chains import ChainHead, NewEntry, WaitingEntry
+from catalog.registry.audit_chains import ChainHead, Intent, NewEntry, WaitingEntry
 
 _LOG = logging.getLogger(__name__)
 _KNOWN_FOLDERS: Final[set[str]] = set()
@@ -57,14 +60,20 @@ class AuditTrail:
         path = self.journal.trail
         return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
 
-    def begin(self, *, version: int = 0, fingerprint: str = "") -> None:
-        """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits."""
+    def begin(self, *, version: int = 0, fingerprint: str = "", table: ArchiveTable | None = None) -> None:
+        """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits.
+
+        With the `table` as it is, settle what killed runs intended. Only for those who hold the topic's lease.
+        """
         if self.journal.trail is None:
             return
-        head = self._head()
+        head = self.registry.audit.head(self.topic) or self._begun()
         if head.schema_version < version:
             self.record(Evolved(version=version, fingerprint=fingerprint))
-        self.write_waiting()
+        if head.has_intents and table is not None:
+            self._settle_intents(table)
+        if head.has_waiting:
+            self.write_waiting()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
         """Note an act that is done. It gets one entry, however often it is noted.
@@ -74,13 +83,23 @@ class AuditTrail:
         """
         if self.journal.trail is None:
             return
-        self._head()
         draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
-        ids = act.range_ids if isinstance(act, Appended) else ()
-        self.registry.audit.append(self.topic, draft.act_id, draft.at, ids)
-        pass_point(AuditPoint.AUDIT_RECORDED)
-        self.write_waiting()
-        pass_point(AuditPoint.AUDIT_WRITTEN)
+        self._add(draft, act.range_ids if isinstance(act, Appended) else ())
+
+    def intend(self, act: Refilled, *, parent: int | None) -> None:
+        """Remember a commit before it is made on the snapshot `parent`, so that it gets its entry whatever happens."""
+        if self.journal.trail is not None:
+            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            self.registry.audit.intend(
+                self.topic,
+                Intent(
+                    act_id=act.id,
+                    commit_id=act.commit_id,
+                    parent=parent,
+                    begun=datetime.now(UTC),
+                    entry=draft.to_json(),
+                ),
+            )
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
         """Note a commit of ranges. Call this before the registry confirms them."""
@@ -110,10 +129,19 @@ class AuditTrail:
 
     def write_waiting(self) -> int:
         """Bring entries that wait into the store; return how many still wait. A failure is logged."""
-        folder = self.folder
-        waiting = self.registry.audit.waiting(self.topic) if folder is not None else ()
-        if folder is None or not waiting:
-            return 0
+        return 0 if self.folder is None else self._write(self.folder, self.registry.audit.waiting(self.topic))
+
+    def _add(self, draft: Draft, range_ids: Sequence[str] = ()) -> None:
+        waiting = self.registry.audit.append(self.topic, draft.act_id, draft.at, range_ids)
+        if waiting is None:
+            self._begun()
+            waiting = self.registry.audit.append(self.topic, draft.act_id, draft.at, range_ids)
+        pass_point(AuditPoint.AUDIT_RECORDED)
+        if waiting and self.folder is not None:
+            self._write(self.folder, waiting)
+        pass_point(AuditPoint.AUDIT_WRITTEN)
+
+    def _write(self, folder: TrailFolder, waiting: tuple[WaitingEntry, ...]) -> int:
         try:
             if folder.path not in _KNOWN_FOLDERS:
                 waiting = self._agreed(folder)
@@ -145,11 +173,22 @@ class AuditTrail:
         left = self.registry.audit.unrecorded(self.topic, [one.id for one in ranges])
         return [one for one in ranges if one.id in left]
 
-    def _head(self) -> ChainHead:
-        """Where the chain ends. It is begun first, where the registry doesn't know it."""
-        head = self.registry.audit.head(self.topic)
-        if head is not None:
-            return head
+    def _settle_intents(self, table: ArchiveTable) -> None:
+        """Note the commits that are in the table, and forget those that never will be in it."""
+        for intent in self.registry.audit.intents(self.topic):
+            snapshot_id = find_commit(table, intent.commit_id)
+            draft = Draft.from_json(intent.entry)
+            if snapshot_id is not None:
+                self._add(draft.found(snapshot_id))
+            elif table.snapshot_id == intent.parent:
+                continue  # it may still land
+            elif _reaches_back(table, intent.begun):
+                self.registry.audit.forget_intent(self.topic, intent.act_id)
+            else:
+                self._add(draft.doubtful())
+
+    def _begun(self) -> ChainHead:
+        """Begin the chain where the registry doesn't know it, or take up the one that the store has."""
         folder, uuid = self.folder, self.journal.uuid
         assert folder is not None
         assert uuid is not None
@@ -168,7 +207,8 @@ class AuditTrail:
         """The entries that wait, after those that the store has: a database that was set back doesn't know them."""
         for _ in range(_TRIES):
             last = folder.listed().last  # before the registry, which has every entry earlier than the store
-            head, waiting = self._head(), self.registry.audit.waiting(self.topic)
+            head, waiting = self.registry.audit.head(self.topic), self.registry.audit.waiting(self.topic)
+            assert head is not None
             if last <= head.entries and (not waiting or last < waiting[0].seq or _has(folder, waiting)):
                 break
             start, known = stored_head(folder, head.table_uuid)
@@ -231,5 +271,10 @@ def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
     return all(wanted[seq] == line for seq, line in found.items() if seq in wanted)
 
 
+def _reaches_back(table: ArchiveTable, time: datetime) -> bool:
+    """Whether the table still has a snapshot from before this time: then it has every later one of its branch, too."""
+    return any(each.timestamp_ms < time.timestamp() * 1_000 for each in table.iceberg.metadata.snapshots)
+
+
 def _again(each: WaitingEntry, head: ChainHead) -> NewEntry:
-    return Draft.from_line(each.line).at(head)
+    return Draft.from_json(json.loads(each.line)).at(head)

@@ -6,12 +6,14 @@ and no entry is forgotten while the store is away. Functions take a connection i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
+from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
 from catalog.model import TopicRow
@@ -21,16 +23,20 @@ from catalog.registry.postgres import Connection
 KEPT_DAYS: Final = 30
 """How long it is remembered which acts have an entry. Nothing that is still open is as old."""
 
-_COLUMNS: Final = (
-    "table_uuid, entries, last_hash, digest, schema_version, checkpoint_entries, checkpoint_hash, checkpoint_at"
-)
+_HEAD: Final = """
+SELECT table_uuid, entries, last_hash, digest, schema_version, checkpoint_entries, checkpoint_hash, checkpoint_at,
+       EXISTS (SELECT FROM audit_entries AS one WHERE one.topic_id = chain.topic_id AND line IS NOT NULL),
+       EXISTS (SELECT FROM audit_intents AS one WHERE one.topic_id = chain.topic_id)
+FROM audit_chains AS chain WHERE topic_id = %s
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
     """Where a chain ends: how many entries it has, the hash of the last one, and the digest of the table after it.
 
-    `schema_version` is the last one that has an entry. The checkpoint is the last one that was signed.
+    `schema_version` is the last one that has an entry. The checkpoint is the last one that was signed. `has_waiting`
+    and `has_intents` say whether entries wait for the store, and commits for their outcome.
     """
 
     table_uuid: UUID
@@ -41,6 +47,8 @@ class ChainHead:
     checkpoint_entries: int = 0
     checkpoint_hash: str | None = None
     checkpoint_at: datetime | None = None
+    has_waiting: bool = False
+    has_intents: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,17 @@ class WaitingEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A commit that was about to be made, on the snapshot `parent`, with the entry that it will have, as JSON."""
+
+    act_id: str
+    commit_id: str
+    parent: int | None
+    begun: datetime
+    entry: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
     """What the registry has as committed: rows, files, and their digest (None where a file has none)."""
 
@@ -74,7 +93,7 @@ class Holdings:
 
 def head(connection: Connection, topic: TopicRow) -> ChainHead | None:
     """Where the topic's chain ends. None where there is none yet."""
-    return _head(connection, topic, "")
+    return _head(connection, topic)
 
 
 def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequence[tuple[int, str]] = ()) -> None:
@@ -102,7 +121,7 @@ def take_up(
 
     This heals a database that was set back to an earlier state. False where the chain isn't as it was `seen` any more.
     """
-    end = _head(connection, topic, "FOR UPDATE")
+    end = _head(connection, topic, " FOR UPDATE")
     if end is None or (end.entries, end.last_hash) != (seen.entries, seen.last_hash):
         return False
     left = waiting(connection, topic)
@@ -123,13 +142,29 @@ def append(
     act_id: str,
     make: Callable[[ChainHead], NewEntry],
     range_ids: Sequence[str] = (),
-) -> bool:
-    """Add the entry that `make` gives for the chain's end. False where the act has an entry already."""
-    end = _head(connection, topic, "FOR UPDATE")
-    assert end is not None, "a chain is begun before anything is added"
-    if _has(connection, topic, act_id):
-        return False
-    made = make(end)
+) -> tuple[WaitingEntry, ...] | None:
+    """Add the entry that `make` gives for the chain's end, unless the act has an entry. Return the entries that wait.
+
+    An intent with the act's id is settled by it. None where no chain is begun yet.
+    """
+    end = _head(connection, topic, " FOR UPDATE")
+    if end is None:
+        return None
+    if not _has(connection, topic, act_id):
+        _add(connection, topic, end, make(end), act_id=act_id, range_ids=range_ids)
+    forget_intent(connection, topic, act_id)
+    return waiting(connection, topic)
+
+
+def _add(
+    connection: Connection,
+    topic: TopicRow,
+    end: ChainHead,
+    made: NewEntry,
+    *,
+    act_id: str,
+    range_ids: Sequence[str],
+) -> None:
     connection.execute(
         "INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) VALUES (%s, %s, %s, %s, %s)",
         (topic.id, end.entries + 1, act_id, list(range_ids), made.line),
@@ -144,7 +179,6 @@ def append(
             topic.id,
         ),
     )
-    return True
 
 
 def unrecorded(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> frozenset[str]:
@@ -194,6 +228,32 @@ def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, ha
     )
 
 
+def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
+    """Remember a commit that is about to be made and that nothing else in the registry remembers."""
+    connection.execute(
+        "INSERT INTO audit_intents (topic_id, act_id, commit_id, parent, entry) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT DO NOTHING",
+        (topic.id, intent.act_id, intent.commit_id, intent.parent, Jsonb(dict(intent.entry))),
+    )
+
+
+def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
+    """The commits whose outcome isn't known, the oldest first."""
+    found = connection.execute(
+        "SELECT act_id, commit_id, parent, begun, entry FROM audit_intents WHERE topic_id = %s ORDER BY begun",
+        (topic.id,),
+    )
+    return tuple(
+        Intent(act_id=act_id, commit_id=commit_id, parent=parent, begun=begun, entry=entry)
+        for act_id, commit_id, parent, begun, entry in found
+    )
+
+
+def forget_intent(connection: Connection, topic: TopicRow, act_id: str) -> None:
+    """Forget a commit: it has its entry, or it will never be in the table."""
+    connection.execute("DELETE FROM audit_intents WHERE topic_id = %s AND act_id = %s", (topic.id, act_id))
+
+
 def holdings(connection: Connection, topic: TopicRow) -> Holdings:
     """What the registry has as committed."""
     rows, digests, paths = 0, [], set()
@@ -218,14 +278,11 @@ def old_digest(connection: Connection, topic: TopicRow, paths: Sequence[str]) ->
     return add_digests(row[1] for row in found) if {row[0] for row in found} == set(paths) else None
 
 
-def _head(connection: Connection, topic: TopicRow, lock: str) -> ChainHead | None:
-    found = connection.execute(
-        f"SELECT {_COLUMNS} FROM audit_chains WHERE topic_id = %s {lock}",  # noqa: S608 - no input
-        (topic.id,),
-    ).fetchone()
+def _head(connection: Connection, topic: TopicRow, lock: str = "") -> ChainHead | None:
+    found = connection.execute(_HEAD + lock, (topic.id,)).fetchone()
     if found is None:
         return None
-    table_uuid, entries, last_hash, digest, version, checkpointed, checkpoint_hash, at = found
+    table_uuid, entries, last_hash, digest, version, checkpointed, checkpoint_hash, at, has_waiting, has_intents = found
     return ChainHead(
         table_uuid=table_uuid,
         entries=entries,
@@ -235,6 +292,8 @@ def _head(connection: Connection, topic: TopicRow, lock: str) -> ChainHead | Non
         checkpoint_entries=checkpointed,
         checkpoint_hash=checkpoint_hash,
         checkpoint_at=at,
+        has_waiting=has_waiting,
+        has_intents=has_intents,
     )
 
 

@@ -190,6 +190,9 @@ class AuditChains(Part):
     note_written = in_transaction(audit_chains.note_written)
     forget_old = in_transaction(audit_chains.forget_old)
     note_checkpoint = in_transaction(audit_chains.note_checkpoint)
+    intend = in_transaction(audit_chains.intend)
+    intents = in_transaction(audit_chains.intents)
+    forget_intent = in_transaction(audit_chains.forget_intent)
     holdings = in_transaction(audit_chains.holdings)
     old_digest = in_transaction(audit_chains.old_digest)
 

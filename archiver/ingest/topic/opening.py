@@ -125,7 +125,9 @@ def open_topic(
     kept = journal.of_table(table)
     newest = max(assignment.state.versions, key=lambda each: each.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
-    AuditTrail.of(topic, kept, registry).begin(version=newest.version, fingerprint=newest.fingerprint)
+    AuditTrail.of(topic, kept, registry).begin(
+        version=newest.version, fingerprint=newest.fingerprint, table=None if table.is_recalled else table
+    )
     return OpenedTopic(
         topic=topic,
         table=table,

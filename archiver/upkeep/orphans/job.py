@@ -10,7 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from hashlib import sha256
 
+from archiver.audit.acts import Noted
+from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
 from archiver.observer import all_of, ignore
@@ -20,6 +23,7 @@ from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import (
+    Orphan,
     OrphanFailed,
     OrphanObserver,
     OrphansFinished,
@@ -29,7 +33,7 @@ from archiver.upkeep.orphans.report import (
 )
 from archiver.upkeep.orphans.search import Connected, OrphanSearch
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow
+from catalog.model import TopicRow, new_id
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
@@ -106,12 +110,31 @@ class Orphans:
             search = OrphanSearch(connected, table, report, self._observer, older_than=self._older_than)
             report.orphans = search.run()
             self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
-            if self._deletes:
-                remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
+            if self._deletes and report.orphans:
+                trail = AuditTrail.of(topic, connected.journal.of_table(table), connected.registry)
+                removal = new_id()
+                trail.record(_removal(removal, "begun", report.orphans))
+                try:
+                    remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
+                finally:
+                    trail.record(_removal(removal, "ended", report.deleted))
         except ContextError as error:
             report.error = error
             self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))
         return report
+
+
+def _removal(removal: str, step: str, orphans: Sequence[Orphan]) -> Noted:
+    """A removal of orphans as the audit trail tells it: once before with all that may go, once after with what went."""
+    names = "\n".join(sorted(each.name for each in orphans))
+    details = {
+        "removal": removal,
+        "step": step,
+        "files": len(orphans),
+        "bytes": sum(each.size for each in orphans),
+        "names_sha256": sha256(names.encode()).hexdigest(),
+    }
+    return Noted(kind="orphans", id=f"orphans-{removal}-{step}", details=details)
 
 
 def _age(grace: float, wanted: float | None) -> float:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from archiver.archive.table_files import ManifestReader
+from archiver.audit.acts import Noted
+from archiver.audit.trail import AuditTrail
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
@@ -27,6 +29,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.schema_change import SchemaChange, merge
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.journal_entries import JournalContents
+from catalog.model import new_id
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.field_ids import assign
@@ -123,6 +126,9 @@ class Rebuild:
         ends = self._ends(table, registry, journal)
         found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
         staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
+        trail = AuditTrail.of(topic, self._journal.of_table(table), registry)
+        counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}
+        trail.record(Noted(kind="rebuild", id=f"rebuild-{new_id()}", details=counts))
         return RebuiltTopic(
             topic=topic.topic,
             table=topic.table,

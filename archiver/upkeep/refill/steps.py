@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archiver.archive.table_files import ManifestReader
+from archiver.audit.acts import Refilled as RefilledAct
+from archiver.audit.trail import AuditTrail
 from archiver.commit.find_holes import search
 from archiver.config import Config
 from archiver.engine.runner import Engine
@@ -22,6 +24,7 @@ from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
+from catalog.digests import add_digests
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
@@ -89,7 +92,9 @@ class RefillWork:
 
     def settle(self) -> None:
         """Settle what earlier runs left, as the table was before it was set back."""
-        settle_rewrites(self.table, self.registry, self.catalog, ManifestReader(), self._journal(self.table))
+        journal = self._journal(self.table)
+        settle_rewrites(self.table, self.registry, self.catalog, ManifestReader(), journal)
+        AuditTrail.of(self.topic, journal, self.registry).begin(table=self.catalog.reload(self.table))
 
     def look(self) -> Found:
         """Find what the current table lacks."""
@@ -157,6 +162,9 @@ class RefillWork:
             heals=heals,
             offsets=found.offsets,
         )
+        journal = self._journal(found.table)
+        trail, act = AuditTrail.of(self.topic, journal, self.registry), _act(refill)
+        trail.intend(act, parent=refill.parent)
         pass_point(FaultPoint.BEFORE_COMMIT)
         match self.catalog.refill(found.table, refill, change=made.change):
             case PlannedAnew():
@@ -167,14 +175,14 @@ class RefillWork:
                     table=self.topic.table,
                     reason=reason,
                 )
-            case Refilled(commit_id=commit_id):
+            case Refilled(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
         replaced = {each.hole.range_id: each.replaced_by for each in made.mendings if each.replaced_by}
-        journal = self._journal(found.table)
         if replaced:
             journal.keep_commit(commit_id, [one for ranges in replaced.values() for one in ranges])
         if made.accepted:
             journal.keep_accepted(commit_id, made.accepted)
+        trail.record(replace(act, snapshot_id=snapshot_id))
         self.registry.rows.record_refill(
             self.topic,
             replaced=replaced,
@@ -202,6 +210,19 @@ class RefillWork:
 
     def _journal(self, table: ArchiveTable) -> TableJournal:
         return Journal.of(self.config).of_table(table)
+
+
+def _act(refill: Refill) -> RefilledAct:
+    """The refill as its entry in the audit trail tells it."""
+    return RefilledAct(
+        commit_id=refill.commit_id,
+        files=len(refill.files),
+        rows=sum(file.rows for file in refill.files),
+        digest=add_digests(file.digest for file in refill.files),
+        refilled=refill.refilled,
+        erased=refill.erased,
+        lost=refill.lost,
+    )
 
 
 def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:

@@ -31,7 +31,8 @@ CREATE TABLE audit_intents (
     topic_id   integer     NOT NULL REFERENCES topics,
     act_id     text        NOT NULL,
     commit_id  text        NOT NULL,
-    act        jsonb       NOT NULL,
+    parent     bigint,
+    entry      jsonb       NOT NULL,
     begun      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (topic_id, act_id)
 );

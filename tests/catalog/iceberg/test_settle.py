@@ -40,12 +40,14 @@ def test_ranges_that_continue_the_table_wait(catalog: MemoryCatalog):
 def test_what_a_commit_brought_has_landed(catalog: MemoryCatalog):
     first, empty, second = span(0, 0, 10), span(0, 10, 15, with_file=False), span(0, 15, 20)
     append(catalog, "A", first, empty)
+    a = catalog.load().snapshot_id
     append(catalog, "B", second)
+    b = catalog.load().snapshot_id
     landed = settle(catalog.load(), (second, empty, first)).landed
     assert landed == (
-        Landed(range=first, commit_id="A"),
-        Landed(range=empty, commit_id="A"),
-        Landed(range=second, commit_id="B"),
+        Landed(range=first, commit_id="A", snapshot_id=a),
+        Landed(range=empty, commit_id="A", snapshot_id=a),
+        Landed(range=second, commit_id="B", snapshot_id=b),
     )
 
 
@@ -97,7 +99,7 @@ def test_a_range_lands_with_all_its_files_or_not_at_all(catalog: MemoryCatalog):
     append(catalog, "A", whole)
     assert catalog.paths() == sorted([first.path, second.path])
     settled = settle(catalog.load(), (whole, following))
-    assert settled.landed == (Landed(range=whole, commit_id="A"),)
+    assert settled.landed == (Landed(range=whole, commit_id="A", snapshot_id=catalog.load().snapshot_id),)
     assert settled.waiting == (following,)
     with pytest.raises(TableError, match="only some files of a range") as caught:
         settle(catalog.load(), (replace(whole, files=(first, span(0, 0, 10).files[0])),))
