@@ -5,4 +5,4 @@ signs JSON with an Ed25519 key and checks such signatures. What a document says,
 whoever makes it or does it.
 """
 
-__all__ = ["acts", "folder", "signing", "trail"]
+__all__ = ["acts", "signing", "trail"]
