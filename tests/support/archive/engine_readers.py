@@ -104,20 +104,27 @@ class PolarsReader:
         self._stack = stack
 
     def column(self, table: str, name: str) -> list[Row]:
-        return list(self._scan(table).select("kafka", name).collect().to_arrow().to_pylist())
+        return list(self.scan(table).select("kafka", name).collect().to_arrow().to_pylist())
 
     def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
         import polars as pl
 
-        wanted = pl.col(path[0])
-        for name in path[1:]:
-            wanted = wanted.struct.field(name)
         kafka = pl.col("kafka").struct
-        scan = self._scan(table).filter(kafka.field("offset") >= from_offset)
-        found = scan.select(kafka.field("partition"), kafka.field("offset"), wanted.alias("field"))
+        scan = self.scan(table).filter(kafka.field("offset") >= from_offset)
+        found = scan.select(kafka.field("partition"), kafka.field("offset"), self.path(path).alias("field"))
         return _tuples(found.collect().to_arrow())
 
-    def _scan(self, table: str) -> Any:
+    def path(self, path: Sequence[str]) -> Any:
+        """A column, or a field of a struct."""
+        import polars as pl
+
+        found = pl.col(path[0])
+        for name in path[1:]:
+            found = found.struct.field(name)
+        return found
+
+    def scan(self, table: str) -> Any:
+        """The table as a lazy frame."""
         import polars as pl
 
         here = self._stack.endpoints
@@ -140,18 +147,19 @@ class ClickhouseReader:
         self._whole = whole
 
     def column(self, table: str, name: str) -> list[Row]:
-        return list(self._clickhouse.query(f"SELECT kafka, {name} FROM {self._source(table)}").to_pylist())
+        return list(self._clickhouse.query(f"SELECT kafka, {name} FROM {self.source(table)}").to_pylist())
 
     def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
         kafka = "identity(kafka)" if self._whole else "kafka"
         first = f"identity({path[0]})" if self._whole else path[0]
         query = (
             f"SELECT {kafka}.partition AS p, {kafka}.offset AS o, {'.'.join((first, *path[1:]))} AS f "
-            f"FROM {self._source(table)} WHERE {kafka}.offset >= {from_offset}"
+            f"FROM {self.source(table)} WHERE {kafka}.offset >= {from_offset}"
         )
         return _tuples(self._clickhouse.query(query))
 
-    def _source(self, table: str) -> str:
+    def source(self, table: str) -> str:
+        """What stands behind FROM."""
         here = self._stack.endpoints
         place = self._stack.catalog().load_table(table).location().replace("s3://", f"{here.s3_endpoint}/")
         return f"icebergS3('{place}/', '{here.access_key}', '{here.secret_key}')"

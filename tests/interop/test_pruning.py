@@ -1,0 +1,97 @@
+"""How much of a table's files each engine reads to answer a question, as docs/engines/pruning.md tells.
+
+The store stands behind a proxy that notes every range that is read. With `make interop RECORD=1` the numbers are
+written to docs/engines/pruning.json, and the tables of the page are made from them. Otherwise they have to be those.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pytest
+
+from tests.support.archive.engine_findings import ENGINES
+from tests.support.pruning import askers
+from tests.support.pruning.layout import touched
+from tests.support.pruning.orders import Orders, archived_orders
+from tests.support.pruning.recorded import keep, kept
+from tests.support.servers import trino
+from tests.support.servers.stack import Stack
+from tests.support.storage.counting_proxy import CountingProxy, counting_proxy
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+]
+
+VERSIONS = {
+    "spark": "pyspark",
+    "duckdb": "duckdb",
+    "pyiceberg": "pyiceberg",
+    "polars": "polars",
+    "clickhouse": "chdb-core",
+    "datafusion": "datafusion",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """The orders' table, and the stack with a store that notes what is read."""
+
+    orders: Orders
+    stack: Stack
+    proxy: CountingProxy
+
+
+@pytest.fixture(scope="module")
+def watched(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("pruning")
+    with pytest.MonkeyPatch.context() as monkeypatch, counting_proxy(stack.s3_endpoint, folder) as proxy:
+        orders = archived_orders(stack, folder, monkeypatch)
+        yield Watched(
+            orders=orders, stack=Stack(replace(stack.endpoints, s3_endpoint=proxy.endpoint), folder), proxy=proxy
+        )
+
+
+@pytest.fixture
+def asker(
+    watched: Watched, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[askers.Asker]:
+    here, running = watched.stack, ExitStack()
+    made: dict[str, Callable[[], askers.Asker]] = {
+        "spark": lambda: running.enter_context(askers.spark_asker(here)),
+        "trino": lambda: askers.TrinoAsker(running.enter_context(trino.trino(here, tmp_path_factory.mktemp("trino")))),
+        "duckdb": lambda: askers.DuckdbAsker(here),
+        "pyiceberg": lambda: askers.PyicebergAsker(here),
+        "polars": lambda: askers.PolarsAsker(here),
+        "clickhouse": lambda: askers.ClickhouseAsker(here, request.getfixturevalue("clickhouse")),
+        "datafusion": lambda: askers.DatafusionAsker(here),
+    }
+    with running:
+        yield made[request.param]()
+
+
+@pytest.mark.parametrize(("by", "asker"), [(name, name) for name in ENGINES], indirect=["asker"], ids=list(ENGINES))
+def test_engines_read_no_more_than_the_docs_tell(watched: Watched, by: str, asker: askers.Asker) -> None:
+    orders = watched.orders
+    found: dict[str, Any] = {}
+    for question, needed in orders.questions.items():
+        mark = watched.proxy.mark()
+        assert asker.ask(orders.table, question) == needed.answer, question.title
+        found[question.title] = asdict(touched(orders.files, watched.proxy.since(mark), question.columns))
+    version = trino.VERSION if by == "trino" else importlib.metadata.version(VERSIONS[by])
+    if os.environ.get("ARCHIVER_RECORD"):
+        least = {each.title: {"files": one.files, "groups": one.groups} for each, one in orders.questions.items()}
+        keep(by, version, asdict(orders.whole), least, found)
+    told = kept()
+    assert told["table"] == asdict(orders.whole) | {"kilobytes": pytest.approx(orders.whole.kilobytes, rel=0.01)}
+    assert told["versions"][by] == version
+    for title, numbers in found.items():
+        known = told["questions"][title][by]
+        assert (numbers["groups"], numbers["files"]) == (known["groups"], known["files"]), title
+        assert numbers["kilobytes"] <= 2 * known["kilobytes"] + 500, title

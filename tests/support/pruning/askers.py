@@ -1,0 +1,205 @@
+"""How each engine is asked a question, through a store that counts what is read."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThanOrEqual
+
+from archiver.local import Endpoints
+from tests.support.archive.engine_readers import ClickhouseReader, IcebergProvider, PolarsReader
+from tests.support.archive.three_engines import duckdb_on
+from tests.support.pruning.questions import SUMMED, Answer, Question, Term, Value, column
+from tests.support.servers.clickhouse import Clickhouse
+from tests.support.servers.stack import Stack
+
+if TYPE_CHECKING:
+    from archiver.engine.spark import SparkEngine
+    from tests.support.servers.trino import Trino
+
+_TIMES: Final = {
+    "trino": "TIMESTAMP '{} UTC'",
+    "duckdb": "TIMESTAMPTZ '{}+00'",
+    "clickhouse": "toDateTime64('{}', 6, 'UTC')",
+}
+
+
+class Asker(Protocol):
+    """One engine."""
+
+    def ask(self, table: str, question: Question) -> Answer:
+        """Count the rows and sum up their cents."""
+
+
+class SparkAsker:
+    """Spark SQL in a process of its own: a session keeps the endpoint that its catalog began with."""
+
+    def __init__(self, process: Executor) -> None:
+        self._process = process
+
+    def ask(self, table: str, question: Question) -> Answer:
+        return self._process.submit(_in_spark, sql(f"lake.{table}", question, "spark")).result()
+
+
+@contextmanager
+def spark_asker(stack: Stack) -> Iterator[SparkAsker]:
+    """Its session ends with the block."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_start_spark, initargs=(stack.endpoints,)) as process:
+        yield SparkAsker(process)
+        process.submit(_stop_spark).result()
+
+
+class TrinoAsker:
+    """Trino by its client."""
+
+    def __init__(self, trino: Trino) -> None:
+        self._trino = trino
+
+    def ask(self, table: str, question: Question) -> Answer:
+        ((rows, cents),) = self._trino.rows(sql(table, question, "trino"))
+        return Answer(rows=rows, cents=cents or 0)
+
+
+class DuckdbAsker:
+    """DuckDB, with a connection for each question: a connection keeps what it has read."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def ask(self, table: str, question: Question) -> Answer:
+        with duckdb_on(self._stack) as connection:
+            found = connection.sql(sql(f"lake.{table}", question, "duckdb")).fetchone()
+        assert found is not None
+        return Answer(rows=found[0], cents=int(found[1] or 0))
+
+
+class PyicebergAsker:
+    """pyiceberg, which gives rows; Arrow counts and sums up."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def ask(self, table: str, question: Question) -> Answer:
+        found: BooleanExpression = AlwaysTrue()
+        for term in question.terms:
+            found = And(found, _expression(term))
+        scan = self._stack.catalog().load_table(table).scan(row_filter=found, selected_fields=(".".join(SUMMED),))
+        rows = scan.to_arrow().combine_chunks().to_batches()
+        values = [column(batch, SUMMED) for batch in rows]
+        return Answer(rows=sum(map(len, values)), cents=sum(pc.sum(each).as_py() or 0 for each in values))
+
+
+class PolarsAsker:
+    """Polars' lazy frames."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._reader = PolarsReader(stack)
+
+    def ask(self, table: str, question: Question) -> Answer:
+        import polars as pl
+
+        scan = self._reader.scan(table)
+        for term in question.terms:
+            low, high = pl.lit(term.low), pl.lit(term.high)
+            name = self._reader.path(term.path)
+            scan = scan.filter(name == low if term.low == term.high else (name >= low) & (name <= high))
+        cents = self._reader.path(SUMMED)
+        (found,) = scan.select(cents.len().alias("rows"), cents.sum().alias("cents")).collect().to_dicts()
+        return Answer(**found)
+
+
+class ClickhouseAsker:
+    """ClickHouse, told to forget what it has read: footers, and which row groups had no row of a condition."""
+
+    def __init__(self, stack: Stack, running: Clickhouse) -> None:
+        self._reader = ClickhouseReader(stack, running, whole=False)
+        self._running = running
+        running.run("SET use_parquet_metadata_cache = 0, use_query_condition_cache = 0")
+
+    def ask(self, table: str, question: Question) -> Answer:
+        (found,) = self._running.query(sql(self._reader.source(table), question, "clickhouse")).to_pylist()
+        return Answer(rows=found["n"], cents=found["c"] or 0)
+
+
+class DatafusionAsker:
+    """DataFusion with iceberg-rust's tables."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    def ask(self, table: str, question: Question) -> Answer:
+        from datafusion import SessionContext
+
+        context = SessionContext()
+        loaded = self._stack.catalog().load_table(table)
+        context.register_table("t", IcebergProvider(loaded, self._stack.endpoints.s3_properties))
+        (found,) = context.sql(sql("t", question, "datafusion")).to_arrow_table().to_pylist()
+        return Answer(rows=found["n"], cents=found["c"] or 0)
+
+
+def sql(table: str, question: Question, dialect: str) -> str:
+    """The question as a statement."""
+    found = f"SELECT count(*) AS n, sum({_field(SUMMED, dialect)}) AS c FROM {table}"
+    terms = []
+    for term in question.terms:
+        name = _field(term.path, dialect)
+        low, high = literal(term.low, dialect), literal(term.high, dialect)
+        terms.append(f"{name} = {low}" if low == high else f"{name} BETWEEN {low} AND {high}")
+    return found + (f" WHERE {' AND '.join(terms)}" if terms else "")
+
+
+def _field(path: tuple[str, ...], dialect: str) -> str:
+    if dialect == "datafusion":
+        return path[0] + "".join(f"['{name}']" for name in path[1:])
+    return ".".join(path)
+
+
+def literal(value: Value, dialect: str) -> str:
+    """A value in a statement."""
+    match value:
+        case int():
+            return str(value)
+        case str():
+            return f"'{value}'"
+        case bytes():
+            return {"duckdb": "from_hex('{}')", "clickhouse": "unhex('{}')"}.get(dialect, "X'{}'").format(value.hex())
+        case datetime():
+            return _TIMES.get(dialect, "TIMESTAMP '{}+00:00'").format(value.strftime("%Y-%m-%d %H:%M:%S.%f"))
+
+
+def _expression(term: Term) -> BooleanExpression:
+    low, high = (each.isoformat() if isinstance(each, datetime) else each for each in (term.low, term.high))
+    if low == high:
+        return EqualTo(term.name, low)
+    return And(GreaterThanOrEqual(term.name, low), LessThanOrEqual(term.name, high))
+
+
+_SPARK: list[SparkEngine] = []
+
+
+def _start_spark(endpoints: Endpoints) -> None:
+    from archiver.demo.settings import sql_options
+    from archiver.engine.spark import SparkEngine
+    from archiver.local.fetch import fetch_iceberg
+
+    options = sql_options(endpoints, fetch_iceberg(lambda _: None))
+    # Who doesn't ask SeaweedFS for credentials is told the store's own endpoint with each table, which then counts.
+    options["spark.sql.catalog.lake.header.X-Iceberg-Access-Delegation"] = "vended-credentials"
+    started = SparkEngine.start({"master": "local[2]", **options})
+    _SPARK.append(started.__enter__())
+
+
+def _in_spark(statement: str) -> Answer:
+    (found,) = _SPARK[0].session.sql(statement).collect()
+    return Answer(rows=found["n"], cents=found["c"] or 0)
+
+
+def _stop_spark() -> None:
+    _SPARK[0].__exit__(None, None, None)

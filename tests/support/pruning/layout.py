@@ -1,0 +1,92 @@
+"""Where the columns of each row group lie in a table's files, and which of them a client has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+
+from tests.support.storage.counting_proxy import Read
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file: its path in the store, and for each row group the data pages of each column."""
+
+    path: str
+    size: int
+    groups: tuple[dict[str, tuple[int, int]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """What a query has read of the data files."""
+
+    files: int
+    groups: int
+    kilobytes: int
+
+
+def layout_of(table: Table) -> tuple[DataFile, ...]:
+    """The files of the table's newest snapshot, in the order of their paths."""
+    found = []
+    for task in table.scan().plan_files():
+        with table.io.new_input(task.file.file_path).open() as stream:
+            footer = pq.ParquetFile(stream).metadata
+        url = urlsplit(task.file.file_path)
+        found.append(
+            DataFile(
+                path=f"/{url.netloc}{url.path}",
+                size=task.file.file_size_in_bytes,
+                groups=tuple(_chunks(footer.row_group(number)) for number in range(footer.num_row_groups)),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: each.path))
+
+
+def _chunks(group: pq.RowGroupMetaData) -> dict[str, tuple[int, int]]:
+    return {one.path_in_schema: _pages(one) for one in map(group.column, range(group.num_columns))}
+
+
+def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    return chunk.data_page_offset, first + chunk.total_compressed_size
+
+
+def touched(files: Sequence[DataFile], reads: Iterable[Read], columns: Sequence[str]) -> Touched:
+    """How much of the files these reads took. A row group counts if pages of one of the columns were read.
+
+    Footers are read with what lies before them, so a read that ends a file counts only if it begins before its last
+    row group.
+    """
+    by_path: dict[str, list[Read]] = {}
+    for each in reads:
+        by_path.setdefault(each.path, []).append(each)
+    opened = [(file, by_path[file.path]) for file in files if file.path in by_path]
+    return Touched(
+        files=len(opened),
+        groups=sum(
+            any(_covers(file, read, group[name]) for read in found for name in columns)
+            for file, found in opened
+            for group in file.groups
+        ),
+        kilobytes=round(sum(distinct(found) for _, found in opened) / 1_000),
+    )
+
+
+def _covers(file: DataFile, read: Read, pages: tuple[int, int]) -> bool:
+    first, end = pages
+    of_footer = read.end == file.size and read.start > min(start for start, _ in file.groups[-1].values())
+    return not of_footer and read.start < end and read.end > first
+
+
+def distinct(reads: Iterable[Read]) -> int:
+    """How many bytes were read, those that were read twice counted once."""
+    total = at = 0
+    for each in sorted(reads, key=lambda read: read.start):
+        total += max(0, each.end - max(at, each.start))
+        at = max(at, each.end)
+    return total

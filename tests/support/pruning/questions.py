@@ -1,0 +1,90 @@
+"""Queries that need few row groups, and the row groups that hold what they ask for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Value = int | str | bytes | datetime
+SUMMED: Final = ("val", "cents")
+"""What every query sums up, beside counting rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A column's values are from `low` to `high`."""
+
+    path: tuple[str, ...]
+    low: Value
+    high: Value
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Rows for which every term holds."""
+
+    title: str
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return (*(term.name for term in self.terms), ".".join(SUMMED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How many rows there are, and the sum over them."""
+
+    rows: int
+    cents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """The right answer, and how many files and row groups hold a row of it."""
+
+    answer: Answer
+    files: int
+    groups: int
+
+
+def needed(question: Question, files: Iterable[Sequence[pa.Table]]) -> Needed:
+    """Look through the row groups of each file."""
+    found = [[_answer(question, group) for group in groups] for groups in files]
+    flat = [each for groups in found for each in groups]
+    return Needed(
+        answer=Answer(rows=sum(each.rows for each in flat), cents=sum(each.cents for each in flat)),
+        files=sum(any(each.rows for each in groups) for groups in found),
+        groups=sum(each.rows > 0 for each in flat),
+    )
+
+
+def _answer(question: Question, group: pa.Table) -> Answer:
+    (rows,) = group.combine_chunks().to_batches() or [None]
+    masks = [_between(column(rows, term.path), term) for term in question.terms]
+    cents = column(rows, SUMMED)
+    if masks:
+        cents = cents.filter(functools.reduce(pc.and_, masks))
+    return Answer(rows=len(cents), cents=pc.sum(cents).as_py() or 0)
+
+
+def _between(values: pa.Array, term: Term) -> pa.Array:
+    low, high = (pa.scalar(value, values.type) for value in (term.low, term.high))
+    return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+
+
+def column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    """A column, or a field of a struct."""
+    first, *rest = path
+    return functools.reduce(pc.struct_field, rest, rows.column(first))
