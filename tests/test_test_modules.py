@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-TOPICS = {"archive", "catalog", "engine", "kafka", "maintenance", "schemas", "servers", "storage", "terminal"}
+TOPICS = {
+    "archive",
+    "catalog",
+    "engine",
+    "kafka",
+    "maintenance",
+    "pruning",
+    "schemas",
+    "servers",
+    "storage",
+    "terminal",
+}
 WORKBENCHES = {"conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 
