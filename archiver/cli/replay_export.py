@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from archiver.cli.light_arrow import spare_pandas
+from archiver.light_arrow import spare_pandas
 
 if TYPE_CHECKING:
     from archiver.replay.output_file import OutputFile, StandardOutput

@@ -13,9 +13,9 @@ import typer
 from rich.console import RenderableType
 
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
-from archiver.cli.light_arrow import spare_pandas
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
+from archiver.light_arrow import spare_pandas
 from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:

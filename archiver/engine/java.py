@@ -5,6 +5,7 @@ Spark 4.1 runs on Java 17 and 21. On other versions it fails late and with uncle
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -83,8 +84,16 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 def version_of(java: Path) -> int | None:
     """The feature version (17 for `17.0.15`, 8 for `1.8.0`) that `java -version` reports. None if it reports none."""
     try:
+        return _asked_version(java, java.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@functools.cache
+def _asked_version(java: Path, _written_ns: int) -> int | None:
+    try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
         return None
     return parse_version(answer.stderr + answer.stdout)
 

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from archiver.engine.java import filtered_children, require_java
+from archiver.engine.class_archive import class_archive_options
+from archiver.engine.java import filtered_children, found_java, require_java
 from archiver.engine.master import check_master, require_answer
 from archiver.engine.worker_daemon import PRELOADED
 from archiver.errors import ConfigError, EngineError
@@ -148,7 +149,7 @@ def _start_classic(options: Mapping[str, str], preloaded: Sequence[str]) -> tupl
     if is_submitted(os.environ):
         settings = _given(options)
     else:
-        settings = classic_settings(options, preloaded)
+        settings = _with_class_archive(classic_settings(options, preloaded))
         require_answer(settings["spark.master"])
         prepare_environment(settings, os.environ)
     builder = SparkSession.builder
@@ -181,6 +182,13 @@ def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) 
         settings.get("spark.driver.extraJavaOptions", ""), is_local=master.startswith("local")
     )
     return settings
+
+
+def _with_class_archive(settings: dict[str, str]) -> dict[str, str]:
+    if not settings["spark.master"].startswith("local"):
+        return settings
+    key = "spark.driver.extraJavaOptions"
+    return settings | {key: " ".join((settings[key], *class_archive_options(*found_java(os.environ), settings)))}
 
 
 def _java_options(given: str, *, is_local: bool) -> str:

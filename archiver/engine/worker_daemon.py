@@ -16,6 +16,7 @@ from typing import Final
 from zipimport import zipimporter
 
 from archiver.engine.worker_memory import keep_memory
+from archiver.light_arrow import spare_pandas
 
 PRELOADED: Final = "ARCHIVER_PRELOADED"
 """The environment variable that names the modules of a session's tasks, separated by commas."""
@@ -45,6 +46,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     keep_memory()
+    spare_pandas()
     from pyspark.daemon import manager
 
     preload(filter(None, os.environ.get(PRELOADED, "").split(",")))

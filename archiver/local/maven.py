@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from archiver.cache_folder import cache_folder
 from archiver.errors import LocalStackError
 from archiver.local.java import Java
 from archiver.local.part import Say
 from archiver.local.process import environment, tail
 
-CACHE_NAME = "kafka-iceberg-archiver"
 IVY_SETTINGS = "ARCHIVER_IVY_SETTINGS"
 """The environment variable that names an ivysettings.xml, for machines that reach Maven Central through a mirror."""
 
@@ -45,20 +45,13 @@ class Artifact:
     transitive: bool = True
 
 
-def cache_root() -> Path:
-    """Return the folder for downloads: our own folder in `$XDG_CACHE_HOME` or `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(base) if base else Path.home() / ".cache"
-    return root / CACHE_NAME
-
-
 def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
     """Return the folder with the jars of `artifacts`; fetch them if they are missing.
 
     Raises LocalStackError with the end of Ivy's output.
     """
     digest = hashlib.sha256(repr(artifacts).encode()).hexdigest()[:8]
-    folder = cache_root() / f"{name}-{digest}"
+    folder = cache_folder() / f"{name}-{digest}"
     if _complete(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

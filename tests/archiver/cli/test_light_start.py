@@ -50,16 +50,14 @@ def test_what_is_loaded_is_seen() -> None:
 
 @pytest.mark.parametrize("command", ["archiver.ingest.topic.status", "archiver.replay.export"])
 def test_short_commands_do_without_pandas(command: str) -> None:
-    run = (
-        f"import archiver.cli.light_arrow as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
-    )
+    run = f"import archiver.light_arrow as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
     assert "pandas" not in loaded(run)
     assert "pandas" in loaded(f"import {command}")  # or nothing is spared
 
 
 def test_pandas_is_there_for_who_asks() -> None:
     run = """
-import archiver.cli.light_arrow as arrow; arrow.spare_pandas()
+import archiver.light_arrow as arrow; arrow.spare_pandas()
 import pyarrow
 assert pyarrow.array([1, 2]).to_pandas().tolist() == [1, 2]"""
     assert "pandas" in loaded(run)

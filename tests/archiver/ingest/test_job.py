@@ -9,18 +9,20 @@ from typing import Any, cast
 import pytest
 
 from archiver.config import load_config
+from archiver.errors import ConfigError
 from archiver.ingest.job import ArchiveJob
+
+CONFIG = (
+    '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
+    '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n'
+)
 
 
 def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "archiver.toml"
-    path.write_text(
-        '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
-        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n'
-        '[topics.orders]\n[topics."orders*"]\n[topics."order.*"]\n[topics."late.*"]\n'
-    )
+    path.write_text(CONFIG + '[topics.orders]\n[topics."orders*"]\n[topics."order.*"]\n[topics."late.*"]\n')
     existing = ["orders"]
     brokers = cast("Any", SimpleNamespace(topics=lambda: list(existing)))
     job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
@@ -36,3 +38,16 @@ def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
     assert look(waits=True) == []
     existing.append("late.one")
     assert look(waits=True) == []
+
+
+def test_a_topic_that_comes_later_with_the_table_of_another_does_not_stop_the_job(tmp_path: Path) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(CONFIG + '[topics."a[._]b"]\n')
+    existing = ["a.b"]
+    brokers = cast("Any", SimpleNamespace(topics=lambda: list(existing)))
+    job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
+    assert [each.name for each in job._configured(brokers, waits=True)] == ["a.b"]
+    existing.append("a_b")
+    assert {each.table for each in job._configured(brokers, waits=True)} == {"kafka.a_b"}
+    with pytest.raises(ConfigError, match="share one table"):
+        ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.cache_folder import CACHE_NAME
 from archiver.errors import LocalStackError
 from archiver.local import maven
 from archiver.local.java import Java
@@ -84,7 +85,7 @@ def test_a_failure_is_tried_again_then_told_with_ivys_words(tmp_path: Path, cach
     with pytest.raises(LocalStackError, match=r"UNRESOLVED DEPENDENCY(.|\n)*log="):
         maven.jars("thing", ARTIFACTS, java, lambda _: None)
     assert runs(java) == 3
-    assert not list((cache / maven.CACHE_NAME).glob(".*")), "nothing half-made stays behind"
+    assert not list((cache / CACHE_NAME).glob(".*")), "nothing half-made stays behind"
 
 
 def test_another_choice_of_artifacts_is_another_set(tmp_path: Path):

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from archiver.cache_folder import cache_folder
 from archiver.local.java import find_java
-from archiver.local.maven import cache_root, ivy_command
+from archiver.local.maven import ivy_command
 
 TIMEOUT_S = 1_800.0
 _LOOK_S = 0.2
@@ -35,7 +36,7 @@ class Dependency:
 
 def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
     """The folder of this name, filled by `fetch` if there is none; processes wait for the one that fetches."""
-    folder = cache_root() / name
+    folder = cache_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
