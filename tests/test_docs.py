@@ -162,3 +162,10 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     )
     missing = {name for name in named if not (ROOT / name).exists() and not (ROOT / "proto" / name).exists()}
     assert not missing
+
+
+def test_every_decision_is_listed_once_in_order() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(r"^\| \[(\d+)\]\((\d+-[^)]+)\)", (folder / "README.md").read_text(), flags=re.MULTILINE)
+    assert [name for _, name in listed] == sorted(each.name for each in folder.glob("[0-9]*.md"))
+    assert all(name.startswith(number) for number, name in listed)

@@ -130,12 +130,12 @@ class Config:
         return tuple(sorted(self._file.topics))
 
     def select(
-        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
+        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False, may_share: bool = False
     ) -> tuple[TopicConfig, ...]:
         """Return the topics to archive: `wanted`, else those in the file and existing ones that a pattern matches.
 
         Raises ConfigError if two of them share a table, or if there are none. With `may_be_none`, patterns may match
-        nothing yet.
+        nothing yet. With `may_share`, topics of one table are left to the registry, which gives it to the first.
         """
         names = list(dict.fromkeys(wanted))
         if not names:
@@ -153,7 +153,8 @@ class Config:
         if not names:
             raise ConfigError("There is no topic to archive; add a [topics.NAME] section or name one as an argument")
         topics = tuple(self.topic(name) for name in names)
-        refuse_shared_tables({topic.name: topic.table for topic in topics})
+        if not may_share:
+            refuse_shared_tables({topic.name: topic.table for topic in topics})
         return topics
 
 

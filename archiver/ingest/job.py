@@ -98,6 +98,7 @@ class ArchiveJob:
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
+        self._has_begun = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic up to where its log ends now.
@@ -187,10 +188,15 @@ class ArchiveJob:
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
-        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet."""
+        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet.
+
+        Two topics of one table are refused before any work. A topic that comes later, and would share the table of
+        another, must not stop that one: it fails alone, with TableTaken.
+        """
         existing = () if self._topics else brokers.topics()
-        topics = self._config.select(existing, self._topics, may_be_none=waits)
+        topics = self._config.select(existing, self._topics, may_be_none=waits, may_share=self._has_begun)
         if topics:
+            self._has_begun = waits
             self._waits_for = None
             if waits and not self._topics:
                 self._tell_unmatched(existing)

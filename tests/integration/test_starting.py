@@ -19,6 +19,7 @@ from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.ingest.events import JobEvent, RunFinished, Waiting
 from archiver.ingest.job import ArchiveJob
+from catalog.errors import TableTaken
 from tests.support.archive.job_runs import read, run
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
@@ -126,6 +127,15 @@ def archived(records: int) -> Any:
     return lambda event: isinstance(event, RunFinished) and event.report.records == records
 
 
+def refused(topic: str) -> Any:
+    def is_refused(event: JobEvent) -> bool:
+        if not isinstance(event, RunFinished):
+            return False
+        return any(one.topic == topic and isinstance(one.error, TableTaken) for one in event.report.topics)
+
+    return is_refused
+
+
 def test_a_repeating_job_waits_for_kafka_then_for_postgres(stack: Stack) -> None:
     topic = stack.topic()
     stack.produce(topic, {"value": b"x"})
@@ -162,7 +172,7 @@ def test_a_repeating_job_starts_without_the_catalog(stack: Stack) -> None:
 
 def test_a_pattern_that_matches_nothing_yet_is_waited_for(stack: Stack) -> None:
     prefix = unique("later")
-    config = stack.config({f"{prefix}.*": {}})
+    config = stack.config({f"{prefix}[.-]*": {}})
     config.write_text("\n".join(line for line in config.read_text().splitlines() if not line.startswith('"table"')))
     with pytest.raises(ConfigError, match="No topic of the cluster matches"):
         run(config)
@@ -171,6 +181,10 @@ def test_a_pattern_that_matches_nothing_yet_is_waited_for(stack: Stack) -> None:
         stack.topic(name=f"{prefix}.one")
         stack.produce(f"{prefix}.one", {"value": b"x"})
         job.until(archived(1))
+        stack.topic(name=f"{prefix}-one")  # its table would be that of the first
+        job.until(refused(f"{prefix}-one"))
+        before = len(job.events)
+        job.until(lambda event: refused(f"{prefix}-one")(event) and event not in job.events[:before])
     assert len([event for event in job.events if isinstance(event, Waiting)]) == 1
 
 
