@@ -7,9 +7,10 @@ no other is streamed. Records of other blocks wait in a buffer until no unread b
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +21,28 @@ from archiver.archive.records import AS_CONSUMED, RecordShape
 from archiver.archive.reorder_buffer import HELD_BYTES, ReorderBuffer
 from archiver.archive.table_files import TableFile
 from archiver.errors import ReplayError
-from archiver.storage.segment import Block, RowRange
+from archiver.storage.segment import Block, RowRange, SegmentReader
+
+
+class ScannedFile(Protocol):
+    """An open file that a scan reads."""
+
+    @property
+    def reader(self) -> SegmentReader:
+        """The reader of the file."""
+
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Sorted batches, never empty, with a column `offset`."""
+
+    def close(self) -> None:
+        """Close the file."""
 
 
 @dataclass(slots=True)
 class _OpenBlocks:
     """An open file, and how many of its blocks are left to read."""
 
-    file: OpenFile
+    file: ScannedFile
     left: int
 
     def done_with_one(self) -> None:
@@ -61,9 +76,14 @@ class PartitionScan:
         *,
         shape: RecordShape = AS_CONSUMED,
         held_bytes: int = HELD_BYTES,
+        open_file: Callable[[TableFile], ScannedFile] | None = None,
     ) -> None:
-        """`held_bytes` bounds the waiting records in memory; more go to disk."""
+        """`held_bytes` bounds the waiting records in memory; more go to disk.
+
+        `open_file` opens a file to other batches than records of the shape.
+        """
         self._storage = storage
+        self._opened = open_file or self._records_of
         self._wanted = wanted
         self._shape = shape
         self._numbers = count()
@@ -112,7 +132,7 @@ class PartitionScan:
             self._push(low, high, file)
 
     def _open_file(self, file: TableFile) -> None:
-        opened = OpenFile.open(self._storage, file, self._shape)
+        opened = self._opened(file)
         blocks = opened.reader.blocks(self._wanted)
         if not blocks:
             opened.close()
@@ -121,6 +141,9 @@ class PartitionScan:
         self._open = [each for each in self._open if each.left] + [counted]
         for block in blocks:
             self._push(block.low_offset, block.high_offset, (counted, block))
+
+    def _records_of(self, file: TableFile) -> ScannedFile:
+        return OpenFile.open(self._storage, file, self._shape)
 
     def _push(self, low: int | None, high: int | None, source: TableFile | tuple[_OpenBlocks, Block]) -> None:
         start, end = self._wanted.start_offset, self._wanted.end_offset

@@ -10,6 +10,7 @@ import typer
 from archiver.cli.archive import archive
 from archiver.cli.check import check
 from archiver.cli.commands import Commands
+from archiver.cli.compact import compact
 from archiver.cli.demo import demo
 from archiver.cli.error_output import exit_code, print_error
 from archiver.cli.init import init
@@ -45,6 +46,7 @@ app.command()(reprocess)
 app.command()(reconcile)
 app.command()(refill)
 app.command()(orphans)
+app.command()(compact)
 app.command()(status)
 app.command()(views)
 app.add_typer(schema_app, name="schema", cls=Commands)

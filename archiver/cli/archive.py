@@ -41,17 +41,22 @@ def archive(
         from archiver.ingest.job import ArchiveJob
         from archiver.observe.archive_json import archive_lines
         from archiver.observe.archive_screen import ArchiveScreen
+        from archiver.observe.compact_json import compact_lines
+        from archiver.observe.compact_screen import CompactNotes
         from archiver.observe.console import Terminal
         from archiver.observe.output import Output
         from archiver.observe.telemetry import with_telemetry
+        from archiver.upkeep.compact.idle import IdleCompaction
 
         output = Output(
             as_json=as_json,
             lines_of=archive_lines,
             screen=lambda: ArchiveScreen(Terminal(), repeats=seconds is not None),
         )
-        with output, with_telemetry(loaded, output) as observer:
-            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw)
+        notes = Output(as_json=as_json, lines_of=compact_lines, screen=lambda: CompactNotes(Terminal()))
+        with output, notes, with_telemetry(loaded, output) as observer:
+            idle = IdleCompaction(loaded, notes)
+            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -71,3 +71,15 @@ def seconds_of(option: str, text: str | None) -> float | None:
         return parse_seconds(text)
     except ValueError as error:
         raise ConfigError(f"{option}: {error}") from None
+
+
+def bytes_of(option: str, text: str | None) -> int | None:
+    """Parse an option's size into bytes. Raises ConfigError if it is none."""
+    from archiver.config.quantities import parse_bytes
+
+    if text is None:
+        return None
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None

@@ -143,6 +143,8 @@ class TopicSection(Section):
     on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
     target_file_size: Bytes = Field(default=256 << 20, ge=MIN_FILE_SIZE, le=4 << 30)
     min_file_size: Bytes = Field(default=64 << 20, ge=0, le=4 << 30)
+    compact: Literal["auto", "off"] = "off"
+    compact_min_files: int = Field(default=5, ge=2, le=1_000)
     max_lag: Seconds = Field(default=300.0, ge=0.0, le=7 * 86400.0)
     snapshot_retention: Seconds = Field(default=86400.0, ge=0.0)
     start_from: StartFrom = "earliest"

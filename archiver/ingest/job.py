@@ -34,6 +34,7 @@ from archiver.ingest.events import (
     TopicsOpened,
     Waiting,
 )
+from archiver.ingest.idle import LEAST_SECONDS, IdleTime, IdleWork
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
@@ -72,7 +73,7 @@ class ArchiveJob:
     default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
     they were archived are recorded as lost, and the partition continues. With `accept_raw`, keys or values that had a
     schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
-    default those that its settings name.
+    default those that its settings name. `idle` is work for the time between two runs.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class ArchiveJob:
         accept_gaps: bool = False,
         accept_raw: bool = False,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
+        idle: IdleWork | None = None,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
@@ -95,6 +97,7 @@ class ArchiveJob:
         self._accept_gaps = accept_gaps
         self._accept_raw = accept_raw
         self._read_schemas = read_schemas
+        self._idle = idle
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
@@ -130,8 +133,17 @@ class ArchiveJob:
                         raise
                     report = JobReport(topics=(), waves=0, seconds=time.monotonic() - started, error=error)
                     self._observer(RunFinished(report=report))
+                self._use_idle_time(connected, report, stop, until=started + seconds)
                 stop.wait(max(0.0, started + seconds - time.monotonic()))
             return report
+
+    def _use_idle_time(self, connected: _Connected, report: JobReport, stop: threading.Event, *, until: float) -> None:
+        def is_over() -> bool:
+            return stop.is_set() or time.monotonic() + LEAST_SECONDS > until
+
+        topics = tuple(each.topic for each in report.topics if not each.failures)
+        if self._idle is not None and topics and not is_over():
+            self._idle(IdleTime(topics=topics, engine=lambda: self._engine or connected.engine, is_over=is_over))
 
     def _check(self) -> None:
         """Check what needs no servers. Raises ConfigError, and what says that this machine can't run the job.

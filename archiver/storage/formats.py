@@ -24,11 +24,13 @@ _ALLOWED: Final = frozenset(each.value.lower() for each in FileFormat if each is
 class SegmentFormats:
     """The formats that a job knows. It writes new files in `written`, and reads those and the `others`. Picklable.
 
+    `dense` is the format of `written` as a job writes it that may spend more CPU on smaller files.
     Raises ValueError if two formats share a name or an extension, or if Iceberg has no such format for data files.
     """
 
     written: SegmentFormat
     others: tuple[SegmentFormat, ...] = ()
+    dense: SegmentFormat | None = None
 
     def __post_init__(self) -> None:
         names, extensions = [each.name for each in self.known], {each.extension for each in self.known}
@@ -40,6 +42,11 @@ class SegmentFormats:
     def known(self) -> tuple[SegmentFormat, ...]:
         """All formats; the one for new files comes first."""
         return (self.written, *self.others)
+
+    @property
+    def densest(self) -> SegmentFormat:
+        """The format for files that are written once and read often."""
+        return self.dense or self.written
 
     @property
     def extensions(self) -> frozenset[str]:
@@ -65,5 +72,5 @@ class SegmentFormats:
         return next((each for each in self.known if each.extension == extension), None) or self.named(extension, path)
 
 
-FORMATS: Final = SegmentFormats(written=ParquetFormat())
+FORMATS: Final = SegmentFormats(written=ParquetFormat(), dense=ParquetFormat(compression_level=9))
 """The formats that jobs and replays use, unless they are given others."""

@@ -22,6 +22,7 @@ from catalog.registry import (
     audit_chains,
     expected_rows,
     files,
+    held_ranges,
     history,
     known_files,
     last_known,
@@ -116,6 +117,7 @@ class Files(Part):
     committed_ends = in_transaction(files.committed_ends)
     counts = in_transaction(files.counts)
     lost_offsets = in_transaction(files.lost_offsets)
+    held_ranges = in_transaction(held_ranges.held_ranges)
     trim = in_transaction(trimming.trim)
 
     def record(self, topic: TopicRow, settled: Settled) -> None:

@@ -89,7 +89,7 @@ def _cards(turn: int) -> tuple[Fault, ...]:
         case 1:
             return (*common, *_long())
         case _:
-            return (*common, *_long(), *_elections(), *_others())
+            return (*common, *_long(), *_elections(), *_others(), *_rewrites())
 
 
 def _killed() -> list[Fault]:
@@ -212,6 +212,14 @@ def _others() -> list[Fault]:
         ),
         faults.ManyTopics(count=120, killed=At.AFTER_COMMIT),
         *(faults.CredentialsExpire(uses=uses, records=12_000) for uses in (8, 11)),
+    ]
+
+
+def _rewrites() -> list[Fault]:
+    steps = (At.BEFORE_UPLOAD, At.AFTER_UPLOAD, At.AFTER_STAGE, At.BEFORE_COMMIT, At.AFTER_COMMIT, At.AFTER_CONFIRM)
+    return [
+        *(faults.CompactKilled(point=point) for point in steps),
+        *(faults.CompactKilled(point=point, beside=True) for point in steps),
     ]
 
 

@@ -208,6 +208,14 @@ class RowsDeleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactKilled:
+    """`archiver compact` is killed at a step, or suspended there while an archiver works `beside` it, and run again."""
+
+    point: FaultPoint
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanged:
     """Others partition the table by another column, while files are `staged` or not, and later as it was."""
 
@@ -267,6 +275,7 @@ Fault: TypeAlias = (
     | TransactionOutlives
     | RolledBack
     | RowsDeleted
+    | CompactKilled
     | SpecChanged
     | StoreEmpty
     | ManyTopics

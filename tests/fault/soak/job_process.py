@@ -17,6 +17,7 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
@@ -73,6 +74,8 @@ def _done(job: Job) -> tuple[int, list[Failure]]:
             return sum(each.ranges for each in Rebuild(config).run()), []
         case Verb.REFILL:
             return 0, _refilled(job)
+        case Verb.COMPACT:
+            return _compacted(config)
         case Verb.ORPHANS:
             return _orphans_removed(job, config)
 
@@ -97,6 +100,17 @@ def _refilled(job: Job) -> list[Failure]:
     if done.exit_code == 0:
         return []
     return [Failure(topic=job.topic, partition=None, kind=f"exit code {done.exit_code}", text=done.output)]
+
+
+def _compacted(config: Config) -> tuple[int, list[Failure]]:
+    report = Compact(config, wish=Wish(min_files=2), engine=InlineEngine).run()
+    failures = [
+        _failure(each.topic, None, error)
+        for each in report.topics
+        for error in (each.error, *each.failures.values())
+        if error is not None
+    ]
+    return report.done.rows, failures
 
 
 def _orphans_removed(job: Job, config: Config) -> tuple[int, list[Failure]]:

@@ -33,6 +33,7 @@ class Verb(StrEnum):
     REBUILD = "rebuild"
     ORPHANS = "orphans"
     REFILL = "refill"
+    COMPACT = "compact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,70 @@
+"""`archiver compact`: puts small, overlapping and partly deleted files of a table together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, bytes_of, wants_json
+
+
+def compact(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this Kafka partition; may be given again.")
+    ] = None,
+    target_size: Annotated[
+        str | None, typer.Option("--target-size", help="Size of the new files; by default target_file_size.")
+    ] = None,
+    min_files: Annotated[
+        int | None,
+        typer.Option("--min-files", help="Fewer small files stay as they are; by default compact_min_files.", min=2),
+    ] = None,
+    max_size: Annotated[
+        str | None, typer.Option("--max-size", help="Take up no more than so many bytes of old files (20GiB).")
+    ] = None,
+    tasks: Annotated[
+        int, typer.Option("--tasks", help="Tasks at a time; by default as many as Spark has slots.", min=0)
+    ] = 0,
+    memory: Annotated[
+        str, typer.Option("--memory", help="What a task keeps in memory of rows that wait for others.")
+    ] = "128MiB",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
+) -> None:
+    """Put small files together, sort files whose offsets overlap, and apply rows that others deleted.
+
+    Records stay the same, byte for byte and in order: each new file is read back, and its digest compared, before it
+    takes the place of old ones. May run at the same time as `archiver archive` and other engines.
+    """
+    from archiver.config import load_config
+    from archiver.observe.compact_json import compact_lines
+    from archiver.observe.compact_screen import CompactScreen
+    from archiver.observe.console import Terminal
+    from archiver.observe.output import Output
+    from archiver.upkeep.compact.job import Compact, Wish
+    from archiver.upkeep.compact.rounds import Budget
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        wish = Wish(
+            target_bytes=bytes_of("--target-size", target_size),
+            min_files=min_files,
+            partitions=frozenset(partition or ()),
+            held_bytes=bytes_of("--memory", memory) or 0,
+        )
+        loaded = load_config(config)
+        budget = Budget(
+            parallel=tasks,
+            most_bytes=bytes_of("--max-size", max_size),
+            commit_seconds=loaded.archive.max_commit_interval,
+        )
+        output = Output(as_json=as_json, lines_of=compact_lines, screen=lambda: CompactScreen(Terminal()))
+        with output:
+            report = Compact(loaded, topics or (), wish, output, budget=budget, dry_run=dry_run).run()
+    if not report.succeeded or output.failed:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,78 @@
+"""The borders of a group's new files: which offsets each covers, by the ranges that the old files have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.upkeep.compact.choice import FileGroup, SourceRange
+
+FIRST: Final = 0
+END: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSpan:
+    """Half-open offsets that a new file covers. `is_whole` says that the file has all records of them."""
+
+    start: int
+    end: int
+    is_whole: bool = True
+
+
+class Borders:
+    """The ranges of one Kafka partition. Neighbours that are whole become one; the others keep their borders.
+
+    A range is not whole, too, if others deleted rows of its files: a refill finds them by the range's old borders.
+    """
+
+    def __init__(self, ranges: Iterable[KeptSpan]) -> None:
+        self._spans = _joined(sorted(ranges, key=lambda each: (each.start, each.end)))
+
+    @classmethod
+    def of_group(cls, group: FileGroup, partition: int) -> Borders:
+        """The borders in one Kafka partition. There are none if others wrote the files."""
+        held: dict[tuple[int, int], bool] = {}
+        for source in group.files:
+            for one in source.ranges:
+                if one.partition == partition:
+                    place = (one.start_offset, one.end_offset)
+                    held[place] = held.get(place, True) and _is_whole(one, has_deletes=source.has_deletes)
+        return cls(KeptSpan(start=start, end=end, is_whole=whole) for (start, end), whole in held.items())
+
+    def __bool__(self) -> bool:
+        return bool(self._spans)
+
+    def cut(self, offset: int) -> int:
+        """The first place from `offset` on where a new file may begin."""
+        inside = next((each for each in self._spans if each.start < offset < each.end and not each.is_whole), None)
+        return offset if inside is None else inside.end
+
+    def within(self, start: int, end: int) -> tuple[KeptSpan, ...]:
+        """What a new file covers that has the rows from `start` up to `end`."""
+        return tuple(
+            KeptSpan(start=max(start, each.start), end=min(end, each.end), is_whole=each.is_whole)
+            for each in self._spans
+            if each.start < end and start < each.end
+        )
+
+
+def is_one_range(spans: Sequence[KeptSpan]) -> bool:
+    """Whether a file with these spans has all records of one range of offsets."""
+    return len(spans) == 1 and spans[0].is_whole
+
+
+def _is_whole(one: SourceRange, *, has_deletes: bool) -> bool:
+    return one.is_whole and not has_deletes
+
+
+def _joined(spans: Sequence[KeptSpan]) -> tuple[KeptSpan, ...]:
+    found: list[KeptSpan] = []
+    for each in spans:
+        last = found[-1] if found else None
+        if last is not None and last.is_whole and each.is_whole and last.end == each.start:
+            found[-1] = KeptSpan(start=last.start, end=each.end)
+        else:
+            found.append(each)
+    return tuple(found)

@@ -1,0 +1,257 @@
+"""Choose which data files to put together: small ones, ones whose offsets overlap, and ones with deleted rows.
+
+Files are put together only if they are of one table partition (of one spec) and one Kafka partition, and if their
+offsets are neighbours. A selection by size alone would leave files that overlap as they are, and would make new ones.
+Pure functions: manifests and the registry are read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from archiver.archive.table_files import TableFile
+
+SMALL: Final = 0.75
+"""Files below this share of the target size are small."""
+ROOM: Final = 1.1
+"""A group may have so many times the target size: its file comes out smaller, for there are fewer dictionaries."""
+MOST_FILES: Final = 512
+"""How many files one task takes at most. Their footers are in memory at the same time."""
+PAYS: Final = 4
+"""With `saves_work`, this many times `min_files` is put together even if one large file makes up most of it."""
+
+
+class Reason(StrEnum):
+    """Why a group of files is rewritten."""
+
+    SMALL = "small"
+    """The files are smaller than they should be."""
+    OVERLAP = "overlap"
+    """Offsets of the files overlap, so a replay has to sort them."""
+    DELETES = "deletes"
+    """Others deleted rows of the files by delete files, which every reader has to apply."""
+    MIXED = "mixed"
+    """A file has rows of several Kafka partitions, or its manifest doesn't say of which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRange:
+    """A range of offsets that the registry knows to have rows in a file.
+
+    The range is `whole` if all of its rows are in this one file and the table must have all of them. Other ranges keep
+    their borders: it isn't known where their missing rows were.
+    """
+
+    partition: int
+    start_offset: int
+    end_offset: int
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file of the table with the ranges that the registry knows in it. There are none if others wrote the file.
+
+    `has_deletes` says that rows of it may have been deleted. A delete file often speaks of other files only.
+    """
+
+    file: TableFile
+    ranges: tuple[SourceRange, ...] = ()
+    has_deletes: bool = False
+
+    @property
+    def partition(self) -> int | None:
+        """The Kafka partition of all rows. None where there are several, or where the manifest doesn't say."""
+        held = self.file.partitions
+        return held.low if held and held.low == held.high and self.file.offsets else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is chosen. `target_bytes` is the size that files should have.
+
+    At least `min_files` small files are put together. With `saves_work`, a file that is larger than all others of its
+    group together is left alone as long as those are few: else a growing file would be rewritten again and again.
+    `partitions` are the Kafka partitions to look at, all where it is empty.
+    """
+
+    target_bytes: int
+    min_files: int = 5
+    saves_work: bool = False
+    partitions: frozenset[int] = frozenset()
+
+    @property
+    def small_below(self) -> int:
+        """The size from which a file is large enough."""
+        return int(self.target_bytes * SMALL)
+
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes of files become one file."""
+        return int(self.target_bytes * ROOM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files to put together, by their lowest offset. With `is_cut` they become several files of the target size."""
+
+    files: tuple[SourceFile, ...]
+    reasons: frozenset[Reason]
+    is_cut: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the rows may be of several Kafka partitions."""
+        return Reason.MIXED in self.reasons
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the files."""
+        return sum(each.file.size_bytes for each in self.files)
+
+    def expected_files(self, target_bytes: int) -> int:
+        """About how many files they become."""
+        return max(1, round(self.size_bytes / target_bytes)) if self.is_cut else 1
+
+    @property
+    def rows(self) -> int:
+        """The rows of the files, deleted ones included."""
+        return sum(each.file.rows for each in self.files)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the files."""
+        return tuple(each.file.path for each in self.files)
+
+
+def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
+    """The groups of files to put together, each file in one group at most."""
+    places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
+    for each in files:
+        if _is_asked_for(each, limits):
+            places[each.file.spec_id, each.file.partition_values, each.partition].append(each)
+    found: list[FileGroup] = []
+    for place, those in places.items():
+        is_mixed = place[-1] is None
+        found += _mixed_groups(those, limits) if is_mixed else _neighbours(those, limits)
+    return found
+
+
+def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
+    held = each.file.partitions
+    return not limits.partitions or held is None or any(held.low <= one <= held.high for one in limits.partitions)
+
+
+def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+    for part in _by_writer(files):
+        for some in _portions([(each,) for each in sorted(part, key=_low)], limits):
+            yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=_reasons(some), is_cut=True)
+
+
+Atom: TypeAlias = tuple[SourceFile, ...]
+"""Files whose offsets overlap, directly or through others: they can only be rewritten together."""
+
+
+def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+    """Groups of one Kafka partition. No file that stays lies between the files of a group."""
+    run: list[Atom] = []
+    for atom in _atoms(files):
+        parts = _by_writer(atom)
+        if _is_good(atom, limits) or len(parts) > 1 or (run and _is_known(run[0]) != _is_known(atom)):
+            yield from _of_run(run, limits)
+            run = []
+        if len(parts) > 1:
+            for part in parts:
+                yield from _neighbours(part, limits)
+        elif not _is_good(atom, limits):
+            run.append(atom)
+    yield from _of_run(run, limits)
+
+
+def _of_run(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+    for some in _portions(run, limits):
+        if _pays(some, limits):
+            yield FileGroup(
+                files=tuple(each for atom in some for each in atom),
+                reasons=_reasons(some),
+                is_cut=sum(map(_size, some)) > limits.most_bytes,
+            )
+
+
+def _by_writer(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
+    """The files that the registry knows, and those that others wrote: a rewrite can't take both together."""
+    parts: dict[bool, list[SourceFile]] = defaultdict(list)
+    for each in files:
+        parts[bool(each.ranges)].append(each)
+    return list(parts.values())
+
+
+def _is_known(atom: Atom) -> bool:
+    return bool(atom[0].ranges)
+
+
+def _atoms(files: list[SourceFile]) -> Iterator[Atom]:
+    cluster: list[SourceFile] = []
+    high = -1
+    for each in sorted(files, key=_low):
+        assert each.file.offsets is not None
+        if cluster and each.file.offsets.low > high:
+            yield tuple(cluster)
+            cluster, high = [], -1
+        cluster.append(each)
+        high = max(high, each.file.offsets.high)
+    if cluster:
+        yield tuple(cluster)
+
+
+def _portions(atoms: list[Atom], limits: Limits) -> Iterator[list[Atom]]:
+    """Atoms one after the other, as many as fit into one file and one task."""
+    some: list[Atom] = []
+    size = count = 0
+    for atom in atoms:
+        if some and (size + _size(atom) > limits.most_bytes or count + len(atom) > MOST_FILES):
+            yield some
+            some, size, count = [], 0, 0
+        some.append(atom)
+        size += _size(atom)
+        count += len(atom)
+    if some:
+        yield some
+
+
+def _is_good(atom: Atom, limits: Limits) -> bool:
+    return len(atom) == 1 and not atom[0].has_deletes and atom[0].file.size_bytes >= limits.small_below
+
+
+def _pays(some: list[Atom], limits: Limits) -> bool:
+    if _reasons(some) - {Reason.SMALL}:
+        return True
+    size, count = sum(map(_size, some)), len(some)
+    if count < limits.min_files and (count == 1 or size < limits.target_bytes):
+        return False
+    is_spread = 2 * max(map(_size, some)) <= size
+    return not limits.saves_work or is_spread or count >= PAYS * limits.min_files
+
+
+def _reasons(some: list[Atom]) -> frozenset[Reason]:
+    found = set()
+    for atom in some:
+        if any(each.partition is None for each in atom):
+            found.add(Reason.MIXED)
+        elif len(atom) > 1:
+            found.add(Reason.OVERLAP)
+        if any(each.has_deletes for each in atom):
+            found.add(Reason.DELETES)
+    return frozenset(found or {Reason.SMALL})
+
+
+def _size(atom: Atom) -> int:
+    return sum(each.file.size_bytes for each in atom)
+
+
+def _low(each: SourceFile) -> tuple[int, str]:
+    return (each.file.offsets.low if each.file.offsets else 0), each.file.path

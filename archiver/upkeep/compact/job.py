@@ -1,0 +1,182 @@
+"""`archiver compact`: small, overlapping and partly deleted files become few files in the order of the stream.
+
+The records stay the same, byte for byte: new files are read back, and their digests must be those of the rows that they
+replace. It can run beside archivers, reprocessing, expiry and other engines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+
+from archiver.archive.plan_cache import PlanCache
+from archiver.archive.table_files import ManifestReader
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.engine.session import check_spark
+from archiver.errors import ConfigError
+from archiver.observer import all_of, ignore
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
+from archiver.storage.spool import clean_spool
+from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.compact.choice import Limits
+from archiver.upkeep.compact.report import (
+    CompactFinished,
+    CompactObserver,
+    CompactReport,
+    GroupFailed,
+    TopicCompaction,
+)
+from archiver.upkeep.compact.rounds import Budget, Rounds, Upkeep, settle
+from archiver.upkeep.compact.target import CompactTarget
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+HELD_BYTES = 128 << 20
+LEAST_HELD = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a run is asked for. None stands for what the topic's settings say.
+
+    `held_bytes` bounds the rows of a task that wait for others in memory. `saves_work` is that of `Limits`.
+    """
+
+    target_bytes: int | None = None
+    min_files: int | None = None
+    partitions: frozenset[int] = frozenset()
+    held_bytes: int = HELD_BYTES
+    saves_work: bool = False
+
+    def __post_init__(self) -> None:
+        if self.min_files is not None and self.min_files < 2:  # noqa: PLR2004 - one file is put together with nothing
+            raise ConfigError("--min-files: at least 2 files can be put together", min_files=self.min_files)
+        if self.held_bytes < LEAST_HELD:
+            raise ConfigError("--memory: give a task at least 1MiB for rows that wait for others")
+        if self.target_bytes is not None and self.target_bytes < LEAST_HELD:
+            raise ConfigError("--target-size: files of less than 1MiB aren't worth their requests")
+
+
+class Compact:
+    """Compacts the tables of `topics` (default: all that the registry knows and the configuration has).
+
+    `engine` gives the engine, by default Spark, only if there is work. A dry run only says what would be done.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str] = (),
+        wish: Wish | None = None,
+        observer: CompactObserver = ignore,
+        *,
+        budget: Budget | None = None,
+        dry_run: bool = False,
+        engine: Callable[[], Engine] | None = None,
+        formats: SegmentFormats = FORMATS,
+    ) -> None:
+        self._config = config
+        self._topics = tuple(topics)
+        self._wish = wish or Wish()
+        self._observer = all_of(observer)
+        self._budget = budget or Budget(commit_seconds=config.archive.max_commit_interval)
+        self._dry_run = dry_run
+        self._engine = engine
+        self._formats = formats
+
+    def run(self) -> CompactReport:
+        """Compact, topic by topic.
+
+        Raises errors of the configuration and of the servers. The failure of one topic, or of one group of files, is in
+        the report, and the others go on.
+        """
+        started = time.monotonic()
+        if self._engine is None and not self._dry_run:
+            check_spark(self._config.spark)
+        with ExitStack() as closing:
+            registry = closing.enter_context(Registry(self._config.registry.dsn))
+            catalog = closing.enter_context(TableCatalog(self._config.catalog))
+            names = [row.topic for row in known_topics(self._config, self._topics, registry)]
+
+            @cache
+            def engine() -> Engine:
+                return self._engine() if self._engine else _start_spark(self._config, closing)
+
+            done = tuple(self._topic(name, registry, catalog, engine) for name in names)
+        report = CompactReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
+        self._observer(CompactFinished(report=report))
+        return report
+
+    def _topic(
+        self, name: str, registry: Registry, catalog: TableCatalog, engine: Callable[[], Engine]
+    ) -> TopicCompaction:
+        settings = self._config.topic(name)
+        report = TopicCompaction(topic=name, table=settings.table)
+        try:
+            archived = find_archived(self._config, name, registry=registry, catalog=catalog)
+            rounds = self._rounds(archived, registry, catalog, report, engine)
+            if self._dry_run:
+                report.planned = rounds.plan(archived.table)
+            else:
+                clean_spool(self._config.archive.spool)
+                rounds.run(archived.table)
+        except ContextError as error:
+            report.error = error
+            self._observer(GroupFailed(topic=name, paths=(), error=error))
+        return report
+
+    def _rounds(
+        self,
+        archived: ArchivedTopic,
+        registry: Registry,
+        catalog: TableCatalog,
+        report: TopicCompaction,
+        engine: Callable[[], Engine],
+    ) -> Rounds:
+        """The work in one topic, after what earlier runs left is settled. A dry run settles nothing."""
+        upkeep = Upkeep(
+            registry=registry,
+            catalog=catalog,
+            manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
+            journal=Journal.of(self._config).of_table(archived.table),
+        )
+        if not self._dry_run:
+            settle(archived.table, upkeep)
+        wish, settings = self._wish, archived.config
+        limits = Limits(
+            target_bytes=wish.target_bytes or settings.target_file_size,
+            min_files=wish.min_files or settings.compact_min_files,
+            saves_work=wish.saves_work,
+            partitions=wish.partitions,
+        )
+        report.target_bytes = limits.target_bytes
+        target = self._target(archived, registry, limits)
+        return Rounds(target, limits, self._budget, upkeep, report=report, observer=self._observer, engine=engine)
+
+    def _target(self, archived: ArchivedTopic, registry: Registry, limits: Limits) -> CompactTarget:
+        table = archived.table
+        state = registry.ledger.load(archived.topic)
+        return CompactTarget(
+            topic=archived.topic.topic,
+            mappings={each.version: each.mapping for each in state.versions},
+            column_names={each: table.schema.find_field(each).name for each in table.schema.field_ids},
+            table_properties=dict(table.properties),
+            bloom_filters=table.bloom_filters,
+            objects=archived.objects,
+            formats=self._formats,
+            spool=self._config.archive.spool,
+            target_bytes=limits.target_bytes,
+            held_bytes=self._wish.held_bytes,
+        )
+
+
+def _start_spark(config: Config, closing: ExitStack) -> Engine:
+    from archiver.engine.spark import SparkEngine
+
+    return closing.enter_context(SparkEngine.start(config.spark))

@@ -1,0 +1,86 @@
+"""Reads a new file back from the object store: its rows and digests, by spans of offsets, before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from archiver.archive.assemble import Assembler
+from archiver.archive.deletes import Deletes
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.offset_order import offsets_of
+from archiver.archive.open_file import OpenFile
+from archiver.errors import UpkeepError
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.wire.record_digest import RecordDigest
+from catalog.model import DataFileInfo
+
+Offsets = npt.NDArray[np.int64]
+Partitions = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSpan:
+    """What a file has of a span of offsets."""
+
+    rows: int
+    digest: RecordDigest
+
+
+def read_back(
+    objects: ObjectStore,
+    formats: SegmentFormats,
+    file: DataFileInfo,
+    *,
+    topic: str,
+    partition: int,
+    spans: Sequence[tuple[int, int]],
+) -> tuple[FoundSpan, ...]:
+    """Read a file; return what it has of each span (half open, sorted).
+
+    UpkeepError unless all of its rows are in the spans, in strict order, and have the digest that it was written with.
+    The mappings in its footer alone must do.
+    """
+    rows = [0] * len(spans)
+    digests = [RecordDigest()] * len(spans)
+    borders = np.array(spans, np.int64).reshape(-1, 2)
+    last = -1
+    with formats.named(file.format, file.path).open(objects, file.path) as reader:
+        mappings = KnownMappings(topic)
+        mappings.learn(reader.metadata)
+        opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(file.path, reader.schema, mappings))
+        for block in reader.blocks():
+            for batch, kafka in opened.rows(block, None, opened.assembler.field_ids):
+                records = opened.assembler.records(batch, kafka)
+                offsets = offsets_of(records)
+                _check_order(file, records.column("partition").to_numpy(), offsets, partition, last)
+                last = int(offsets[-1])
+                lows = np.searchsorted(offsets, borders[:, 0])
+                highs = np.searchsorted(offsets, borders[:, 1])
+                for place in np.flatnonzero(highs > lows).tolist():
+                    low, high = int(lows[place]), int(highs[place])
+                    rows[place] += high - low
+                    digests[place] += RecordDigest.of_seen(records.slice(low, high - low))
+    found = tuple(FoundSpan(rows=count, digest=digest) for count, digest in zip(rows, digests, strict=True))
+    total = sum((each.digest for each in found), RecordDigest())
+    if sum(rows) != file.rows or total.text != file.digest:
+        raise _wrong(file, rows=file.rows, found_rows=sum(rows), digest=file.digest, found=total.text)
+    return found
+
+
+def _check_order(file: DataFileInfo, partitions: Partitions, offsets: Offsets, partition: int, last: int) -> None:
+    if (partitions != partition).any() or (np.diff(offsets, prepend=last) <= 0).any():
+        raise _wrong(file, partition=partition, at=f"[{offsets[0]}, {offsets[-1]}]")
+
+
+def _wrong(file: DataFileInfo, **found: object) -> UpkeepError:
+    return UpkeepError(
+        "the new file would not give back the same records in order; the old files stay. This is a fault of the"
+        " archiver or of the store: please report it",
+        file=file.path,
+        **found,
+    )

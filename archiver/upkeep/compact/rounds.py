@@ -1,0 +1,249 @@
+"""The rounds of one topic's compaction: choose, merge and commit until nothing is left to choose.
+
+Others may change the table meanwhile. Groups of which a file is gone, or has other deletes, are chosen again; their new
+files become orphans. Every commit asserts the snapshot that it was made on, so it never undoes commits of others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar
+
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.engine.runner import Engine
+from archiver.storage.journal import TableJournal
+from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
+from archiver.upkeep.compact.report import (
+    CompactObserver,
+    GroupFailed,
+    GroupMerged,
+    GroupsChosen,
+    GroupsCommitted,
+    Merged,
+    TopicCompaction,
+)
+from archiver.upkeep.compact.target import CompactTarget
+from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
+from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
+from archiver.upkeep.upload_claims import UploadClaims
+from catalog.errors import RewriteRefused
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.rewrite_commit import Displaced, Rewritten
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import TopicRow, new_id
+from catalog.ranges.rewrite import Rewrite
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+REASON: Final = "compact"
+ROUNDS: Final = 5
+"""How often groups are chosen again, after others changed the table or overlapping files were split."""
+PATHS_AT_ONCE: Final = 10_000
+
+_Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
+_One = TypeVar("_One")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much one run may do. `parallel` tasks at a time at most, 0 for as many as the engine has slots.
+
+    A run takes up no group beyond `most_bytes` of old files, and commits at least every `commit_seconds`. `is_over` is
+    asked before each group is taken up.
+    """
+
+    parallel: int = 0
+    most_bytes: int | None = None
+    commit_seconds: float = 300.0
+    is_over: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What rewriting a topic's files needs."""
+
+    registry: Registry
+    catalog: TableCatalog
+    manifests: ManifestReader
+    journal: TableJournal
+
+
+class Rounds:
+    """The rounds of one run in one topic. `report` grows with them."""
+
+    def __init__(
+        self,
+        target: CompactTarget,
+        limits: Limits,
+        budget: Budget,
+        upkeep: Upkeep,
+        *,
+        report: TopicCompaction,
+        observer: CompactObserver,
+        engine: Callable[[], Engine],
+    ) -> None:
+        self._target = target
+        self._limits = limits
+        self._budget = budget
+        self._upkeep = upkeep
+        self._report = report
+        self._observer = observer
+        self._engine = engine
+        self._bytes = 0
+        self._merged: _Merges = []
+
+    def plan(self, table: ArchiveTable) -> tuple[FileGroup, ...]:
+        """Choose the groups of the current snapshot, without those that failed in this run."""
+        topic, upkeep = table.topic, self._upkeep
+        files = list(upkeep.manifests.files(table.iceberg))
+        if not self._report.files:
+            self._report.files = len(files)
+        # Only after the table: what it has was staged before, so the registry knows it by now.
+        ranges: dict[str, list[SourceRange]] = defaultdict(list)
+        for some_files in _portions(files, PATHS_AT_ONCE):
+            for held in upkeep.registry.files.held_ranges(topic, [file.path for file in some_files]):
+                ranges[held.path].append(
+                    SourceRange(
+                        partition=held.partition,
+                        start_offset=held.start_offset,
+                        end_offset=held.end_offset,
+                        is_whole=held.is_whole,
+                    )
+                )
+        deletes = DeleteFiles(self._target.objects, self._target.formats)
+        sources = (
+            SourceFile(
+                file=file,
+                ranges=tuple(ranges.get(file.path, ())),
+                has_deletes=bool(file.equality_deletes) or len(deletes.of(file).positions) > 0,
+            )
+            for file in files
+        )
+        failed = {path for paths in self._report.failures for path in paths}
+        chosen = choose(sources, self._limits)
+        return tuple(each for each in chosen if not failed & set(each.paths))
+
+    def run(self, table: ArchiveTable) -> None:
+        """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
+        with UploadClaims.of_run(self._upkeep.registry, table.topic) as claims:
+            for _ in range(ROUNDS):
+                groups = self.plan(table)
+                if not self._report.planned:
+                    self._report.planned = groups
+                self._observer(GroupsChosen(topic=table.topic.topic, groups=groups))
+                if not groups or not self._round(table, groups, claims):
+                    return
+                table = self._upkeep.catalog.reload(table)
+
+    def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
+        """Merge and commit these groups; return whether to choose again."""
+        again = any(group.is_mixed for group in groups)
+        committed = time.monotonic()
+        for group, result in self._results(table.topic, groups):
+            claims.keep(*result.rewritten.new_paths)
+            self._merged.append((group, result))
+            if time.monotonic() - committed >= self._budget.commit_seconds:
+                again |= self._commit(table)
+                committed = time.monotonic()
+        again |= self._commit(table)
+        return again and not self._report.stopped
+
+    def _results(self, topic: TopicRow, groups: Sequence[FileGroup]) -> Iterator[tuple[FileGroup, GroupResult]]:
+        engine = self._engine()
+        for some in self._affordable(groups, self._budget.parallel or engine.slots):
+            tasks = [CompactTask(target=self._target, group=group) for group in some]
+            for outcome in engine.run_tasks(tasks, compact_group):
+                group = some[outcome.index]
+                if outcome.result is not None:
+                    self._observer(GroupMerged(topic=topic.topic, group=group, result=outcome.result))
+                    yield group, outcome.result
+                elif outcome.error is not None:
+                    self._fail(group, outcome.error)
+
+    def _affordable(self, groups: Iterable[FileGroup], at_once: int) -> Iterator[tuple[FileGroup, ...]]:
+        for some in _portions(groups, at_once):
+            paid = []
+            for group in some:
+                if self._budget.is_over() or self._is_beyond(group):
+                    self._report.stopped = True
+                    break
+                self._bytes += group.size_bytes
+                paid.append(group)
+            if paid:
+                yield tuple(paid)
+            if self._report.stopped:
+                return
+
+    def _is_beyond(self, group: FileGroup) -> bool:
+        """Whether the group has more bytes than are left. The first group is taken up whatever it has."""
+        most = self._budget.most_bytes
+        return most is not None and self._bytes > 0 and self._bytes + group.size_bytes > most
+
+    def _commit(self, table: ArchiveTable) -> bool:
+        """Commit what was merged; return whether some of it was made in vain, so that it has to be chosen again."""
+        merged, self._merged = self._merged, []
+        in_vain = False
+        while merged:
+            try:
+                done = self._put(table, merged)
+            except RewriteRefused as error:
+                if len(merged) == 1:
+                    self._fail(merged[0][0], error)
+                    return in_vain
+                for each in merged:  # the others shall not wait for the one that is refused
+                    self._merged = [each]
+                    in_vain |= self._commit(table)
+                return in_vain
+            if isinstance(done, Rewritten):
+                self._note(table.topic, done, merged)
+                return in_vain
+            in_vain = True
+            left = [(group, each) for group, each in merged if not set(group.paths) & set(done.paths)]
+            self._report.again += len(merged) - len(left)
+            merged = left
+        return in_vain
+
+    def _note(self, topic: TopicRow, done: Rewritten, merged: _Merges) -> None:
+        total = sum((Merged.of(group, result) for group, result in merged), Merged())
+        self._report.done += total
+        self._report.commits.append(done.commit_id)
+        self._observer(GroupsCommitted(topic=topic.topic, commit_id=done.commit_id, done=total))
+
+    def _put(self, table: ArchiveTable, merged: _Merges) -> Rewritten | Displaced:
+        known: dict[str, TableFile] = {each.file.path: each.file for group, _ in merged for each in group.files}
+        rewrite = Rewrite(
+            commit_id=new_id(),
+            reason=REASON,
+            schema_version=max(each.schema_version for _, each in merged),
+            groups=tuple(each.rewritten for _, each in merged),
+        )
+        return put_in_place(
+            table,
+            rewrite,
+            known,
+            change=None,
+            registry=self._upkeep.registry,
+            catalog=self._upkeep.catalog,
+            manifests=self._upkeep.manifests,
+            journal=self._upkeep.journal,
+        )
+
+    def _fail(self, group: FileGroup, error: ContextError) -> None:
+        self._report.failures[group.paths] = error
+        self._observer(GroupFailed(topic=self._report.topic, paths=group.paths, error=error))
+
+
+def settle(table: ArchiveTable, upkeep: Upkeep) -> None:
+    """Record what earlier runs left: else ranges of theirs would be taken for files of others."""
+    settle_rewrites(table, upkeep.registry, upkeep.catalog, upkeep.manifests, upkeep.journal)
+
+
+def _portions(many: Iterable[_One], at_once: int) -> Iterator[tuple[_One, ...]]:
+    left = iter(many)
+    while some := tuple(islice(left, at_once)):
+        yield some

@@ -1,0 +1,150 @@
+"""The rows of an old file, in the columns of the new ones, each with its Kafka partition and offset.
+
+Rows stay Arrow from file to file: no key and no value is decoded or encoded. Where the columns are the same, the
+arrays of the old file go to the new one as they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.deletes import Mask
+from archiver.archive.offset_order import sorted_by_offset
+from archiver.archive.open_file import OpenFile
+from archiver.archive.projection import compile_projection
+from archiver.errors import UpkeepError
+from archiver.storage.segment import Block, RowRange, SegmentReader
+from archiver.upkeep.compact.choice import SourceFile
+from archiver.wire.record_digest import RecordDigest
+from schema_mapping import names
+
+Offsets = npt.NDArray[np.int64]
+
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+ROW: Final = "row"
+
+
+class SourceRows:
+    """An open file. It gives its rows that nobody deleted, as batches with the columns PARTITION, OFFSET and ROW.
+
+    `digest` is that of these rows' records: what the footer says, if no row was deleted, else what was read so far.
+    """
+
+    def __init__(self, file: OpenFile, source: SourceFile, schema: pa.Schema) -> None:
+        """`schema` has the columns that ROW shall have. Raises ReplayError where they can't hold the file's."""
+        self.source = source
+        self._file = file
+        self._kind = pa.struct(list(schema))
+        self._project = compile_projection(pa.struct(list(file.reader.schema)), self._kind, source.file.path)
+        self._removed: dict[int, list[Offsets]] = defaultdict(list)
+        about = file.reader.metadata
+        self._footer = about.digest if about.rows == source.file.rows else None
+        self._whole = RecordDigest()
+        self._kept = RecordDigest()
+        self.read_rows = 0
+
+    @property
+    def reader(self) -> SegmentReader:
+        """The reader of the file."""
+        return self._file.reader
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the footer has the digest of the rows."""
+        return self._footer is not None and not self.source.has_deletes
+
+    @property
+    def digest(self) -> RecordDigest:
+        """The digest of the rows that nobody deleted, once all are read."""
+        return RecordDigest(total=int(self._footer, 16)) if self._footer and self.is_proven else self._kept
+
+    def removed(self, partition: int) -> Offsets:
+        """The offsets of a partition whose rows others deleted, as far as the file was read."""
+        found = self._removed.get(partition)
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    @property
+    def removed_partitions(self) -> frozenset[int]:
+        """The Kafka partitions of which others deleted rows."""
+        return frozenset(self._removed)
+
+    def check(self) -> None:
+        """Raise UpkeepError unless all rows were read, with the digest in the footer."""
+        known = self._footer
+        if self.read_rows != self.source.file.rows:
+            raise UpkeepError(
+                "the file doesn't have the rows that the table's manifest says; it stays as it is. Compare it with a"
+                " backup",
+                file=self.source.file.path,
+                manifest=self.source.file.rows,
+                found=self.read_rows,
+            )
+        if known is not None and not self.is_proven and known != self._whole.text:
+            raise UpkeepError(
+                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
+                file=self.source.file.path,
+                footer=known,
+                found=self._whole.text,
+            )
+
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """The rows of a block, sorted by offset. UpkeepError where one is of another partition than `wanted`."""
+        for batch in self.rows(block):
+            if pc.any(pc.not_equal(batch.column(PARTITION), wanted.partition)).as_py():
+                raise UpkeepError(
+                    "the file has rows of other partitions than the table's manifest says; it stays as it is",
+                    file=self.source.file.path,
+                    partition=wanted.partition,
+                )
+            yield sorted_by_offset(batch)
+
+    def rows(self, block: Block) -> Iterator[pa.RecordBatch]:
+        """The rows of a block in file order, of any partition. No batch is empty."""
+        first_row = block.first_row
+        for rows in self.reader.read(block):
+            batch = self._placed(rows)
+            kept = self._file.deletes.survivors(rows, first_row)
+            first_row += rows.num_rows
+            self.read_rows += rows.num_rows
+            if not self.is_proven:
+                self._digest(rows, kept)
+            if not kept.all():
+                self._note_removed(batch.filter(pa.array(~kept)))
+                batch = batch.filter(pa.array(kept))
+            if batch.num_rows:
+                yield batch
+
+    def close(self) -> None:
+        """Close the file; closing it again does nothing."""
+        self._file.close()
+
+    def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        kafka = self._file.assembler.kafka(rows)
+        partition, offset = kafka.field(names.PARTITION), kafka.field(names.OFFSET)
+        if kafka.null_count or partition.null_count or offset.null_count:
+            raise UpkeepError(
+                "the file has rows without a partition and an offset: somebody added rows that the archiver didn't"
+                " write; it stays as it is. Remove them",
+                file=self.source.file.path,
+            )
+        struct = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+        return pa.RecordBatch.from_arrays([partition, offset, self._project(struct)], [PARTITION, OFFSET, ROW])
+
+    def _digest(self, rows: pa.RecordBatch, kept: Mask) -> None:
+        records = self._file.assembler.records(rows, self._file.assembler.kafka(rows))
+        whole = RecordDigest.of_seen(records)
+        self._whole += whole
+        self._kept += whole if kept.all() else RecordDigest.of_seen(records.filter(pa.array(kept)))
+
+    def _note_removed(self, gone: pa.RecordBatch) -> None:
+        partitions, offsets = gone.column(PARTITION).to_numpy(), gone.column(OFFSET).to_numpy()
+        for partition in np.unique(partitions).tolist():
+            self._removed[partition].append(offsets[partitions == partition])

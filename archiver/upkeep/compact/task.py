@@ -1,0 +1,197 @@
+"""The task of `archiver compact`: merge the rows of a group of files into new files.
+
+A task holds a row group of the new file and the batches of the old ones that are being read, whatever their sizes. Rows
+that have to wait for others go to the spool.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import KAFKA_IDS
+from archiver.errors import UpkeepError
+from archiver.storage.segment import SegmentLayout
+from archiver.storage.spool import TaskSpool
+from archiver.upkeep.compact.borders import END, FIRST, Borders
+from archiver.upkeep.compact.choice import FileGroup, SourceFile
+from archiver.upkeep.compact.new_files import MadeFile, NewFiles
+from archiver.upkeep.compact.row_stream import row_streams
+from archiver.upkeep.compact.source_rows import Offsets, SourceRows
+from archiver.upkeep.compact.target import CompactTarget
+from archiver.upkeep.wide_schema import wide_schema
+from archiver.wire.record_digest import RecordDigest
+from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
+from schema_mapping import names
+
+OPENERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactTask:
+    """A group of files to put together."""
+
+    target: CompactTarget
+    group: FileGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """What became of a group. `removed` rows had been deleted by others, and are in no new file."""
+
+    rewritten: RewriteGroup
+    schema_version: int
+    files: int
+    size_bytes: int
+    rows: int
+    removed: int
+    seconds: float
+    cpu_seconds: float
+
+
+def compact_group(task: CompactTask) -> GroupResult:
+    """Put a group of files together. Raises UpkeepError, ReplayError and the leaves of StorageError, with a path."""
+    started, cpu = time.monotonic(), time.process_time()
+    with ExitStack() as closing:
+        work = _Merging(task, closing)
+        made = work.run()
+        rewritten = work.rewritten(made)
+    return GroupResult(
+        rewritten=rewritten,
+        schema_version=work.version,
+        files=len(made),
+        size_bytes=sum(each.file.size_bytes for each in made),
+        rows=sum(each.file.rows for each in made),
+        removed=sum(span.removed for span in rewritten.all_spans),
+        seconds=time.monotonic() - started,
+        cpu_seconds=time.process_time() - cpu,
+    )
+
+
+class _Merging:
+    def __init__(self, task: CompactTask, closing: ExitStack) -> None:
+        self._target, self._group = task.target, task.group
+        self._mappings = KnownMappings(self._target.topic, self._target)
+        self._storage = TopicStorage(
+            deletes=DeleteFiles(self._target.objects, self._target.formats),
+            objects=self._target.objects,
+            formats=self._target.formats,
+            mappings=self._mappings,
+            spill=self._target.spool,
+        )
+        self._spool = closing.enter_context(TaskSpool(self._target.spool))
+        opened = _opened(self._storage, self._group.files, closing)
+        versions = _versions(opened) or frozenset({max(self._target.mappings)})  # all rows may be deleted
+        self.version = max(versions)
+        newest = self._mappings.row_mapping(self.version)
+        schema = newest.arrow_schema
+        for each in opened:
+            schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+        self._layout = SegmentLayout(
+            schema=schema,
+            mapping=newest.text,
+            schema_version=self.version,
+            table_properties=self._target.table_properties,
+            bloom_filters=self._target.bloom_filters,
+            other_mappings={
+                version: self._mappings.row_mapping(version).text for version in versions if version != self.version
+            },
+        )
+        self._sources = [
+            SourceRows(file, source, schema) for file, source in zip(opened, self._group.files, strict=True)
+        ]
+        self._partitions: list[int] = []
+
+    def run(self) -> list[MadeFile]:
+        """Write, upload and read back the new files; check that they have the records of the old ones."""
+        is_cut = self._group.is_cut or self._group.is_mixed
+        files = NewFiles(self._target, self._spool, self._layout, self._mappings, self._sources, is_cut=is_cut)
+        for partition, batches in row_streams(
+            self._sources, self._storage, is_mixed=self._group.is_mixed, held_bytes=self._target.held_bytes
+        ):
+            self._partitions.append(partition)
+            files.write(partition, batches, Borders.of_group(self._group, partition))
+        for source in self._sources:
+            source.check()
+        before = sum((each.digest for each in self._sources), RecordDigest())
+        after = sum((found.digest for each in files.made for found in each.found), RecordDigest())
+        if before != after:
+            raise UpkeepError(
+                "the new files would not give back the records of the old ones; these stay. One of them was damaged, or"
+                " this is a fault of the archiver: `archiver verify` tells which",
+                files=self._group.paths,
+                digest=before.text,
+                found=after.text,
+            )
+        return files.made
+
+    def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
+        """The group as a rewrite: which offsets each new file has."""
+        new = tuple(NewFile(file=each.file, spans=tuple(self._spans(each))) for each in made)
+        return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
+
+    def _spans(self, each: MadeFile) -> Iterator[RecordSpan]:
+        removed = self._removed(each.partition)
+        for span, found in zip(each.spans, each.found, strict=True):
+            low, high = np.searchsorted(removed, (span.start, span.end))
+            yield RecordSpan(
+                partition=each.partition,
+                start_offset=span.start,
+                end_offset=span.end,
+                rows=found.rows,
+                digest=found.digest.text,
+                removed=int(high - low),
+            )
+
+    def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:
+        """The spans of Kafka partitions of which no row is left."""
+        filled = {each.partition for each in made}
+        held = {one.partition for source in self._group.files for one in source.ranges}
+        deleted = {partition for each in self._sources for partition in each.removed_partitions}
+        for partition in sorted((held | deleted) - filled):
+            removed = self._removed(partition)
+            spans = [(each.start, each.end) for each in Borders.of_group(self._group, partition).within(FIRST, END)]
+            for start, end in spans or [(int(removed[0]), int(removed[-1]) + 1)]:
+                low, high = np.searchsorted(removed, (start, end))
+                yield RecordSpan(partition=partition, start_offset=start, end_offset=end, removed=int(high - low))
+
+    def _removed(self, partition: int) -> Offsets:
+        return np.sort(np.concatenate([each.removed(partition) for each in self._sources]))
+
+
+def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitStack) -> list[OpenFile]:
+    """The open files, in their order. Several are opened at a time: each takes some requests to the store."""
+    with ThreadPoolExecutor(OPENERS, thread_name_prefix="open") as pool:
+        opening = [pool.submit(partial(OpenFile.open, storage), each.file) for each in files]
+        found = []
+        for each in opening:
+            if each.exception() is None:
+                found.append(each.result())
+                closing.callback(found[-1].close)
+    for each in opening:
+        each.result()
+    return found
+
+
+def _versions(files: Sequence[OpenFile]) -> frozenset[int]:
+    """The schema versions of all rows: those that the footers have mappings of, else those that the rows name."""
+    found: set[int] = set()
+    for file in files:
+        if known := file.reader.metadata.mappings:
+            found.update(known)
+            continue
+        for block in file.reader.blocks():
+            for _, kafka in file.rows(block, None, KAFKA_IDS):
+                found.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
+    return frozenset(found)

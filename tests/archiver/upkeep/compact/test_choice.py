@@ -1,0 +1,148 @@
+"""Files are put together by neighbourhood, overlap and size, within one table partition and one Kafka partition."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.archive.table_files import Bounds, TableFile
+from archiver.upkeep.compact.choice import FileGroup, Limits, Reason, SourceFile, SourceRange, choose
+
+TARGET = 1_000
+LIMITS = Limits(target_bytes=TARGET, min_files=3)
+
+
+def file(
+    low: int,
+    high: int,
+    size: int = 10,
+    *,
+    partition: int | None = 0,
+    day: int = 1,
+    spec: int = 0,
+    deletes: bool = False,
+    known: bool = True,
+) -> SourceFile:
+    held = None if partition is None else Bounds(partition, partition)
+    inside = TableFile(
+        path=f"{spec}/{day}/{partition}/{low}-{high}-{size}-{known}",
+        format="parquet",
+        rows=high - low + 1,
+        size_bytes=size,
+        spec_id=spec,
+        partition_values=(day, "eu"),
+        partitions=held,
+        offsets=Bounds(low, high),
+        latest=None,
+    )
+    ranges = (SourceRange(partition=partition or 0, start_offset=low, end_offset=high + 1),) if known else ()
+    return SourceFile(file=inside, ranges=ranges, has_deletes=deletes)
+
+
+def chosen(*files: SourceFile, limits: Limits = LIMITS) -> list[list[str]]:
+    return [[PurePath(path).name for path in group.paths] for group in choose(files, limits)]
+
+
+def lows(*files: SourceFile, limits: Limits = LIMITS) -> list[list[int]]:
+    return [[each.file.offsets.low for each in group.files if each.file.offsets] for group in choose(files, limits)]
+
+
+def test_small_neighbours_become_one_file() -> None:
+    assert lows(file(0, 9), file(20, 29), file(10, 19)) == [[0, 10, 20]]
+    assert lows(file(0, 9), file(10, 19)) == [], "fewer than min_files"
+    assert lows(file(0, 9, 700), file(10, 19, 400)) == [[0, 10]], "as many as a whole file"
+
+
+def test_files_of_other_places_stay_apart() -> None:
+    others = [file(0, 9, day=2), file(10, 19, spec=1), file(20, 29, partition=1)]
+    assert lows(file(0, 9), file(10, 19), *others) == []
+
+
+def test_no_file_that_stays_lies_between() -> None:
+    small = [file(n, n + 9) for n in (0, 10, 30, 40)]
+    assert lows(*small, file(20, 29, 900)) == []
+    assert lows(*small, file(50, 59), file(20, 29, 900)) == [[30, 40, 50]]
+
+
+def test_overlap_is_a_reason_whatever_the_size() -> None:
+    groups = choose([file(0, 99, 5_000), file(50, 149, 5_000), file(200, 299, 5_000)], LIMITS)
+    assert [(len(each.files), each.reasons, each.is_cut) for each in groups] == [(2, {Reason.OVERLAP}, True)]
+
+
+def test_deletes_are_a_reason_for_one_file_alone() -> None:
+    (group,) = choose([file(0, 9, 900, deletes=True), file(10, 19, 900)], LIMITS)
+    assert (len(group.files), group.reasons) == (1, {Reason.DELETES})
+
+
+def test_files_of_others_are_never_put_together_with_known_ones() -> None:
+    """The registry can only account for a group of which it knows all files, or none."""
+    known, others = [file(n, n + 9) for n in (0, 10, 20)], [file(n, n + 9, known=False) for n in (30, 40, 50)]
+    assert lows(*known, *others) == [[0, 10, 20], [30, 40, 50]]
+    assert lows(file(0, 9), file(10, 19, known=False), file(20, 29)) == []
+    assert lows(file(0, 50), file(10, 19, known=False), file(20, 29)) == [[0, 20]]
+
+
+def test_a_file_of_several_partitions_is_always_split() -> None:
+    (group,) = choose([file(0, 9, 5_000, partition=None)], LIMITS)
+    assert (group.is_mixed, group.is_cut) == (True, True)
+
+
+def test_work_is_saved_where_one_file_is_larger_than_the_rest() -> None:
+    growing = [file(0, 9, 700), *(file(n, n + 9, 10) for n in range(10, 60, 10))]
+    assert lows(*growing) == [[0, 10, 20, 30, 40, 50]]
+    sparing = Limits(target_bytes=TARGET, min_files=3, saves_work=True)
+    assert lows(*growing, limits=sparing) == []
+    assert len(lows(*growing, *(file(n, n + 9, 1) for n in range(60, 120, 10)), limits=sparing)[0]) == 12
+
+
+def test_only_the_asked_partitions() -> None:
+    files = [file(n, n + 9, partition=p) for p in range(3) for n in (0, 10, 20)]
+    assert {
+        p
+        for g in choose(files, Limits(target_bytes=TARGET, min_files=3, partitions=frozenset({1})))
+        for s in g.files
+        if (p := s.partition) is not None
+    } == {1}
+
+
+places = st.builds(
+    lambda low, length, size, partition, day, deletes, known: file(
+        low, low + length, size, partition=partition, day=day, deletes=deletes, known=known
+    ),
+    st.integers(0, 400),
+    st.integers(0, 60),
+    st.integers(1, 1_500),
+    st.sampled_from([0, 1, None]),
+    st.integers(1, 2),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(st.lists(places, max_size=30, unique_by=lambda each: each.file.path), st.integers(2, 6), st.booleans())
+def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work: bool) -> None:
+    groups = choose(files, Limits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work))
+    paths = [path for group in groups for path in group.paths]
+    assert len(paths) == len(set(paths)), "each file is in one group at most"
+    for group in groups:
+        assert len({place(each) for each in group.files}) == 1
+        if group.is_mixed:
+            continue
+        assert group.is_cut == (group.size_bytes > LIMITS.most_bytes)
+        stays = [each for each in files if each.file.path not in paths and place(each) == place(group.files[0])]
+        assert not any(lies_between(each, group) for each in stays)
+
+
+def place(each: SourceFile) -> tuple[Any, ...]:
+    return each.file.spec_id, each.file.partition_values, each.partition, bool(each.ranges)
+
+
+def lies_between(each: SourceFile, group: FileGroup) -> bool:
+    """Whether a file that stays, and overlaps no other, has offsets between those of the group's files."""
+    held = [one.file.offsets for one in group.files]
+    assert each.file.offsets is not None
+    low, high = min(one.low for one in held if one), max(one.high for one in held if one)
+    return low < each.file.offsets.low and each.file.offsets.high < high

@@ -1,0 +1,52 @@
+"""Rounds on jobs that rewrite files: through a kill at any step no record changes, and a second run ends the work."""
+
+from __future__ import annotations
+
+from archiver.config import load_config
+from catalog.registry import Registry
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.jobs import Verb, running
+from tests.fault.soak.scene import Subject
+from tests.fault.soak.troubles import STEP_SECONDS
+from tests.fault.soak.verdict import judge, judge_rewritten
+
+_COMMITS = 3
+
+
+def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
+    """Small files are put together, while archiving goes on: all is as before or done, and the registry knows it."""
+    scene = course.scene
+    for _ in range(_COMMITS):
+        course.produce(60)
+        course.heal()
+    course.verified(judge(scene))
+    course.produce(60)
+    if fault.beside:
+        with running(course.job(verb=Verb.COMPACT, fault=f"{fault.point}:stop@1"), scene.folder) as job:
+            course.strike(fault, struck=job.stops(STEP_SECONDS))
+            course.heal()
+            job.goes_on()
+            course.end(job)
+    else:
+        course.strike(fault, struck=course.run(verb=Verb.COMPACT, fault=f"{fault.point}:kill@1").killed)
+        course.heal()
+    ending = course.run(verb=Verb.COMPACT)
+    if not ending.succeeded:
+        course.blame("small files weren't put together", ending)
+    for each in scene.subjects:
+        if not each.verified.rewritten and (odd := _unknown_files(course, each)):
+            course.blame(f"{each.topic}: registry and table name different files: {odd[:3]}")
+        each.verified.rewritten = True
+    course.heal()
+    course.verified(judge_rewritten(scene))
+
+
+def _unknown_files(course: Course, subject: Subject) -> list[str]:
+    """The files that are only in the table, or only in the registry."""
+    table = subject.stack.catalog().load_table(subject.table)
+    there = set(table.inspect.data_files().column("file_path").to_pylist())
+    with Registry(load_config(course.scene.direct).registry.dsn) as registry:
+        (topic,) = (each for each in registry.topics.every() if each.topic == subject.topic)
+        known = {file.path for one in registry.rows.expected_ranges(topic) for file in one.files}
+    return sorted(there ^ known)
