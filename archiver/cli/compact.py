@@ -46,8 +46,8 @@ def compact(
     from archiver.observe.compact_screen import CompactScreen
     from archiver.observe.console import Terminal
     from archiver.observe.output import Output
+    from archiver.upkeep.compact.budget import Budget
     from archiver.upkeep.compact.job import Compact, Wish
-    from archiver.upkeep.compact.rounds import Budget
 
     as_json = wants_json(json)
     with reported(as_json=as_json):

@@ -1,6 +1,6 @@
 """What an archiver shows of its jobs: screens for people, JSON lines, metrics, health and traces.
 
-The archive job, `orphans`, `reprocess` and transfers to Kafka have a `_screen` module for people and a `_json` module
+The archive job, `compact`, `orphans`, `reprocess` and transfers to Kafka have a `_screen` module for people and a `_json` module
 for machines, exports a `replay_screen`; other commands print by themselves. Everything is printed on a `console`, which
 takes text as it is: tables as a `listing`, errors as `error_text`, numbers as `amounts`, schemas in `schema_words`.
 `telemetry` starts metrics, health and traces of the archive job: `metering` counts its events into the metrics of
@@ -12,6 +12,8 @@ __all__ = [
     "amounts",
     "archive_json",
     "archive_screen",
+    "compact_json",
+    "compact_screen",
     "console",
     "error_text",
     "json_lines",

@@ -23,6 +23,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import Limits
 from archiver.upkeep.compact.report import (
     CompactFinished,
@@ -31,7 +32,7 @@ from archiver.upkeep.compact.report import (
     GroupFailed,
     TopicCompaction,
 )
-from archiver.upkeep.compact.rounds import Budget, Rounds, Upkeep, settle
+from archiver.upkeep.compact.rounds import Rounds, Upkeep
 from archiver.upkeep.compact.target import CompactTarget
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
@@ -122,7 +123,7 @@ class Compact:
             archived = find_archived(self._config, name, registry=registry, catalog=catalog)
             rounds = self._rounds(archived, registry, catalog, report, engine)
             if self._dry_run:
-                report.planned = rounds.plan(archived.table)
+                report.planned = rounds.plan(archived.table, settles=False)
             else:
                 clean_spool(self._config.archive.spool)
                 rounds.run(archived.table)
@@ -139,15 +140,13 @@ class Compact:
         report: TopicCompaction,
         engine: Callable[[], Engine],
     ) -> Rounds:
-        """The work in one topic, after what earlier runs left is settled. A dry run settles nothing."""
+        """The work in one topic."""
         upkeep = Upkeep(
             registry=registry,
             catalog=catalog,
             manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
             journal=Journal.of(self._config).of_table(archived.table),
         )
-        if not self._dry_run:
-            settle(archived.table, upkeep)
         wish, settings = self._wish, archived.config
         limits = Limits(
             target_bytes=wish.target_bytes or settings.target_file_size,

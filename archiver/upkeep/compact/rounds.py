@@ -17,6 +17,7 @@ from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.engine.runner import Engine
 from archiver.storage.journal import TableJournal
+from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (
     CompactObserver,
@@ -47,20 +48,6 @@ PATHS_AT_ONCE: Final = 10_000
 
 _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
 _One = TypeVar("_One")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How much one run may do. `parallel` tasks at a time at most, 0 for as many as the engine has slots.
-
-    A run takes up no group beyond `most_bytes` of old files, and commits at least every `commit_seconds`. `is_over` is
-    asked before each group is taken up.
-    """
-
-    parallel: int = 0
-    most_bytes: int | None = None
-    commit_seconds: float = 300.0
-    is_over: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +84,18 @@ class Rounds:
         self._bytes = 0
         self._merged: _Merges = []
 
-    def plan(self, table: ArchiveTable) -> tuple[FileGroup, ...]:
-        """Choose the groups of the current snapshot, without those that failed in this run."""
+    def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
+        """Choose the groups of the current snapshot, without those that failed in this run.
+
+        Unless it `settles` what is in the table and not yet recorded, files of that count as files of others.
+        """
         topic, upkeep = table.topic, self._upkeep
         files = list(upkeep.manifests.files(table.iceberg))
         if not self._report.files:
             self._report.files = len(files)
-        # Only after the table: what it has was staged before, so the registry knows it by now.
+        # Only after the table is read: what it has was staged before, or is recorded by settling it.
+        if settles:
+            settle_rewrites(table, upkeep.registry, upkeep.catalog, upkeep.manifests, upkeep.journal)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
             for held in upkeep.registry.files.held_ranges(topic, [file.path for file in some_files]):
@@ -132,7 +124,7 @@ class Rounds:
         """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
         with UploadClaims.of_run(self._upkeep.registry, table.topic) as claims:
             for _ in range(ROUNDS):
-                groups = self.plan(table)
+                groups = self.plan(table, settles=True)
                 if not self._report.planned:
                     self._report.planned = groups
                 self._observer(GroupsChosen(topic=table.topic.topic, groups=groups))
@@ -236,11 +228,6 @@ class Rounds:
     def _fail(self, group: FileGroup, error: ContextError) -> None:
         self._report.failures[group.paths] = error
         self._observer(GroupFailed(topic=self._report.topic, paths=group.paths, error=error))
-
-
-def settle(table: ArchiveTable, upkeep: Upkeep) -> None:
-    """Record what earlier runs left: else ranges of theirs would be taken for files of others."""
-    settle_rewrites(table, upkeep.registry, upkeep.catalog, upkeep.manifests, upkeep.journal)
 
 
 def _portions(many: Iterable[_One], at_once: int) -> Iterator[tuple[_One, ...]]:

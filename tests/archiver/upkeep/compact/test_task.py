@@ -234,8 +234,10 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
         for each in table.sources():
             assert each.partition is not None, "each file has rows of one Kafka partition"
             assert not each.has_deletes
-            offsets = pq.read_table(each.file.path.removeprefix("file://"))["kafka"].combine_chunks().field("offset")
-            assert offsets.to_pylist() == sorted(offsets.to_pylist())
+            if each.file.path.rpartition("/")[2].startswith("orders-"):
+                rows = pq.read_table(each.file.path.removeprefix("file://"))
+                offsets = rows["kafka"].combine_chunks().field("offset").to_pylist()
+                assert offsets == sorted(offsets), "a new file is in order"
 
 
 def dealt(rows: pa.Table, files: int, noise: Any) -> list[pa.Table]:
