@@ -1,7 +1,7 @@
 """Repairs of an archive and its registry, one package or module for each command.
 
-`compact`, `orphans`, `rebuild`, `reconcile`, `refill` and `reprocess` don't know each other; what they share is in the other
-modules. Upkeep never changes the offsets or bytes of archived records.
+`compact`, `orphans`, `rebuild`, `reconcile`, `refill` and `reprocess` don't know each other; what they share is in the
+other modules. Upkeep never changes the offsets or bytes of archived records.
 """
 
 __all__ = ["archived_topic", "compact", "orphans", "rebuild", "reconcile", "refill", "reprocess"]
