@@ -165,5 +165,7 @@ def test_records_that_others_took_out_come_back(place: Place):
     set_main(place.stack, config, topic, first)
     with pytest.raises(RolledBack):
         place.same(config, topic)
-    assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().commit_id
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.succeeded, report
+    assert report.commit_id
     assert place.same(config, topic)

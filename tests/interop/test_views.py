@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +17,8 @@ from tests.support.archive.three_engines import plain
 from tests.support.catalog.java_catalog import java_catalog
 from tests.support.schemas.order_schema import ORDER_PROTO
 from tests.support.servers import trino as trino_server
+from tests.support.servers.clickhouse import Clickhouse
+from tests.support.servers.clickhouse import clickhouse as running_clickhouse
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.interop
@@ -120,34 +120,31 @@ def from_structs(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def clickhouse(stack: Stack) -> Iterator[Any]:
-    """ClickHouse in this process, with the stack's catalog as the database `lake`."""
-    from chdb.session import Session
-
+def clickhouse(stack: Stack) -> Iterator[Clickhouse]:
+    """ClickHouse in a process of its own, with settings of its own and the stack's catalog as the database `lake`."""
     here, told = stack.endpoints, stack.catalog_properties
-    with Session() as session:
-        session.query("SET allow_database_iceberg = 1, session_timezone = 'UTC'")
-        session.query(
+    with running_clickhouse() as server:
+        server.run("SET allow_database_iceberg = 1, session_timezone = 'UTC'")
+        server.run(
             f"CREATE DATABASE lake ENGINE = DataLakeCatalog('{here.catalog_uri}/v1', '{here.access_key}',"
             f" '{here.secret_key}') SETTINGS catalog_type = 'rest', warehouse = '{here.warehouse}',"
             f" catalog_credential = '{told['credential']}', oauth_server_uri = '{told['oauth2-server-uri']}',"
             f" storage_endpoint = '{here.s3_endpoint}', vended_credentials = false"
         )
-        session.query("CREATE DATABASE flat")
-        yield session
+        server.run("CREATE DATABASE flat")
+        yield server
 
 
-def test_clickhouse_reads_a_view_over_files_of_several_schemas(stack: Stack, folder: Path, clickhouse: Any) -> None:
+def test_clickhouse_reads_a_view_over_files_of_several_schemas(
+    stack: Stack, folder: Path, clickhouse: Clickhouse
+) -> None:
     config, topic, _ = archived(stack, folder)
     rows = read(stack, config, topic).to_pylist()
     for kind in KINDS:
         for form in flat_rows.FORMS:
             place = ("--namespace", "flat", "--name", f"{kind}_{form}")
-            clickhouse.query(asked(config, topic, "--engine", "clickhouse", *place, *options_of(kind, form))["sql"])
-            found = clickhouse.query(
-                f"SELECT * FROM flat.{kind}_{form} SETTINGS output_format_arrow_string_as_string = 0", "ArrowStream"
-            )
-            shown = pa.ipc.open_stream(io.BytesIO(found.bytes())).read_all().to_pylist()
+            clickhouse.run(asked(config, topic, "--engine", "clickhouse", *place, *options_of(kind, form))["sql"])
+            shown = clickhouse.query(f"SELECT * FROM flat.{kind}_{form}").to_pylist()
             assert without_nulls(shown) == without_nulls(expected(kind, rows, form)), (kind, form)
 
 
