@@ -36,6 +36,8 @@ ArchiverError
 ├── ReplayError              the read path
 │   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
+├── ServeError               a server for readers
+│   └── BadRequest           bytes from a client that are no request of the protocol
 ├── TransferTaken            another process has taken over a transfer to Kafka
 ├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
@@ -211,6 +213,14 @@ class ArchiveReplaced(ReplayError):
 
 class TargetReplaced(ReplayError):
     """The topic that records are moved to was deleted and made again during the transfer. Names both topic ids."""
+
+
+class ServeError(ArchiverError):
+    """A server for readers can't do its work."""
+
+
+class BadRequest(ServeError):
+    """Bytes from a client that are no request of the protocol, or that are beyond a limit. Its connection is closed."""
 
 
 class TransferTaken(ArchiverError):

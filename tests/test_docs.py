@@ -22,6 +22,7 @@ from archiver.config.model import (
     ProtobufFormat,
     RegistrySection,
     SchemaRegistrySection,
+    ServeSection,
     TopicSection,
     TracesSection,
 )
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "[schema_registry]": SchemaRegistrySection,
     "[archive]": ArchiveSection,
     "[metrics]": MetricsSection,
+    "[serve]": ServeSection,
     "[traces]": TracesSection,
     "[defaults] and [topics.NAME]": TopicSection,
     "Formats": ProtobufFormat,

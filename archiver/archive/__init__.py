@@ -16,6 +16,7 @@ need few of them.
 
 __all__ = [
     "assemble",
+    "batches",
     "deletes",
     "file_columns",
     "manifests",
@@ -23,6 +24,7 @@ __all__ = [
     "offset_order",
     "open_file",
     "partition_scan",
+    "plan",
     "plan_cache",
     "projection",
     "records",

@@ -6,7 +6,7 @@ Pruning is conservative: a file whose bounds aren't stated is read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,13 @@ UNKNOWN_LOW = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One snapshot of a topic's table: its files, and the next offset to archive of each partition."""
+    """One snapshot of a topic's table: its files, and of each partition the next offset to archive and its epoch."""
 
     snapshot_id: int | None
     files: TableFiles
     next_offsets: Mapping[int, int]
     storage: TopicStorage
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def partitions(self) -> tuple[int, ...]:

@@ -112,6 +112,11 @@ class TableFiles:
         found = pc.is_in(self.columns[columns.PATH], value_set=wanted)
         return {file.path: file for file in self.pick(np.flatnonzero(found.to_numpy()))}
 
+    def only_adds_to(self, earlier: TableFiles) -> bool:
+        """Whether every file of an earlier snapshot is still there, with the same delete files."""
+        kept = pc.is_in(earlier.columns[columns.PATH], value_set=pc.unique(self.columns[columns.PATH]))
+        return self._deletes is earlier._deletes and bool(kept.to_numpy().all())
+
     def _described(self, row: Mapping[str, Any]) -> TableFile:
         path, sequence, spec_id, place = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
         return TableFile(

@@ -34,7 +34,7 @@ from archiver.archive.plan_cache import PlanCache
 from archiver.archive.records import AS_CONSUMED, RecordShape
 from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
-from archiver.archive.watermarks import first_offset_since, high_watermark, low_watermark
+from archiver.archive.watermarks import first_offset_since, high_watermark, latest_time, low_watermark
 from archiver.config import Config
 from archiver.errors import ArchiveReplaced, ObjectMissing
 from archiver.storage.formats import FORMATS, SegmentFormats
@@ -75,6 +75,8 @@ class TopicArchive:
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
         self.table_uuid = table.metadata.table_uuid
+        named = table.properties.get(keys.TOPIC_ID)
+        self.topic_id = UUID(named) if named else None
         fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._snapshot = self._read(table)
@@ -108,6 +110,10 @@ class TopicArchive:
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
         """The lowest offset whose timestamp (ms) is `timestamp` or later; None where there is none."""
         return first_offset_since(self._snapshot, partition, timestamp)
+
+    def latest_time(self, partition: int) -> tuple[int, int] | None:
+        """The highest timestamp (ms) of a record, and the first offset that has it; None without such a record."""
+        return latest_time(self._snapshot, partition)
 
     def records(
         self,
@@ -168,6 +174,7 @@ class TopicArchive:
             snapshot_id=table.metadata.current_snapshot_id,
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
+            leader_epochs={partition: one.leader_epoch for partition, one in offsets.items()},
             storage=TopicStorage(
                 deletes=DeleteFiles(objects, self._formats),
                 objects=objects,

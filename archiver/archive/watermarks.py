@@ -1,4 +1,4 @@
-"""Low and high watermark of an archived partition, and the first offset since a time.
+"""Low and high watermark of an archived partition, the first offset since a time, and the latest time.
 
 Bounds in manifests answer where they can. A file is read only where its bounds leave the answer open.
 """
@@ -56,6 +56,36 @@ def first_offset_since(snapshot: TopicSnapshot, partition: int, timestamp: int) 
             best = found
             wanted = replace(wanted, end_offset=found)
     return best
+
+
+def latest_time(snapshot: TopicSnapshot, partition: int) -> tuple[int, int] | None:
+    """The highest timestamp (ms) of a record, and the first offset that has it; None if no record has a timestamp."""
+    wanted = RowRange(partition=partition, min_timestamp=0)
+    best: tuple[int, int] | None = None
+    files = list(select_files(snapshot.files, wanted))
+    for file in sorted(files, key=lambda one: (one.latest is not None, -(one.latest or 0))):
+        if best is not None and file.latest is not None and file.latest < best[0]:
+            break
+        found = _latest_in(snapshot.storage, file, wanted)
+        if found is not None and (best is None or (found[0], -found[1]) > (best[0], -best[1])):
+            best = found
+            wanted = replace(wanted, min_timestamp=found[0])
+    return best
+
+
+def _latest_in(storage: TopicStorage, file: TableFile, wanted: RowRange) -> tuple[int, int] | None:
+    opened = OpenFile.open(storage, file)
+    try:
+        best: tuple[int, int] | None = None
+        for block in opened.reader.blocks(wanted):
+            for kafka in opened.kafka(block, wanted):
+                times, offsets = record_timestamps(kafka).to_numpy(), kafka.field(names.OFFSET).to_numpy()
+                if len(times) and times.max() >= (wanted.min_timestamp or 0):
+                    found = int(times.max()), int(offsets[times == times.max()].min())
+                    best = found if best is None or (found[0], -found[1]) > (best[0], -best[1]) else best
+        return best
+    finally:
+        opened.close()
 
 
 def _first_offset(storage: TopicStorage, file: TableFile, wanted: RowRange) -> int | None:

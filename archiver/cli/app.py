@@ -22,6 +22,7 @@ from archiver.cli.registry import registry_app
 from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
+from archiver.cli.serve import serve_app
 from archiver.cli.status import status
 from archiver.cli.topics import topics
 from archiver.cli.versions import version_lines
@@ -49,6 +50,7 @@ app.command()(orphans)
 app.command()(compact)
 app.command()(status)
 app.command()(views)
+app.add_typer(serve_app, name="serve", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)
 app.add_typer(registry_app, name="registry", cls=Commands)
 app.add_typer(local_app, name="local", cls=Commands)

@@ -20,6 +20,7 @@ from archiver.config.model import (
     ProtobufFormat,
     RegistrySection,
     SchemaRegistrySection,
+    ServeSection,
     TopicConfig,
     TopicSection,
     TracesSection,
@@ -73,6 +74,11 @@ class Config:
     def metrics(self) -> MetricsSection | None:
         """Where metrics and health are served, if anywhere."""
         return self._file.metrics
+
+    @property
+    def serve(self) -> ServeSection:
+        """How records are served to clients."""
+        return self._file.serve
 
     @property
     def traces(self) -> TracesSection | None:

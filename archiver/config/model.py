@@ -247,6 +247,33 @@ class MetricsSection(Section):
         return int(self.listen.rpartition(":")[2])
 
 
+class ServeSection(Section):
+    """How `archiver serve kafka` listens, what it keeps in memory, and what it lets clients do."""
+
+    listen: str = Field(
+        default="127.0.0.1:9192",
+        pattern=LISTEN,
+        description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9192",
+    )
+    advertise: str | None = Field(
+        default=None,
+        pattern=LISTEN,
+        description="the address that clients connect to: write HOST:PORT, such as archive.example.org:9192",
+    )
+    allow_anonymous: bool = False
+    node_id: int = Field(default=1, ge=0, le=2**31 - 1)
+    compression: Literal["original", "none", "gzip", "snappy", "lz4", "zstd"] = "original"
+    threads: int = Field(default=2, ge=1, le=256)
+    cache_size: Bytes = Field(default=256 << 20, ge=1 << 20)
+    read_ahead: Bytes = Field(default=4 << 20, ge=0, le=1 << 30)
+    open_streams: int = Field(default=16, ge=0, le=4096)
+    response_memory: Bytes = Field(default=256 << 20, ge=1 << 20)
+    refresh: Seconds = Field(default=2.0, ge=0.1, le=3600.0)
+    max_connections: int = Field(default=1000, ge=1, le=100_000)
+    max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
+    idle_timeout: Seconds = Field(default=600.0, ge=1.0, le=86400.0)
+
+
 class TracesSection(Section):
     """Where OpenTelemetry spans are sent: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
 
@@ -277,6 +304,7 @@ class ConfigFile(Section):
     audit: AuditSection = AuditSection()
     schema_registry: SchemaRegistrySection | None = None
     metrics: MetricsSection | None = None
+    serve: ServeSection = ServeSection()
     traces: TracesSection | None = None
     defaults: Mapping[str, object] = Field(default_factory=dict)
     topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)

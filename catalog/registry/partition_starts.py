@@ -50,6 +50,11 @@ def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int,
     return _remember(connection, topic, seen or {}, key="first_log_start")
 
 
+def known(connection: Connection, topic: TopicRow) -> dict[int, int]:
+    """Where the archive of each partition begins: at its decided first offset, else where its log began."""
+    return _remember(connection, topic, {}, key="first_log_start") | _remember(connection, topic, {}, key="start")
+
+
 def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
     """Keep the values of partitions that have none yet; return the kept values of all partitions."""
     if values:

@@ -95,7 +95,13 @@ class Ledger(LedgerReader):
     note_journaled = in_transaction(history.note_journaled)
 
 
-class PartitionStarts(Part):
+class PartitionStartsReader(Part):
+    """The first offset of each partition, for reading."""
+
+    known = in_transaction(partition_starts.known)
+
+
+class PartitionStarts(PartitionStartsReader):
     """The first offset of each partition, as it was first decided."""
 
     decide = in_transaction(partition_starts.decide)
@@ -236,6 +242,7 @@ class RegistryReader(_Opened):
         super().__init__(Postgres.read_only(dsn, connections=connections))
         self.topics = TopicReader(self._postgres)
         self.ledger = LedgerReader(self._postgres)
+        self.starts = PartitionStartsReader(self._postgres)
 
 
 class Registry(_Opened):

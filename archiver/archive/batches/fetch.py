@@ -6,20 +6,20 @@ client that reads in order finds its files open and its rows decoded.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self
+
+import numpy as np
 
 from archiver.archive.batches.borders import BatchSizes
+from archiver.archive.batches.open_streams import OpenStreams
 from archiver.archive.batches.stream import BatchStream
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ReplayError
+from archiver.wire.columns import Int64Array
 from archiver.wire.encode import Compression
 from schema_mapping.errors import ContextError
-
-_Key: TypeAlias = tuple["BatchCursor", Compression]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,15 @@ class BatchCursor:
 class FetchedBatches:
     """Whole batches of format v2, in order over all `parts`, and the cursor after them.
 
-    `end` is the high watermark when these were read: the offset after the last archived one.
+    `end` is the high watermark when these were read: the offset after the last archived one. `sizes` and
+    `last_offsets` have one element for each batch.
     """
 
     parts: tuple[memoryview, ...]
     cursor: BatchCursor
     end: int
+    sizes: Int64Array = field(compare=False)
+    last_offsets: Int64Array = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -116,11 +119,13 @@ class BatchSource(Protocol):
 class ArchivedBatches:
     """A BatchSource over a topic's archive. It sees newly archived records after `refresh` of the archive."""
 
-    def __init__(self, archive: TopicArchive, options: BatchOptions | None = None) -> None:
+    def __init__(
+        self, archive: TopicArchive, options: BatchOptions | None = None, *, streams: OpenStreams | None = None
+    ) -> None:
+        """`streams` is what sources share that keep few streams open in all; without it the options say how many."""
         self._archive = archive
         self._options = options or BatchOptions()
-        self._lock = Lock()
-        self._idle: OrderedDict[_Key, BatchStream] = OrderedDict()
+        self._streams = streams or OpenStreams(self._options.open_streams)
         self._is_closed = False
 
     def fetch(
@@ -136,23 +141,27 @@ class ArchivedBatches:
         stream = self._stream(cursor, compression)
         is_kept = False
         try:
-            parts, error = stream.take(max_bytes, must_give=must_give, is_cancelled=is_cancelled)
-            if error is not None and not parts:
-                raise self._placed(error, cursor.partition, stream.offset)
+            taken = stream.take(max_bytes, must_give=must_give, is_cancelled=is_cancelled)
+            if taken.error is not None and not taken.parts:
+                raise self._placed(taken.error, cursor.partition, stream.offset)
             after = BatchCursor(partition=cursor.partition, offset=max(stream.offset, cursor.offset))
-            is_kept = error is None and not stream.is_at_end and self._keep(stream, (after, compression))
-            return FetchedBatches(parts=parts, cursor=after, end=self._archive.end(cursor.partition))
+            is_kept = taken.error is None and not stream.is_at_end
+            is_kept = is_kept and self._streams.keep(self, (after, compression), stream)
+            return FetchedBatches(
+                parts=tuple(taken.parts),
+                cursor=after,
+                end=self._archive.end(cursor.partition),
+                sizes=_joined(taken.sizes),
+                last_offsets=_joined(taken.last_offsets),
+            )
         finally:
             if not is_kept:
                 stream.close()
 
     def close(self) -> None:
         """Close all files."""
-        with self._lock:
-            self._is_closed = True
-            idle, self._idle = list(self._idle.values()), OrderedDict()
-        for stream in idle:
-            stream.close()
+        self._is_closed = True
+        self._streams.close(self)
 
     def __enter__(self) -> Self:
         return self
@@ -162,15 +171,14 @@ class ArchivedBatches:
 
     def _stream(self, cursor: BatchCursor, compression: Compression) -> BatchStream:
         """Return the open stream at the cursor, else a new one."""
-        with self._lock:
-            if self._is_closed:
-                raise ReplayError(
-                    "the batches of a topic were asked for after they were closed: open its archive again",
-                    topic=self._archive.topic,
-                    partition=cursor.partition,
-                    offset=cursor.offset,
-                )
-            found = self._idle.pop((cursor, compression), None)
+        if self._is_closed:
+            raise ReplayError(
+                "the batches of a topic were asked for after they were closed: open its archive again",
+                topic=self._archive.topic,
+                partition=cursor.partition,
+                offset=cursor.offset,
+            )
+        found = self._streams.take(self, (cursor, compression))
         if found is not None:
             return found
         return BatchStream(
@@ -182,19 +190,12 @@ class ArchivedBatches:
             spans_gaps=self._options.spans_gaps,
         )
 
-    def _keep(self, stream: BatchStream, key: _Key) -> bool:
-        """Keep a stream open for a later call; False if it can't be kept. The one unused for longest is closed."""
-        with self._lock:
-            if self._is_closed or not self._options.open_streams or key in self._idle:
-                return False
-            self._idle[key] = stream
-            surplus = self._idle.popitem(last=False)[1] if len(self._idle) > self._options.open_streams else None
-        if surplus is not None:
-            surplus.close()
-        return True
-
     def _placed(self, error: ContextError, partition: int, offset: int) -> ContextError:
         """Add topic, partition and offset to the error's context."""
         place = {"topic": self._archive.topic, "partition": partition, "offset": offset}
         error.context = place | error.context
         return error
+
+
+def _joined(arrays: list[Int64Array]) -> Int64Array:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -13,12 +14,32 @@ from archiver.archive.batches.borders import BatchSizes, whole_batches
 from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.topic_archive import TopicArchive
 from archiver.wire import BatchEncoder, EncodedBatches
+from archiver.wire.columns import Int64Array
 from archiver.wire.encode import Compression
 from archiver.wire.gap import MOST_OFFSETS, gap_batch
 from schema_mapping.errors import ContextError
 
 LEAST_BATCH: Final = 68
 """The least bytes of a batch with a record, before compression."""
+
+
+@dataclass(slots=True)
+class TakenBatches:
+    """Encoded batches in order over all `parts`, and the error that stopped the stream after them, if there was one.
+
+    `sizes` and `last_offsets` have one array for each part, with one element for each of its batches.
+    """
+
+    parts: list[memoryview] = field(default_factory=list)
+    sizes: list[Int64Array] = field(default_factory=list)
+    last_offsets: list[Int64Array] = field(default_factory=list)
+    error: ContextError | None = None
+
+    def add(self, part: memoryview, sizes: Int64Array, last_offsets: Int64Array) -> None:
+        """Add a part with its batches."""
+        self.parts.append(part)
+        self.sizes.append(sizes)
+        self.last_offsets.append(last_offsets)
 
 
 class BatchStream:
@@ -54,30 +75,29 @@ class BatchStream:
         """Whether no batch is left."""
         return self.offset >= self.end
 
-    def take(
-        self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]
-    ) -> tuple[tuple[memoryview, ...], ContextError | None]:
-        """Return the next batches that fit into `max_bytes`, and the error that stopped the stream, if there was one.
+    def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
+        """Return the next batches that fit into `max_bytes`.
 
-        With `must_give` the first batch is given even if it is larger. The batches are those before the error.
+        With `must_give` the first batch is given even if it is larger.
         """
-        parts: list[memoryview] = []
+        taken = TakenBatches()
         left = max_bytes
         try:
-            while left >= LEAST_BATCH or (must_give and not parts):
+            while left >= LEAST_BATCH or (must_give and not taken.parts):
                 ready = self._next_ready(left, is_cancelled)
                 if ready is None:
                     break
-                count = self._fitting(ready, left) or int(must_give and not parts)
+                count = self._fitting(ready, left) or int(must_give and not taken.parts)
                 if count == 0:
                     break
-                parts.append(self._give(ready, count))
-                left -= len(parts[-1])
+                self._give(taken, ready, count)
+                left -= len(taken.parts[-1])
         except ContextError as error:
-            return tuple(parts), error
-        if self._is_exhausted and not parts and not self.is_at_end:
-            parts = self._step_over(max_bytes, must_give=must_give)
-        return tuple(parts), None
+            taken.error = error
+            return taken
+        if self._is_exhausted and not taken.parts and not self.is_at_end:
+            self._step_over(taken, max_bytes, must_give=must_give)
+        return taken
 
     def close(self) -> None:
         """Close the files."""
@@ -109,23 +129,24 @@ class BatchStream:
         ends = ready.position[self._given + 1 :] - ready.position[self._given]
         return int(np.searchsorted(ends, left, side="right"))
 
-    def _give(self, ready: EncodedBatches, count: int) -> memoryview:
+    def _give(self, taken: TakenBatches, ready: EncodedBatches, count: int) -> None:
         start, end = self._given, self._given + count
         self._given = end
         self.offset = int(ready.last_offset[end - 1]) + 1
-        return ready.data[int(ready.position[start]) : int(ready.position[end])]
+        places = ready.position[start : end + 1]
+        taken.add(ready.data[int(places[0]) : int(places[-1])], np.diff(places), ready.last_offset[start:end])
 
-    def _step_over(self, max_bytes: int, *, must_give: bool) -> list[memoryview]:
+    def _step_over(self, taken: TakenBatches, max_bytes: int, *, must_give: bool) -> None:
         """Step over the offsets up to the end, which hold no record."""
         if not self._spans_gaps:
             self.offset = self.end
-            return []
+            return
         last = min(self.end, self.offset + MOST_OFFSETS) - 1
         batch = gap_batch(self.offset, last)
         if len(batch) > max_bytes and not must_give:
-            return []
+            return
         self.offset = last + 1
-        return [batch]
+        taken.add(batch, np.array([len(batch)], np.int64), np.array([last], np.int64))
 
 
 def _batches(

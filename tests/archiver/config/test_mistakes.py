@@ -17,6 +17,7 @@ from archiver.config.model import (
     RawFormat,
     RegistrySection,
     SchemaRegistrySection,
+    ServeSection,
     TopicConfig,
     TopicSection,
     TracesSection,
@@ -39,6 +40,7 @@ THEIR_WORDS = (
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "archive": ArchiveSection,
     "metrics": MetricsSection,
+    "serve": ServeSection,
     "traces": TracesSection,
     "registry": RegistrySection,
     "schema_registry": SchemaRegistrySection,

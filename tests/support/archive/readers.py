@@ -36,7 +36,7 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
     consumer = stack.consumer(enable_partition_eof=True, receive_message_max_bytes=200_000_000)
     try:
         consumer.list_topics(topic, TIMEOUT_S)  # who knows no leader when offsets are asked for waits half a second
-        return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
+        return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
     finally:
         consumer.close()
 
@@ -58,7 +58,7 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
 def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
     """Every record that the table gives back, by partition and offset."""
     with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
-        return [record for partition in range(partitions) for record in _read(consumer, topic, partition)]
+        return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
 
 
 def digest_of(records: Iterable[Seen]) -> str:
@@ -77,7 +77,8 @@ def digest_of(records: Iterable[Seen]) -> str:
     )
 
 
-def _read(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
+def seen_from(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
+    """Every record of a partition, up to the end that the consumer tells of (`enable.partition.eof`)."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:

@@ -1,0 +1,7 @@
+"""Servers that give an archive to readers who know nothing of it.
+
+`reading` gives whole batches of archived topics out of memory that all readers share; it knows no protocol. `kafka`
+speaks the Kafka protocol with clients. Nothing here writes a table, and nothing needs Kafka or Spark.
+"""
+
+__all__ = ["kafka"]

@@ -1,0 +1,84 @@
+"""DescribeConfigs and client telemetry: what clients and tools ask on the side.
+
+MirrorMaker and admin tools read a topic's settings before they copy it. An archive keeps everything, so the settings
+are those of such a topic. No metrics of clients are wanted; without an answer Java clients complain in their log.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+
+_OF_TOPICS: Final = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": str(1 << 30),
+    "message.timestamp.type": "CreateTime",
+    "min.insync.replicas": "1",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
+_OF_BROKERS: Final = {"auto.create.topics.enable": "false", "delete.topic.enable": "false", "num.partitions": "1"}
+_DEFAULT: Final = 5
+_STRING: Final = 2
+_PUSH_MILLIS: Final = 3_600_000
+
+
+async def describe_configs(service: Service, request: Request) -> Values:
+    """DescribeConfigs of topics and of the node."""
+    return {"results": [await _described(service, each) for each in request.body.resources]}
+
+
+async def no_subscription(_service: Service, request: Request) -> Values:
+    """GetTelemetrySubscriptions: no metrics are wanted."""
+    known = request.body.client_instance_id
+    return {
+        "error_code": ErrorCode.none,
+        "client_instance_id": known if known is not None and known != UUID(int=0) else uuid4(),
+        "subscription_id": 0,
+        "accepted_compression_types": (),
+        "push_interval": _PUSH_MILLIS,
+        "telemetry_max_bytes": 1 << 20,
+        "delta_temporality": True,
+        "requested_metrics": (),
+    }
+
+
+async def pushed(_service: Service, _request: Request) -> Values:
+    """PushTelemetry: what comes all the same, as the last word of a client, is dropped."""
+    return {"error_code": ErrorCode.none}
+
+
+async def _described(service: Service, resource: Any) -> Values:
+    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name, "error_message": None}
+    match resource.resource_type:
+        case 2:  # a topic
+            if await service.topics.named(resource.resource_name) is None:
+                return answer | {"error_code": ErrorCode.unknown_topic_or_partition, "configs": []}
+            settings = _OF_TOPICS
+        case 4:  # a broker
+            settings = _OF_BROKERS
+        case _:
+            text = "an archive has settings of topics and of its node only"
+            return answer | {"error_code": ErrorCode.invalid_request, "error_message": text, "configs": []}
+    names = resource.configuration_keys
+    chosen = {name: value for name, value in settings.items() if names is None or name in names}
+    return answer | {"error_code": ErrorCode.none, "configs": [_setting(*each) for each in chosen.items()]}
+
+
+def _setting(name: str, value: str) -> Values:
+    return {
+        "name": name,
+        "value": value,
+        "read_only": True,
+        "config_source": _DEFAULT,
+        "is_sensitive": False,
+        "synonyms": (),
+        "config_type": _STRING,
+        "documentation": None,
+    }

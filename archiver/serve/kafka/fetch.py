@@ -1,0 +1,234 @@
+"""Fetch: batches from the offsets that a client asks for, at once if there are any, else when there are.
+
+Batches in memory are answered with right away, while those of other partitions are still being decoded: they come with
+the next request. A client that waits at the end of an archive waits for its next commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka import fetch_response
+from archiver.serve.kafka.fetch_response import FetchedPartition
+from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
+from archiver.serve.kafka.list_offsets import error_of
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.reading import Chunk, ServedTopic
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+_READ_COMMITTED: Final = 1
+_MOST_LOADS: Final = 4
+"""How many chunks are decoded at a time for one request."""
+_PATIENCE_SECONDS: Final = 10.0
+"""How long a request with nothing to answer waits for batches that are being decoded."""
+_MOST_WAIT_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class _Source:
+    """A partition of a request, with what was found out about it."""
+
+    place: Place
+    wanted: Wanted
+    topic: ServedTopic | None
+    error: ErrorCode = ErrorCode.none
+    log_start: int = -1
+    loaded: Chunk | None = None
+    is_dry: bool = False
+    """Whether nothing came where there should be more; then the request waits for others."""
+
+    @property
+    def partition(self) -> int:
+        return self.place[1]
+
+    @property
+    def end(self) -> int:
+        return self.topic.end(self.partition) if self.topic else -1
+
+
+@dataclass(slots=True)
+class _Round:
+    """What is in memory for a request, and where it isn't."""
+
+    found: dict[Place, tuple[memoryview, ...]] = field(default_factory=dict)
+    following: list[tuple[_Source, int]] = field(default_factory=list)
+    missing: list[tuple[_Source, int]] = field(default_factory=list)
+    size: int = 0
+
+
+async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
+    """Answer a Fetch request with a packed body."""
+    body = request.body
+    by_id = request.version >= fetch_response.BY_ID
+    begun = request.client.sessions.begin(
+        getattr(body, "session_id", 0),
+        getattr(body, "session_epoch", FINAL),
+        by_id=by_id,
+        wanted=OrderedDict(_wanted(body)),
+        forgotten=_forgotten(body),
+    )
+    if not isinstance(begun, Begun):
+        return fetch_response.packed(request.version, (), error=begun)
+    sources = [await _source(service, place, each) for place, each in begun.partitions.items()]
+    found = await _gathered(service, request, sources)
+    for source, offset in found.following:
+        assert source.topic is not None
+        service.reader.read_ahead(source.topic, source.partition, offset)
+    return fetch_response.packed(
+        request.version,
+        _told(begun, sources, found),
+        session_id=begun.session_id,
+        committed=body.isolation_level == _READ_COMMITTED,
+    )
+
+
+def _wanted(body: Any) -> Iterator[tuple[Place, Wanted]]:
+    for topic in body.topics:
+        for each in topic.partitions:
+            yield (_named(topic), each.partition), Wanted(each.fetch_offset, each.partition_max_bytes)
+
+
+def _forgotten(body: Any) -> list[Place]:
+    return [(_named(topic), each) for topic in getattr(body, "forgotten_topics_data", ()) for each in topic.partitions]
+
+
+def _named(topic: Any) -> str | UUID | None:
+    """The topic's id, from the version on that has one, else its name."""
+    if hasattr(topic, "topic_id"):
+        return topic.topic_id or UUID(int=0)
+    name: str = topic.topic
+    return name
+
+
+async def _source(service: Service, place: Place, wanted: Wanted) -> _Source:
+    named, partition = place
+    by_id = isinstance(named, UUID)
+    topic = await (service.topic(None, named) if isinstance(named, UUID) else service.topic(named))
+    source = _Source(place, wanted, topic)
+    if topic is None:
+        source.error = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
+        return source
+    if not 0 <= partition < topic.partitions:
+        source.error = ErrorCode.unknown_topic_or_partition
+        return source
+    try:
+        source.log_start = await topic.start(partition)
+        if wanted.offset > topic.end(partition):
+            await topic.fresh()
+    except ContextError as error:
+        _log(source, error)
+        source.error = error_of(error)
+        return source
+    if not source.log_start <= wanted.offset <= topic.end(partition):
+        source.error = ErrorCode.offset_out_of_range
+    return source
+
+
+async def _gathered(service: Service, request: Request, sources: list[_Source]) -> _Round:
+    """What there is to answer with, once it is enough, or the client has waited as long as it wanted to."""
+    loop = asyncio.get_running_loop()
+    body = request.body
+    budget = min(max(body.max_bytes, 0), service.most_response_bytes())
+    began = loop.time()
+    until = began + min(max(body.max_wait.total_seconds(), 0.0), _MOST_WAIT_SECONDS)
+    while True:
+        found = _collected(service, sources, budget)
+        is_enough = found.size >= min(body.min_bytes, budget) and (found.size or not found.missing)
+        if is_enough or any(each.error for each in sources):
+            return found
+        is_being_decoded = bool(found.missing) and not found.size
+        left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
+        if left <= 0:
+            return found
+        loads = _loads(service, found)
+        waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
+        if not waits:
+            await asyncio.sleep(left)
+            return found
+        done, _ = await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            if each in loads:
+                _take_in(loads[each], each)
+
+
+def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
+    found = _Round()
+    for source in sources:
+        if source.error or source.topic is None:
+            continue
+        left = min(source.wanted.max_bytes, budget - found.size)
+        if left <= 0 and found.size:
+            continue
+        piece = service.reader.take(
+            source.topic,
+            source.partition,
+            source.wanted.offset,
+            left,
+            must_give=not found.size,
+            loaded=source.loaded,
+        )
+        if piece.parts:
+            found.found[source.place] = piece.parts
+            found.following.append((source, piece.next_offset))
+            found.size += piece.size
+        if piece.is_missing and not source.is_dry:
+            found.missing.append((source, piece.next_offset))
+    return found
+
+
+def _loads(service: Service, found: _Round) -> dict[asyncio.Future[Any], _Source]:
+    """The decoding of what is missing, a few chunks at a time."""
+    loads: dict[asyncio.Future[Any], _Source] = {}
+    for source, offset in found.missing[:_MOST_LOADS]:
+        assert source.topic is not None
+        loads[service.reader.load(source.topic, source.partition, offset)] = source
+    return loads
+
+
+def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:
+    """The next looks at the tables of all topics that are asked for."""
+    return {each.topic.next_look() for each in sources if each.topic is not None}
+
+
+def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
+    error = None if done.cancelled() else done.exception()
+    if done.cancelled():
+        source.error = ErrorCode.unknown_server_error
+    elif error is None:
+        source.loaded = done.result()
+        source.is_dry = source.loaded is None
+    elif isinstance(error, ContextError):
+        _log(source, error)
+        source.error = error_of(error)
+    else:
+        raise error
+
+
+def _told(begun: Begun, sources: list[_Source], found: _Round) -> fetch_response.Topics:
+    topics: OrderedDict[str | UUID | None, list[FetchedPartition]] = OrderedDict()
+    for source in sources:
+        parts = found.found.get(source.place, ())
+        if begun.tells(source.place, (source.end, source.log_start), has_news=bool(parts or source.error)):
+            topics.setdefault(source.place[0], []).append(
+                FetchedPartition(
+                    partition=source.partition,
+                    error=source.error,
+                    high_watermark=source.end,
+                    log_start=source.log_start,
+                    parts=parts,
+                )
+            )
+    return list(topics.items())
+
+
+def _log(source: _Source, error: ContextError) -> None:
+    _LOG.warning("records of %s-%d can't be read", source.place[0], source.partition, exc_info=error)

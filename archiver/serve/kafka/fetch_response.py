@@ -1,0 +1,102 @@
+"""The Fetch response, packed by hand: batches go to the socket as they lie in memory.
+
+Versions 4 to 18. Until 6 there is no session, until 4 no log start, until 10 no preferred replica, from 12 on lengths
+are varints and there are tags, from 13 on topics have ids. What is told of partitions is the same in all.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+_WITH_LOG_START: Final = 5
+_WITH_SESSIONS: Final = 7
+_WITH_REPLICA: Final = 11
+_FLEXIBLE: Final = 12
+BY_ID: Final = 13
+_MORE: Final = 0x80
+_NO_TAGS: Final = b"\0"
+_NO_REPLICA: Final = struct.pack(">i", -1)
+_THROTTLE: Final = struct.pack(">i", 0)
+_PARTITION: Final = struct.Struct(">ihqq")
+_INT64: Final = struct.Struct(">q")
+_INT32: Final = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedPartition:
+    """What is told of a partition. The last stable offset is the high watermark: nothing of an archive is undecided."""
+
+    partition: int
+    error: ErrorCode = ErrorCode.none
+    high_watermark: int = -1
+    log_start: int = -1
+    parts: tuple[memoryview, ...] = ()
+
+
+Topics = Sequence[tuple[str | UUID | None, Sequence[FetchedPartition]]]
+
+
+def packed(
+    version: int, topics: Topics, *, session_id: int = 0, error: ErrorCode = ErrorCode.none, committed: bool = False
+) -> list[bytes | memoryview]:
+    """Pack the body of a response. `committed` says that the client reads committed records only."""
+    out: list[bytes | memoryview] = []
+    head = bytearray(_THROTTLE)
+    if version >= _WITH_SESSIONS:
+        head += struct.pack(">hi", error, session_id)
+    head += _count(version, len(topics))
+    for topic, partitions in topics:
+        head += _topic(version, topic)
+        head += _count(version, len(partitions))
+        for each in partitions:
+            size = sum(map(len, each.parts))
+            head += _partition(version, each, committed=committed)
+            head += _varint(size + 1) if version >= _FLEXIBLE else _INT32.pack(size)
+            if size:
+                out += (bytes(head), *each.parts)
+                head = bytearray()
+            head += _tags(version)
+        head += _tags(version)
+    head += _tags(version)
+    return [*out, bytes(head)]
+
+
+def _partition(version: int, found: FetchedPartition, *, committed: bool) -> bytes:
+    packed = _PARTITION.pack(found.partition, found.error, found.high_watermark, found.high_watermark)
+    if version >= _WITH_LOG_START:
+        packed += _INT64.pack(found.log_start)
+    # who reads uncommitted records expects no list of aborted transactions, who reads committed ones an empty list
+    packed += _count(version, 0 if committed else -1)
+    return packed + _NO_REPLICA if version >= _WITH_REPLICA else packed
+
+
+def _topic(version: int, topic: str | UUID | None) -> bytes:
+    if version >= BY_ID:
+        assert isinstance(topic, UUID)
+        return topic.bytes
+    name = str(topic).encode()
+    return (_varint(len(name) + 1) if version >= _FLEXIBLE else struct.pack(">h", len(name))) + name
+
+
+def _count(version: int, count: int) -> bytes:
+    """The length of an array; -1 for one that is null."""
+    return _varint(count + 1) if version >= _FLEXIBLE else _INT32.pack(count)
+
+
+def _tags(version: int) -> bytes:
+    return _NO_TAGS if version >= _FLEXIBLE else b""
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= _MORE:
+        out.append(value % _MORE | _MORE)
+        value //= _MORE
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,96 @@
+"""Frames on a connection: requests read within limits, answers written part by part."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kio.index import load_request_schema, load_response_schema
+
+from archiver.errors import BadRequest
+from archiver.serve.kafka.request_reader import Bytes, reader_of
+from archiver.serve.kafka.service import Client, Request
+
+_LENGTH: Final = struct.Struct(">i")
+_HEAD: Final = struct.Struct(">hhi")
+_CLIENT: Final = struct.Struct(">h")
+_MOST_CLIENT_ID: Final = 256
+API_VERSIONS: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first bytes of every request."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
+async def read_frame(
+    reader: asyncio.StreamReader, most_bytes: int, *, idle_seconds: float, frame_seconds: float
+) -> bytes | None:
+    """Read a frame without its length; None where the client ended the connection between frames, or was idle.
+
+    BadRequest where it is longer than `most_bytes`, before any more of it is read, or where it takes too long.
+    """
+    try:
+        async with asyncio.timeout(idle_seconds):
+            (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    except TimeoutError:
+        return None
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise BadRequest("the connection ended within a frame") from None
+        return None
+    if not _HEAD.size <= size <= most_bytes:
+        raise BadRequest("a frame's size is beyond the limit `max_request_size`", bytes=size, most=most_bytes)
+    try:
+        async with asyncio.timeout(frame_seconds):
+            return await reader.readexactly(size)
+    except (TimeoutError, asyncio.IncompleteReadError):
+        raise BadRequest("the rest of a frame didn't come", bytes=size) from None
+
+
+def head_of(frame: bytes) -> Head:
+    """Read the head of a request."""
+    return Head(*_HEAD.unpack_from(frame))
+
+
+def request_of(head: Head, frame: bytes, client: Client) -> Request:
+    """Read a request of a version that is known. BadRequest where the bytes aren't one."""
+    kind = load_request_schema(head.api_key, head.version)
+    data = Bytes(frame)
+    data.take(_HEAD.size)
+    size = data.number(_CLIENT)  # also in flexible versions
+    client_id = data.take(size).decode(errors="replace") if size > 0 else ""
+    if kind.__header_schema__.__flexible__:
+        for _ in range(data.varint()):
+            data.varint()
+            data.take(data.varint())
+    return Request(
+        api_key=head.api_key,
+        version=head.version,
+        correlation_id=head.correlation_id,
+        client_id=client_id[:_MOST_CLIENT_ID],
+        body=reader_of(kind)(data),
+        client=client,
+    )
+
+
+def response_head(head: Head) -> bytes:
+    """The header of the response to a request. That of ApiVersions never has tags: its client knows no versions yet."""
+    number = struct.pack(">i", head.correlation_id)
+    is_flexible = load_response_schema(head.api_key, head.version).__header_schema__.__flexible__
+    return number + b"\0" if is_flexible and head.api_key != API_VERSIONS else number
+
+
+async def write_frame(writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview]) -> None:
+    """Write a frame part by part: no more than one part waits in memory of ours for a slow client."""
+    writer.write(_LENGTH.pack(sum(map(len, parts))))
+    for part in parts:
+        writer.write(part)
+        await writer.drain()

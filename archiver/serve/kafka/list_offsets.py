@@ -1,0 +1,89 @@
+"""ListOffsets and OffsetForLeaderEpoch: places in a partition by time, by name, or by leader epoch."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.reading import ServedTopic
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+_NONE: Final = -1
+
+
+async def list_offsets(service: Service, request: Request) -> Values:
+    """ListOffsets. Nothing of an archive is in a second tier, so the latest tiered offset is none, as in Kafka."""
+    topics = []
+    for each in request.body.topics:
+        topic = await service.topic(each.name)
+        partitions = [await _found(topic, one.partition_index, one.timestamp) for one in each.partitions]
+        topics.append({"name": each.name, "partitions": partitions})
+    return {"topics": topics}
+
+
+async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
+    """OffsetForLeaderEpoch: where an epoch's records end. By it consumers find out whether a log was cut back."""
+    topics = []
+    for each in request.body.topics:
+        topic = await service.topic(each.topic)
+        partitions = [await _epoch_end(topic, one.partition, one.leader_epoch) for one in each.partitions]
+        topics.append({"topic": each.topic, "partitions": partitions})
+    return {"topics": topics}
+
+
+async def _found(topic: ServedTopic | None, partition: int, time: int) -> Values:
+    answer: dict[str, Any] = {"partition_index": partition, "error_code": ErrorCode.none}
+    if topic is None or not 0 <= partition < topic.partitions:
+        return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
+    try:
+        found = await _place(topic, partition, time)
+    except ContextError as error:
+        _LOG.warning("offsets of %s-%d by time %d can't be found", topic.name, partition, time, exc_info=error)
+        return answer | {"error_code": error_of(error)}
+    if found is None:
+        return answer
+    offset, timestamp, epoch = found
+    return answer | {"offset": offset, "timestamp": timestamp, "leader_epoch": epoch}
+
+
+async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
+    """Offset, timestamp and leader epoch; None where there is no such record."""
+    await topic.fresh()
+    match time:
+        case _ if time == LATEST:
+            return topic.end(partition), _NONE, topic.leader_epoch(partition)
+        case _ if time in (EARLIEST, EARLIEST_LOCAL):
+            return await topic.start(partition), _NONE, _NONE
+        case _ if time == MAX_TIMESTAMP:
+            return await topic.latest_time(partition)
+        case _ if time < 0:
+            return None
+        case _:
+            return await topic.since(partition, time)
+
+
+async def _epoch_end(topic: ServedTopic | None, partition: int, epoch: int) -> Values:
+    answer: dict[str, Any] = {"partition": partition, "error_code": ErrorCode.none}
+    if topic is None or not 0 <= partition < topic.partitions:
+        return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
+    try:
+        found, end = await topic.epoch_end(partition, epoch)
+    except ContextError as error:
+        _LOG.warning("the end of epoch %d of %s-%d can't be found", epoch, topic.name, partition, exc_info=error)
+        return answer | {"error_code": error_of(error)}
+    return answer | {"leader_epoch": found, "end_offset": end}
+
+
+def error_of(error: ContextError) -> ErrorCode:
+    """What clients are told: to try again where that may help, else that the server failed. Neither skips records."""
+    return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

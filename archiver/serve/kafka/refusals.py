@@ -1,0 +1,96 @@
+"""Requests that would write: all are refused with an error that no client takes for a passing one.
+
+They are advertised all the same: librdkafka fetches only from a broker that knows Produce, and a refusal tells more
+than an unknown API.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from archiver.errors import BadRequest
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+
+_TEXT: Final = "this is an archive, which can only be read: write to the Kafka cluster that is archived"
+_REFUSED: Final = {"error_code": ErrorCode.policy_violation, "error_message": _TEXT}
+
+
+async def produce(_service: Service, request: Request) -> Values:
+    """Produce: every partition is refused. A client that wants no answer learns it from the end of its connection."""
+    if request.body.acks == 0:
+        raise BadRequest(_TEXT)
+    responses = [
+        {
+            "name": getattr(topic, "name", None),
+            "topic_id": getattr(topic, "topic_id", None),
+            "partition_responses": [_not_produced(each.index) for each in topic.partition_data],
+        }
+        for topic in request.body.topic_data
+    ]
+    return {"responses": responses}
+
+
+async def init_producer_id(_service: Service, request: Request) -> Values:
+    """InitProducerId: refused, as a principal without the right to write is."""
+    is_transactional = request.body.transactional_id is not None
+    error = (
+        ErrorCode.transactional_id_authorization_failed if is_transactional else ErrorCode.cluster_authorization_failed
+    )
+    return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
+
+
+async def create_topics(_service: Service, request: Request) -> Values:
+    """CreateTopics."""
+    return {"topics": [_REFUSED | {"name": each.name, "topic_id": None, "configs": ()} for each in request.body.topics]}
+
+
+async def create_partitions(_service: Service, request: Request) -> Values:
+    """CreatePartitions."""
+    return {"results": [_REFUSED | {"name": each.name} for each in request.body.topics]}
+
+
+async def delete_topics(_service: Service, request: Request) -> Values:
+    """DeleteTopics, by names or, from version 6 on, by names or ids."""
+    topics = getattr(request.body, "topics", None)
+    named = (
+        [{"name": name, "topic_id": None} for name in request.body.topic_names]
+        if topics is None
+        else [{"name": each.name, "topic_id": each.topic_id} for each in topics]
+    )
+    return {"responses": [_REFUSED | each for each in named]}
+
+
+async def delete_records(_service: Service, request: Request) -> Values:
+    """DeleteRecords."""
+    return {"topics": [{"name": topic.name, "partitions": _not_deleted(topic)} for topic in request.body.topics]}
+
+
+async def alter_configs(_service: Service, request: Request) -> Values:
+    """AlterConfigs and IncrementalAlterConfigs."""
+    return {
+        "responses": [
+            _REFUSED | {"resource_type": each.resource_type, "resource_name": each.resource_name}
+            for each in request.body.resources
+        ]
+    }
+
+
+def _not_produced(partition: int) -> Values:
+    return {
+        "index": partition,
+        "error_code": ErrorCode.topic_authorization_failed,
+        "base_offset": -1,
+        "log_append_time": None,
+        "record_errors": (),
+        "error_message": _TEXT,
+    }
+
+
+def _not_deleted(topic: Any) -> list[Values]:
+    return [
+        {"partition_index": each.partition_index, "low_watermark": -1, "error_code": ErrorCode.policy_violation}
+        for each in topic.partitions
+    ]

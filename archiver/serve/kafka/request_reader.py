@@ -1,0 +1,214 @@
+"""Reads the bytes of requests into kio's message classes, and trusts no length that they state.
+
+kio's own reader allocates what a frame claims to hold: an array of 2^31 elements in a frame of 15 bytes ends the
+process. This reader takes the fields of a message from kio's classes too, and refuses what the frame has no room for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
+from functools import cache
+from types import NoneType
+from typing import Any, Final, TypeAlias, get_args, get_origin
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from archiver.errors import BadRequest
+
+_Read: TypeAlias = Callable[["Bytes"], Any]
+
+_MOST_VARINT_BITS: Final = 35
+_NUMBERS: Final = {
+    "int8": struct.Struct(">b"),
+    "int16": struct.Struct(">h"),
+    "int32": struct.Struct(">i"),
+    "int64": struct.Struct(">q"),
+    "uint8": struct.Struct(">B"),
+    "uint16": struct.Struct(">H"),
+    "uint32": struct.Struct(">I"),
+    "uint64": struct.Struct(">Q"),
+    "float64": struct.Struct(">d"),
+}
+_INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "int32", "int64"))
+
+
+class Bytes:
+    """The bytes of a frame, read from front to back. Every read raises BadRequest where they end too early."""
+
+    __slots__ = ("_data", "_end", "_place")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+        self._end = len(data)
+
+    @property
+    def left(self) -> int:
+        """How many bytes weren't read yet."""
+        return self._end - self._place
+
+    def number(self, form: struct.Struct) -> Any:
+        """Read one number."""
+        self._need(form.size)
+        (found,) = form.unpack_from(self._data, self._place)
+        self._place += form.size
+        return found
+
+    def take(self, size: int) -> bytes:
+        """Read so many bytes."""
+        self._need(size)
+        start, self._place = self._place, self._place + size
+        return self._data[start : self._place]
+
+    def varint(self) -> int:
+        """Read an unsigned varint of at most 32 bits."""
+        found = 0
+        for shift in range(0, _MOST_VARINT_BITS, 7):
+            self._need(1)
+            byte = self._data[self._place]
+            self._place += 1
+            found |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return found
+        raise BadRequest("a variable-length number of the frame doesn't end")
+
+    def _need(self, size: int) -> None:
+        if not 0 <= size <= self._end - self._place:
+            raise BadRequest("a field of the frame is longer than the frame", bytes=size, left=self.left)
+
+
+@cache
+def reader_of(kind: type[Any]) -> _Read:
+    """Return what reads an entity of one of kio's message classes."""
+    is_flexible = bool(kind.__flexible__)
+    plain: list[tuple[str, _Read]] = []
+    tagged: dict[int, tuple[str, _Read]] = {}
+    defaults: dict[str, Any] = {}
+    for field in fields(kind):
+        tag = field.metadata.get("tag")
+        if tag is None:
+            plain.append((field.name, _field_reader(field, is_flexible=is_flexible, is_tagged=False)))
+        else:
+            tagged[tag] = field.name, _field_reader(field, is_flexible=is_flexible, is_tagged=True)
+            if field.default is not MISSING:
+                defaults[field.name] = field.default
+
+    def read(data: Bytes) -> Any:
+        values = dict(defaults)
+        for name, each in plain:
+            values[name] = each(data)
+        if is_flexible:
+            for _ in range(_count(data, data.varint())):
+                tag, size = data.varint(), data.varint()
+                inside = Bytes(data.take(size))
+                if tag in tagged:
+                    name, each = tagged[tag]
+                    values[name] = each(inside)
+        return kind(**values)
+
+    return read
+
+
+def _field_reader(field: Field[Any], *, is_flexible: bool, is_tagged: bool) -> _Read:
+    inner, is_array, may_be_null = _shape(field.type)
+    if is_dataclass(inner):
+        assert isinstance(inner, type)
+        one = reader_of(inner)
+        if may_be_null and not is_array and not is_tagged:
+            return lambda data: None if data.number(_INT8) < 0 else one(data)
+    else:
+        one = _primitive(field.metadata["kafka_type"], is_flexible=is_flexible, may_be_null=may_be_null or is_tagged)
+    return _array(one, is_flexible=is_flexible, may_be_null=may_be_null) if is_array else one
+
+
+def _shape(kind: Any) -> tuple[Any, bool, bool]:
+    """The type of a value or of an array's elements, whether it is an array, and whether it may be null."""
+    may_be_null = NoneType in get_args(kind)
+    if may_be_null:
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    if get_origin(kind) is not tuple:
+        return kind, False, may_be_null
+    return get_args(kind)[0], True, may_be_null
+
+
+def _array(one: _Read, *, is_flexible: bool, may_be_null: bool) -> _Read:
+    def read(data: Bytes) -> tuple[Any, ...] | None:
+        count = data.varint() - 1 if is_flexible else data.number(_INT32)
+        if count < 0:
+            if not may_be_null:
+                raise BadRequest("an array of the frame is null, and may not be")
+            return None
+        return tuple(one(data) for _ in range(_count(data, count)))
+
+    return read
+
+
+def _count(data: Bytes, count: int) -> int:
+    """The number of elements, each of at least one byte."""
+    if count > data.left:
+        raise BadRequest("an array of the frame is longer than the frame", elements=count, left=data.left)
+    return count
+
+
+def _primitive(kind: str, *, is_flexible: bool, may_be_null: bool) -> _Read:
+    if kind in _NUMBERS:
+        form = _NUMBERS[kind]
+        return lambda data: data.number(form)
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    match kind:
+        case "string":
+            return _text(_sized(is_flexible=is_flexible, length=_INT16), may_be_null=may_be_null)
+        case "bytes" | "records":
+            return _known(_sized(is_flexible=is_flexible, length=_INT32), may_be_null=may_be_null)
+        case _:
+            raise NotImplementedError(f"a field of type {kind}")
+
+
+def _sized(*, is_flexible: bool, length: struct.Struct) -> Callable[[Bytes], bytes | None]:
+    def read(data: Bytes) -> bytes | None:
+        size = data.varint() - 1 if is_flexible else data.number(length)
+        return None if size < 0 else data.take(size)
+
+    return read
+
+
+def _known(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], bytes | None]:
+    def checked(data: Bytes) -> bytes | None:
+        found = read(data)
+        if found is None and not may_be_null:
+            raise BadRequest("a field of the frame is null, and may not be")
+        return found
+
+    return checked
+
+
+def _text(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], str | None]:
+    known = _known(read, may_be_null=may_be_null)
+
+    def decoded(data: Bytes) -> str | None:
+        found = known(data)
+        try:
+            return None if found is None else found.decode()
+        except UnicodeDecodeError:
+            raise BadRequest("a text of the frame isn't UTF-8") from None
+
+    return decoded
+
+
+def _uuid(data: Bytes) -> UUID | None:
+    found = UUID(bytes=data.take(16))
+    return found if found.int else None
+
+
+_SIMPLE: Final[Mapping[str, _Read]] = {
+    "bool": lambda data: data.number(_INT8) != 0,
+    "uuid": _uuid,
+    "error_code": lambda data: ErrorCode(data.number(_INT16)),
+    "timedelta_i32": lambda data: timedelta(milliseconds=data.number(_INT32)),
+    "timedelta_i64": lambda data: timedelta(milliseconds=data.number(_INT64)),
+}

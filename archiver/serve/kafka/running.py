@@ -1,0 +1,32 @@
+"""Runs an endpoint in this process until a signal comes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Final
+
+from archiver.serve.kafka.endpoint import Endpoint, Listening
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_until_stopped(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
+    """Serve until SIGINT or SIGTERM; return the signal's number."""
+    return asyncio.run(_run(endpoint, ready))
+
+
+async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
+    stop = asyncio.Event()
+    came: list[int] = []
+
+    def ask(number: int) -> None:
+        came.append(number)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, ask, each)
+    await endpoint.run(stop, ready)
+    return came[0]

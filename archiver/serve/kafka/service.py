@@ -1,0 +1,57 @@
+"""What all answers draw on: the archived topics, the cached batches, and who this server says it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from archiver.serve.kafka.fetch_sessions import FetchSessions
+from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The one node of the cluster as clients see it. `host` and `port` are where clients connect to."""
+
+    cluster_id: str
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What handlers need. `most_response_bytes` says how large a response may be at the moment."""
+
+    identity: Identity
+    topics: ServedTopics
+    reader: PartitionReader
+    most_response_bytes: Callable[[], int]
+
+    async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
+        """The topic by its id if one is given, else by its name."""
+        if topic_id is not None:
+            return self.topics.with_id(topic_id)
+        return await self.topics.named(name) if name else None
+
+
+@dataclass(slots=True)
+class Client:
+    """What is remembered of a client as long as its connection lasts."""
+
+    address: str
+    sessions: FetchSessions = field(default_factory=FetchSessions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request of a client. `body` is kio's message."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body: Any
+    client: Client

@@ -1,0 +1,15 @@
+"""Archived topics for servers: batches from any offset, watermarks and times, shared by all readers.
+
+- `chunks`: encoded batches of a range of offsets, and the cache of them
+- `served_topic`: one topic, with what is asked of its archive in worker threads
+- `topics`: all topics, opened when they are first seen and kept up to date
+- `partition_reader`: batches from an offset on; decodes what isn't cached, each range once, and reads ahead
+"""
+
+from archiver.serve.reading.chunks import Chunk, ChunkCache
+from archiver.serve.reading.partition_reader import PartitionReader, Piece
+from archiver.serve.reading.served_topic import ServedTopic
+from archiver.serve.reading.topics import ServedTopics
+from archiver.serve.reading.workers import Workers
+
+__all__ = ["Chunk", "ChunkCache", "PartitionReader", "Piece", "ServedTopic", "ServedTopics", "Workers"]

@@ -1,0 +1,156 @@
+"""Encoded batches of a range of offsets, and a cache of them that is bounded in bytes.
+
+What is served is always whole batches, so a chunk remembers where each of its batches ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from archiver.archive.batches import FetchedBatches
+from archiver.wire import gap_batch
+from archiver.wire.gap import MOST_OFFSETS
+
+_OVERHEAD_BYTES: Final = 1024
+"""What a chunk takes beside its batches, about. It keeps many tiny chunks from taking more than the cache may."""
+
+_Place: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """All records of the offsets from `start` up to `next_offset`, in whole batches.
+
+    The first batch may begin before `start`, without a record from before it. `ends` are the bytes up to the end of
+    each batch, over all parts.
+    """
+
+    start: int
+    next_offset: int
+    parts: tuple[memoryview, ...]
+    ends: npt.NDArray[np.int64] = field(compare=False)
+    last_offsets: npt.NDArray[np.int64] = field(compare=False)
+
+    @classmethod
+    def of(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
+        """The chunk that a fetch at `start` brought; None if there is nothing yet.
+
+        Offsets without records up to the end become a batch without records, which clients step over.
+        """
+        following = fetched.cursor.offset
+        if fetched.parts:
+            ends = np.cumsum(fetched.sizes)
+            return cls(
+                start=start, next_offset=following, parts=fetched.parts, ends=ends, last_offsets=fetched.last_offsets
+            )
+        if following <= start:
+            return None
+        last = min(following, start + MOST_OFFSETS) - 1
+        batch = gap_batch(start, last)
+        one = np.array([len(batch)], np.int64)
+        return cls(start=start, next_offset=last + 1, parts=(batch,), ends=one, last_offsets=np.array([last], np.int64))
+
+    @property
+    def size(self) -> int:
+        """The bytes of its batches."""
+        return int(self.ends[-1])
+
+    def take(self, offset: int, max_bytes: int, *, must_give: bool) -> tuple[tuple[memoryview, ...], int]:
+        """The batches from the one with `offset` on that fit into `max_bytes`, and the offset after them.
+
+        With `must_give` the first batch is given even if it is larger. Nothing and `next_offset` where no batch
+        reaches as far as `offset`; nothing and `offset` where none fits.
+        """
+        first = int(np.searchsorted(self.last_offsets, offset, side="left"))
+        if first == len(self.last_offsets):
+            return (), self.next_offset
+        before = int(self.ends[first - 1]) if first else 0
+        end = int(np.searchsorted(self.ends, before + max_bytes, side="right"))
+        end = max(end, first + int(must_give))
+        if end == first:
+            return (), offset
+        following = self.next_offset if end == len(self.ends) else int(self.last_offsets[end - 1]) + 1
+        return self._between(before, int(self.ends[end - 1])), following
+
+    def _between(self, start: int, end: int) -> tuple[memoryview, ...]:
+        found = []
+        place = 0
+        for part in self.parts:
+            first, last = max(start - place, 0), min(end - place, len(part))
+            if first < last:
+                found.append(part[first:last])
+            place += len(part)
+        return tuple(found)
+
+
+class ChunkCache:
+    """The chunks of all partitions that were used last, `most_bytes` in all. Not safe to share between threads."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._chunks: OrderedDict[tuple[_Place, int], Chunk] = OrderedDict()
+        self._starts: dict[_Place, list[int]] = {}
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all chunks."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def find(self, topic: str, partition: int, offset: int) -> Chunk | None:
+        """The chunk that has an offset; None if none has."""
+        place = topic, partition
+        starts = self._starts.get(place, [])
+        index = bisect_right(starts, offset) - 1
+        if index >= 0:
+            key = place, starts[index]
+            found = self._chunks[key]
+            if offset < found.next_offset:
+                self._chunks.move_to_end(key)
+                return found
+        return None
+
+    def put(self, topic: str, partition: int, chunk: Chunk) -> None:
+        """Keep a chunk, and give up those unused for longest."""
+        place = topic, partition
+        key = place, chunk.start
+        self._drop(key)
+        self._chunks[key] = chunk
+        starts = self._starts.setdefault(place, [])
+        starts.insert(bisect_right(starts, chunk.start), chunk.start)
+        self._bytes += _held(chunk)
+        while self._bytes > self._most_bytes and len(self._chunks) > 1:
+            self._drop(next(iter(self._chunks)))
+
+    def forget(self, topic: str) -> None:
+        """Give up all chunks of a topic."""
+        for key in [key for key in self._chunks if key[0][0] == topic]:
+            self._drop(key)
+
+    def _drop(self, key: tuple[_Place, int]) -> None:
+        chunk = self._chunks.pop(key, None)
+        if chunk is None:
+            return
+        self._bytes -= _held(chunk)
+        place, start = key
+        starts = self._starts[place]
+        starts.pop(bisect_right(starts, start) - 1)
+        if not starts:
+            del self._starts[place]
+
+
+def _held(chunk: Chunk) -> int:
+    """The bytes that a chunk takes: parts are often views of more than they show."""
+    batches = sum(part.obj.nbytes if isinstance(part.obj, np.ndarray) else len(part) for part in chunk.parts)
+    return int(batches) + chunk.ends.nbytes + chunk.last_offsets.nbytes + _OVERHEAD_BYTES

@@ -1,0 +1,226 @@
+"""One archived topic as a server sees it: ends that never go back, and batches whatever becomes of the files.
+
+The methods that read are slow and belong into a worker's thread; `refreshed` and the properties are for the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID, uuid5
+
+from archiver.archive.batches import ArchivedBatches, BatchCursor, OpenStreams
+from archiver.archive.batches.wire_columns import ON_THE_WIRE
+from archiver.archive.plan import TopicSnapshot
+from archiver.archive.topic_archive import TopicArchive
+from archiver.errors import ReplayError
+from archiver.serve.reading.chunks import Chunk
+from archiver.serve.reading.workers import Workers
+from archiver.wire.encode import Compression
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+_IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
+"""The namespace of topic ids for archives that don't know their topic's own."""
+
+
+class ServedTopic:
+    """A topic's archive behind a server. Use it from one event loop."""
+
+    def __init__(
+        self,
+        archive: TopicArchive,
+        workers: Workers,
+        *,
+        streams: OpenStreams,
+        compression: Compression = "original",
+        interval: float = 2.0,
+        begins: Callable[[], Mapping[int, int]] = dict,
+        on_rewrite: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """The table is looked at again at most every `interval` seconds, and only while somebody asks.
+
+        `begins` says where the archive of each partition begins, which may be before its first record.
+        `on_rewrite` is called with the topic's `key` when records that were given may no longer be in the table; then
+        `edition` counts on. `trouble` is why the last look failed.
+        """
+        self.name = archive.topic
+        self.key = f"{archive.topic} in {archive.table_uuid}"
+        self.topic_id = archive.topic_id or uuid5(_IDS, str(archive.table_uuid))
+        self.trouble: ContextError | None = None
+        self.edition = 0
+        self._archive = archive
+        self._workers = workers
+        self._streams = streams
+        self._compression = compression
+        self._interval = interval
+        self._ask_begins = begins
+        self._begins: dict[int, int | None] = {}
+        self._on_rewrite = on_rewrite
+        self._batches = ArchivedBatches(archive, streams=streams)
+        self._seen = archive.snapshot
+        self._ends: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        self._lows: dict[int, tuple[int, int | None]] = {}
+        self._epoch_ends: dict[tuple[int, int], int] = {}
+        self._looked_at = asyncio.get_running_loop().time()
+        self._refreshing: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._note(self._seen)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are: all up to the highest archived one."""
+        return max(self._ends, default=-1) + 1
+
+    def end(self, partition: int) -> int:
+        """The offset after the last archived one. It never goes back."""
+        return self._ends.get(partition, 0)
+
+    def leader_epoch(self, partition: int) -> int:
+        """The leader epoch of the last archived records; -1 if it isn't known."""
+        return self._epochs.get(partition, -1)
+
+    async def start(self, partition: int) -> int:
+        """Where the log begins: at the first record, or before it if the archive began there without records."""
+        snapshot = self._archive.snapshot
+        known = self._lows.get(partition)
+        if known is not None and known[1] == snapshot.snapshot_id:
+            return known[0]
+        if partition not in self._begins:
+            found = await self._workers.lookup(self._ask_begins)
+            self._begins |= {**dict.fromkeys(range(self.partitions)), **found}
+        low, _ = await self._workers.lookup(self._archive.watermarks, partition)
+        begin = self._begins.get(partition)
+        low = low if begin is None else min(low, begin)
+        self._lows[partition] = low, snapshot.snapshot_id
+        return low
+
+    async def fresh(self) -> None:
+        """Look at the table again if the last look is older than the interval. An error leaves what is known."""
+        if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
+            await asyncio.shield(self.next_look())
+
+    def next_look(self) -> asyncio.Task[None]:
+        """The next look at the table, at the interval after the last one. All who wait share it."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.get_running_loop().create_task(self._look())
+        return self._refreshing
+
+    async def chunk(self, partition: int, offset: int, max_bytes: int) -> Chunk | None:
+        """Decode the batches from an offset on, about `max_bytes`; None at the end.
+
+        Raises the errors of BatchSource.fetch.
+        """
+        cursor = BatchCursor(partition=partition, offset=offset)
+        while True:
+            batches = self._batches
+            try:
+                fetched = await self._workers.batches(batches.fetch, cursor, max_bytes, compression=self._compression)
+            except ReplayError:
+                if batches is self._batches:
+                    raise
+            else:
+                return Chunk.of(offset, fetched)
+            finally:
+                self._note(self._archive.snapshot)  # a file that was gone made the archive look for others
+
+    async def since(self, partition: int, timestamp: int) -> tuple[int, int, int] | None:
+        """The first offset whose timestamp (ms) is `timestamp` or later, its timestamp and its leader epoch."""
+        offset = await self._workers.lookup(self._archive.offset_for_time, partition, timestamp)
+        return None if offset is None else await self._workers.lookup(self._described, partition, offset)
+
+    async def latest_time(self, partition: int) -> tuple[int, int, int] | None:
+        """The first offset with the highest timestamp, its timestamp and its leader epoch."""
+        found = await self._workers.lookup(self._archive.latest_time, partition)
+        return None if found is None else await self._workers.lookup(self._described, partition, found[1])
+
+    async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
+        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) if there is none."""
+        if epoch >= self.leader_epoch(partition):
+            return self.leader_epoch(partition), self.end(partition)
+        known = self._epoch_ends.get((partition, epoch))
+        if known is None:
+            known = await self._workers.lookup(self._first_above, partition, epoch)
+            self._epoch_ends[partition, epoch] = known
+        if known == 0:
+            return -1, -1
+        return await self._workers.lookup(self._epoch_before, partition, known), known
+
+    async def close(self) -> None:
+        """Close all files."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        await self._workers.lookup(self._batches.close)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._looked_at + self._interval - loop.time()))
+        try:
+            snapshot = await self._workers.lookup(self._archive.refresh)
+        except ContextError as error:
+            if type(error) is not type(self.trouble):
+                _LOG.warning("topic %s is served as it was last seen", self.name, exc_info=error)
+            self.trouble = error
+        else:
+            self.trouble = None
+            self._note(snapshot)
+        finally:
+            self._looked_at = loop.time()
+
+    def _note(self, snapshot: TopicSnapshot) -> None:
+        """Take in what a snapshot says."""
+        for partition in snapshot.partitions:
+            self._ends[partition] = max(self._archive.end(partition), self._ends.get(partition, 0))
+        for partition, epoch in snapshot.leader_epochs.items():
+            self._epochs[partition] = max(epoch, self._epochs.get(partition, -1))
+        if snapshot is self._seen:
+            return
+        is_rewritten = not snapshot.files.only_adds_to(self._seen.files)
+        self._seen = snapshot
+        if is_rewritten:
+            replaced, self._batches = self._batches, ArchivedBatches(self._archive, streams=self._streams)
+            self.edition += 1
+            self._closing = asyncio.get_running_loop().create_task(self._workers.lookup(replaced.close))
+            self._on_rewrite(self.key)
+
+    def _described(self, partition: int, offset: int) -> tuple[int, int, int] | None:
+        """An offset with its record's timestamp and leader epoch."""
+        for records in self._archive.records(partition, offset, offset + 1):
+            return offset, records.column("timestamp")[0].as_py(), records.column("leader_epoch")[0].as_py()
+        return None
+
+    def _first_above(self, partition: int, epoch: int) -> int:
+        """The offset of the first record with a higher leader epoch than `epoch`. Epochs never fall with offsets."""
+        low, high = 0, self.end(partition)
+        above = high
+        while low < high:
+            middle = (low + high) // 2
+            found = self._epoch_at(partition, middle, high)
+            if found is not None and found[1] <= epoch:
+                low = found[0] + 1
+            else:
+                above = above if found is None else found[0]
+                high = middle
+        return above
+
+    def _epoch_before(self, partition: int, offset: int) -> int:
+        """The leader epoch of the last record before an offset."""
+        best, low = -1, 0
+        high = offset
+        while low < high:
+            middle = (low + high) // 2
+            found = self._epoch_at(partition, middle, offset)
+            if found is None:
+                high = middle
+            else:
+                best, low = found[1], found[0] + 1
+        return best
+
+    def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
+        """The first record from `start` up to `end`: its offset and leader epoch."""
+        for records in self._archive.records(partition, start, end, shape=ON_THE_WIRE):
+            return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
+        return None

@@ -1,0 +1,47 @@
+"""Threads that read and decode, so that the event loop never waits for a file.
+
+Decoding leaves the interpreter to others most of the time: the kernels and Arrow release its lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, ParamSpec, Self, TypeVar
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+_LOOKUPS: Final = 4
+
+
+class Workers:
+    """Two pools: `threads` for batches, and a few for short questions, which never wait behind batches."""
+
+    def __init__(self, threads: int) -> None:
+        self._batches = ThreadPoolExecutor(threads, thread_name_prefix="batches")
+        self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="lookups")
+
+    async def batches(
+        self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        """Run what reads and encodes batches."""
+        return await asyncio.get_running_loop().run_in_executor(self._batches, lambda: function(*args, **kwargs))
+
+    async def lookup(
+        self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        """Run what asks the catalog, or a file for one thing."""
+        return await asyncio.get_running_loop().run_in_executor(self._lookups, lambda: function(*args, **kwargs))
+
+    def close(self) -> None:
+        """End the threads when they are done with what they are at. What waits for one is given up."""
+        for pool in (self._batches, self._lookups):
+            pool.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,152 @@
+"""Every API in every version is answered in a form that kio reads, and what is said is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka.apis import APIS
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.served_lake import ServedLake, Wire, framed, request, response
+
+ORDERS = "orders"
+BATCHES = [
+    build([Record(value=b"%d" % at, timestamp=1_000 + at)] * 3, base_offset=at, leader_epoch=epoch)
+    for at, epoch in ((2, 0), (5, 0), (10, 3))
+]
+END = 20
+VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.least, api.most + 1)]
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLake]:
+    lake = archived(tmp_path_factory.mktemp("lake"), b"".join(BATCHES), end=END, files=3)
+    lake.set(**{"archiver.offsets": '{"0":[20,3]}'})
+    with ServedLake(lake) as served:
+        yield served
+
+
+@pytest.fixture
+def wire(endpoint: ServedLake) -> Iterator[Wire]:
+    with Wire(endpoint.port) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS)
+def test_every_version_is_answered(wire: Wire, api_key: int, version: int) -> None:
+    wire.ask(request(api_key, version, replica_id=-1))
+
+
+def test_versions_are_told(wire: Wire) -> None:
+    told = wire.ask(request(18, 4))
+    assert {each.api_key: (each.min_version, each.max_version) for each in told.api_keys} == {
+        each.key: (each.least, each.most) for each in APIS.values()
+    }
+    assert APIS[0].least == 3, "librdkafka fetches only where it finds Produce"
+
+
+def test_a_newer_client_is_told_what_is_known(wire: Wire) -> None:
+    from kio.index import load_response_schema
+
+    frame = bytearray(framed(request(18, 4), 9))
+    frame[2:4] = (99).to_bytes(2, "big")
+    wire.send(bytes(frame))
+    told = response(load_response_schema(18, 0), wire.receive(), 9)
+    assert told.error_code == ErrorCode.unsupported_version
+    assert len(told.api_keys) == len(APIS)
+    assert wire.ask(request(18, 0)).error_code == ErrorCode.none
+
+
+def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> None:
+    (topic,) = wire.ask(request(3, 13, topics=None)).topics
+    assert (topic.name, topic.topic_id) == (ORDERS, endpoint.topics.open[0].topic_id)
+    (partition,) = topic.partitions
+    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (0, 1, 3)
+    assert wire.ask(request(3, 0, topics=())).topics[0].name == ORDERS
+    assert wire.ask(request(3, 1, topics=())).topics == ()
+    (named,) = wire.ask(request(3, 12, topic_id=None, name=ORDERS)).topics
+    (by_id,) = wire.ask(request(3, 12, topic_id=topic.topic_id, name=None)).topics
+    assert named.topic_id == by_id.topic_id == topic.topic_id
+    (unknown,) = wire.ask(request(3, 12, topic_id=UUID(int=5), name=None)).topics
+    assert unknown.error_code == ErrorCode.unknown_topic_id
+
+
+def offset(wire: Wire, time: int, *, partition: int = 0) -> tuple[int, int, int]:
+    asked = request(2, 11, name=ORDERS, timestamp=time, partition_index=partition)
+    (found,) = wire.ask(asked).topics[0].partitions
+    return found.error_code or found.offset, found.timestamp, found.leader_epoch
+
+
+def test_offsets_by_name_and_by_time(wire: Wire) -> None:
+    assert offset(wire, -1) == (20, -1, 3)
+    assert offset(wire, -2) == (2, -1, -1)
+    assert offset(wire, -4) == (2, -1, -1)
+    assert offset(wire, -3) == (10, 1_010, 3)
+    assert offset(wire, -5) == (-1, -1, -1)
+    assert offset(wire, 0) == (2, 1_002, 0)
+    assert offset(wire, 1_003) == (5, 1_005, 0)
+    assert offset(wire, 1_006) == (10, 1_010, 3)
+    assert offset(wire, 1_011) == (-1, -1, -1)
+    assert offset(wire, -1, partition=1)[0] == ErrorCode.unknown_topic_or_partition
+    assert offset(wire, -1, partition=-1)[0] == ErrorCode.unknown_topic_or_partition
+
+
+@pytest.mark.parametrize(("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, 20)), (9, (3, 20)), (-1, (-1, 2))])
+def test_where_leader_epochs_end(wire: Wire, epoch: int, told: tuple[int, int]) -> None:
+    (found,) = wire.ask(request(23, 4, topic=ORDERS, partition=0, leader_epoch=epoch)).topics[0].partitions
+    assert (found.leader_epoch, found.end_offset) == told
+
+
+def test_pages_of_partitions(wire: Wire) -> None:
+    asked = request(75, 0, name=ORDERS, cursor=None, response_partition_limit=1)
+    told = wire.ask(asked)
+    assert (told.topics[0].name, len(told.topics[0].partitions), told.next_cursor) == (ORDERS, 1, None)
+
+
+REFUSED = {
+    0: ErrorCode.topic_authorization_failed,
+    19: ErrorCode.policy_violation,
+    20: ErrorCode.policy_violation,
+    21: ErrorCode.policy_violation,
+    22: ErrorCode.transactional_id_authorization_failed,
+    33: ErrorCode.policy_violation,
+    37: ErrorCode.policy_violation,
+    44: ErrorCode.policy_violation,
+}
+
+
+@pytest.mark.parametrize(("api_key", "version"), [each for each in VERSIONS if each[0] in REFUSED])
+def test_writes_are_refused(wire: Wire, api_key: int, version: int) -> None:
+    assert errors_in(wire.ask(request(api_key, version))) == {REFUSED[api_key]}
+
+
+def errors_in(message: Any) -> set[ErrorCode]:
+    """All error codes in a response."""
+    found = set()
+    for name in message.__dataclass_fields__:
+        value = getattr(message, name)
+        if isinstance(value, ErrorCode):
+            found.add(value)
+        for each in value if isinstance(value, tuple) else ():
+            if hasattr(each, "__dataclass_fields__"):
+                found |= errors_in(each)
+    return found
+
+
+def test_who_produces_without_wanting_an_answer_is_cut_off(endpoint: ServedLake) -> None:
+    with Wire(endpoint.port) as wire:
+        wire.send(framed(request(0, 9, acks=0), 1))
+        assert wire.is_closed()
+
+
+def test_settings_of_a_topic(wire: Wire) -> None:
+    asked = request(32, 4, resource_type=2, resource_name=ORDERS, configuration_keys=None)
+    (found,) = wire.ask(asked).results
+    assert {each.name: each.value for each in found.configs}["retention.ms"] == "-1"
+    asked = request(32, 4, resource_type=2, resource_name="none", configuration_keys=None)
+    assert wire.ask(asked).results[0].error_code == ErrorCode.unknown_topic_or_partition

@@ -1,0 +1,202 @@
+"""Clients that nobody here wrote read the endpoint, and see what they see in Kafka itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as Place
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.support.archive.job_runs import archive_once
+from tests.support.archive.readers import Seen, seen_from, wait_until_decided
+from tests.support.kafka import odd_records
+from tests.support.kafka.java_records import java
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 2
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A running endpoint, and the topics behind it with their partitions."""
+
+    address: str
+    config: Path
+    topics: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def served(stack: Stack) -> Iterator[Served]:
+    """Odd records of every codec, transactions, extreme times, large values and log-append times, archived and served.
+
+    The process gets what users give it: the configuration and an address.
+    """
+    created, appended = stack.topic(PARTITIONS), stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
+    bootstrap = stack.bootstrap_servers
+    odd_records.produce_transactions(bootstrap, created, PARTITIONS)
+    odd_records.produce_odd_records(bootstrap, created, PARTITIONS)
+    odd_records.produce_extreme_times(bootstrap, created, PARTITIONS)
+    odd_records.produce_odd_records(bootstrap, appended, 1)
+    odd_records.produce_large(bootstrap, appended, 1, 3, seed=4)
+    aborting = odd_records.rdkafka(bootstrap, **{"transactional.id": appended})
+    aborting.init_transactions(30)
+    aborting.begin_transaction()
+    aborting.produce(appended, b"aborted")
+    aborting.abort_transaction(30)
+    topics = {created: PARTITIONS, appended: 1}
+    for topic, partitions in topics.items():
+        wait_until_decided(stack, topic, partitions)
+    config = stack.config({topic: {} for topic in topics}, serve={"refresh": "200ms"})
+    archive_once(config)
+    command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
+    with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        yield Served(address=told["advertise"], config=config, topics=topics)
+        process.terminate()
+        assert process.wait(20) == 128 + 15
+
+
+def consumer(address: str, **options: Any) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "judge",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
+            "receive.message.max.bytes": 200_000_000,
+            **options,
+        }
+    )
+
+
+def by_librdkafka(address: str, topic: str, partitions: int, **options: Any) -> list[Seen]:
+    reading = consumer(address, **options)
+    try:
+        reading.list_topics(topic, TIMEOUT_S)
+        return [record for partition in range(partitions) for record in seen_from(reading, topic, partition)]
+    finally:
+        reading.close()
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_librdkafka_reads_the_same_records(stack: Stack, served: Served, level: str) -> None:
+    for topic, partitions in served.topics.items():
+        theirs = by_librdkafka(stack.bootstrap_servers, topic, partitions)
+        ours = by_librdkafka(served.address, topic, partitions, **{"isolation.level": level})
+        assert ours == theirs != []
+
+
+def test_small_fetches_and_all_partitions_at_once(stack: Stack, served: Served) -> None:
+    topic = next(iter(served.topics))
+    theirs = by_librdkafka(stack.bootstrap_servers, topic, PARTITIONS)
+    reading = consumer(served.address, **{"max.partition.fetch.bytes": 100, "fetch.max.bytes": 2000})
+    reading.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    seen: list[tuple[int, int, bytes | None]] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(ended) < PARTITIONS:
+        assert time.monotonic() < deadline
+        for message in reading.consume(1000, 0.05):
+            if message.error() is None:
+                seen.append((message.partition(), message.offset(), message.value()))
+            else:
+                ended.add(message.partition())
+    reading.close()
+    assert sorted(seen, key=lambda each: each[:2]) == [(each.partition, each.offset, each.value) for each in theirs]
+
+
+async def by_aiokafka(address: str, topic: str, partitions: int) -> list[tuple[Any, ...]]:
+    reading = AIOKafkaConsumer(
+        bootstrap_servers=address, enable_auto_commit=False, isolation_level="read_committed", request_timeout_ms=20_000
+    )
+    await reading.start()
+    try:
+        places = [Place(topic, partition) for partition in range(partitions)]
+        reading.assign(places)
+        await reading.seek_to_beginning(*places)
+        ends = await reading.end_offsets(places)
+        seen = []
+        while [await reading.position(each) for each in places] != [ends[each] for each in places]:
+            for records in (await reading.getmany(timeout_ms=200)).values():
+                seen += records
+        return sorted(
+            (each.partition, each.offset, each.timestamp, each.timestamp_type, each.key, each.value, each.headers)
+            for each in seen
+        )
+    finally:
+        await reading.stop()
+
+
+def test_aiokafka_reads_the_same_records(stack: Stack, served: Served) -> None:
+    for topic, partitions in served.topics.items():
+        theirs = asyncio.run(by_aiokafka(stack.bootstrap_servers, topic, partitions))
+        assert asyncio.run(by_aiokafka(served.address, topic, partitions)) == theirs != []
+
+
+def console(address: str, topic: str) -> list[str]:
+    """What Kafka's console consumer prints of partition 0, without what its formatter says of itself."""
+    shown = ("timestamp", "offset", "headers", "key", "epoch")
+    options = [part for each in shown for part in ("--formatter-property", f"print.{each}=true")]
+    named = ["--bootstrap-server", address, "--topic", topic, "--partition", "0", "--offset", "earliest"]
+    lines = java(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer", *named, "--timeout-ms", "2500", *options
+    ).splitlines()
+    return [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT", line)]
+
+
+def offsets(address: str, topics: Any, time_: str) -> str:
+    named = ["--bootstrap-server", address, "--topic", "|".join(topics), "--time", time_]
+    return java("org.apache.kafka.tools.GetOffsetShell", *named)
+
+
+def test_kafkas_own_tools_tell_the_same(stack: Stack, served: Served) -> None:
+    topic = next(iter(served.topics))
+    ours = console(served.address, topic)
+    assert ours == console(stack.bootstrap_servers, topic)
+    assert len(ours) > 100
+    for named in ("-1", "-2", "1700000000000"):
+        assert offsets(served.address, served.topics, named) == offsets(stack.bootstrap_servers, served.topics, named)
+
+
+def test_who_waits_at_the_end_gets_the_next_commit(stack: Stack, served: Served) -> None:
+    appended = list(served.topics)[1]
+    reading = consumer(served.address, **{"enable.partition.eof": False})
+    reading.list_topics(appended, TIMEOUT_S)
+    _, end = reading.get_watermark_offsets(TopicPartition(appended, 0), TIMEOUT_S)
+    reading.assign([TopicPartition(appended, 0, end)])
+    assert reading.poll(0.3) is None
+    stack.produce(appended, {"value": b"tail"})
+    archive_once(served.config, appended)
+    message = reading.poll(TIMEOUT_S)
+    assert message is not None
+    assert (message.error(), message.offset(), message.value()) == (None, end, b"tail")
+    reading.close()
+
+
+def test_producers_are_refused(served: Served) -> None:
+    topic = next(iter(served.topics))
+    producer = odd_records.rdkafka(served.address)
+    errors: list[Any] = []
+    producer.produce(topic, b"no", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(20)
+    assert [each.name() for each in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
+    with pytest.raises(KafkaException, match="ransactional"):
+        odd_records.rdkafka(served.address, **{"transactional.id": "no"}).init_transactions(20)

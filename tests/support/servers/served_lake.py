@@ -1,0 +1,219 @@
+"""A table in a folder behind a real endpoint on a real socket, and requests to it in kio's messages."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from types import NoneType, TracebackType
+from typing import Any, Self, get_args, get_origin
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+from archiver.archive.batches import OpenStreams
+from archiver.errors import ReplayError
+from archiver.serve.kafka.connection import ConnectionLimits
+from archiver.serve.kafka.server import Server
+from archiver.serve.kafka.service import Identity, Service
+from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
+from tests.support.archive.archived_batches import KnownRows
+from tests.support.archive.lake import Lake
+
+SECONDS = 20
+
+
+class ServedLake:
+    """Serves a lake from a thread of its own. `reader`, `topics` and `server` are those of the endpoint."""
+
+    reader: PartitionReader
+    topics: ServedTopics
+    server: Server
+
+    def __init__(
+        self,
+        lake: Lake,
+        *,
+        cache: int = 64 << 20,
+        read_ahead: int = 0,
+        interval: float = 0.05,
+        most_request_bytes: int = 1 << 20,
+        idle_seconds: float = 60.0,
+        frame_seconds: float = 60.0,
+        most_connections: int = 50,
+        most_response_bytes: int = 64 << 20,
+        **archive: Any,
+    ) -> None:
+        self.lake = lake
+        self.loads: list[int] = []
+        self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
+        self._limits = ConnectionLimits(
+            most_request_bytes=most_request_bytes,
+            idle_seconds=idle_seconds,
+            frame_seconds=frame_seconds,
+            answer_seconds=5.0,
+        )
+        self._most_connections, self._most_response_bytes = most_connections, most_response_bytes
+        self._archive = {"registry": lambda *_: KnownRows()} | archive
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(SECONDS)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+
+    def call(self, coroutine: Any) -> Any:
+        """Run a coroutine in the endpoint's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.server = Server(self._limits, most_connections=self._most_connections)
+        self.port = await self.server.listen("127.0.0.1", 0)
+        cache, streams = ChunkCache(self._cache), OpenStreams(4)
+        with Workers(2) as workers:
+
+            async def open_topic(name: str) -> ServedTopic:
+                if name not in self.lake.topics():
+                    raise ReplayError("the topic has no archive yet", topic=name)
+                archive = await workers.lookup(self.lake.archive, **self._archive)
+                return ServedTopic(archive, workers, streams=streams, interval=self._interval, on_rewrite=cache.forget)
+
+            self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
+            self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4)
+            await self.topics.load()
+            await self.server.start(
+                Service(
+                    identity=Identity(cluster_id="archive", node_id=1, host="127.0.0.1", port=self.port),
+                    topics=self.topics,
+                    reader=self.reader,
+                    most_response_bytes=lambda: self._most_response_bytes,
+                )
+            )
+            self._ready.set()
+            await self._stop.wait()
+            await self.server.close()
+            await self.reader.close()
+            await self.topics.close()
+
+
+class Wire:
+    """A client that writes and reads frames itself."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, request: Any) -> Any:
+        """Send a request in kio's message; return the response in kio's message."""
+        self._number += 1
+        self.send(framed(request, self._number))
+        kind = load_response_schema(request.__api_key__, request.__version__)
+        return response(kind, self.receive(), self._number)
+
+    def send(self, frame: bytes) -> None:
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def receive(self) -> bytes:
+        (size,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(size)
+
+    def is_closed(self) -> bool:
+        """Whether the server ended the connection."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def _exactly(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            part = self.socket.recv(size - len(found))
+            if not part:
+                raise ConnectionResetError("the server ended the connection")
+            found += part
+        return bytes(found)
+
+
+def framed(request: Any, number: int) -> bytes:
+    """The bytes of a request, without their length."""
+    head = struct.pack(">hhih", request.__api_key__, request.__version__, number, 4) + b"test"
+    return head + (b"\0" if request.__header_schema__.__flexible__ else b"") + written(request)
+
+
+def written(message: Any) -> bytes:
+    out = io.BytesIO()
+    entity_writer(type(message))(out, message)
+    return out.getvalue()
+
+
+def response(kind: Any, frame: bytes, number: int) -> Any:
+    """Read a response; its header and its length must be right."""
+    assert struct.unpack_from(">i", frame)[0] == number
+    start = 5 if kind.__header_schema__.__flexible__ else 4
+    found, size = entity_reader(kind)(frame, start)
+    assert start + size == len(frame)
+    return found
+
+
+def request(api_key: int, version: int, **values: Any) -> Any:
+    """A request with these values in all its structures. All other fields are blank, and each array has one element."""
+    return _blank(load_request_schema(api_key, version), values)
+
+
+def _blank(kind: Any, values: dict[str, Any]) -> Any:
+    return kind(**{each.name: _field(each, values) for each in fields(kind)})
+
+
+def _field(field: Any, values: dict[str, Any]) -> Any:
+    if field.name in values:
+        return values[field.name]
+    inner, is_array = _shape(field.type)
+    one = _blank(inner, values) if is_dataclass(inner) else _PLAIN.get(field.metadata["kafka_type"], 1)
+    return (one,) if is_array else one
+
+
+def _shape(kind: Any) -> tuple[Any, bool]:
+    if NoneType in get_args(kind):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)
+
+
+_PLAIN: dict[str, Any] = {
+    "string": "blank",
+    "bytes": b"blank",
+    "records": b"blank",
+    "bool": True,
+    "uuid": UUID(int=7),
+    "error_code": ErrorCode.none,
+    "timedelta_i32": timedelta(0),
+    "timedelta_i64": timedelta(0),
+    "float64": 0.5,
+}
+
+
+@contextmanager
+def served(lake: Lake, **options: Any) -> Iterator[tuple[ServedLake, Wire]]:
+    """A served lake and a client of it."""
+    with ServedLake(lake, **options) as endpoint, Wire(endpoint.port) as wire:
+        yield endpoint, wire
