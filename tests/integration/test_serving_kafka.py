@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as Place
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, seen_from, wait_until_decided
@@ -107,7 +108,7 @@ def test_librdkafka_reads_the_same_records(stack: Stack, served: Served, level: 
 def test_small_fetches_and_all_partitions_at_once(stack: Stack, served: Served) -> None:
     topic = next(iter(served.topics))
     theirs = by_librdkafka(stack.bootstrap_servers, topic, PARTITIONS)
-    reading = consumer(served.address, **{"max.partition.fetch.bytes": 100, "fetch.max.bytes": 2000})
+    reading = consumer(served.address, **{"max.partition.fetch.bytes": 100})
     reading.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     seen: list[tuple[int, int, bytes | None]] = []
     ended: set[int] = set()
@@ -157,14 +158,21 @@ def console(address: str, topic: str) -> list[str]:
     options = [part for each in shown for part in ("--formatter-property", f"print.{each}=true")]
     named = ["--bootstrap-server", address, "--topic", topic, "--partition", "0", "--offset", "earliest"]
     lines = java(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer", *named, "--timeout-ms", "2500", *options
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *named,
+        "--timeout-ms",
+        "2500",
+        "--isolation-level",
+        "read_committed",
+        *options,
     ).splitlines()
     return [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT", line)]
 
 
-def offsets(address: str, topics: Any, time_: str) -> str:
-    named = ["--bootstrap-server", address, "--topic", "|".join(topics), "--time", time_]
-    return java("org.apache.kafka.tools.GetOffsetShell", *named)
+def offsets(address: str, topics: Mapping[str, int], spec: OffsetSpec) -> list[int]:
+    admin = AdminClient({"bootstrap.servers": address})
+    asked = {TopicPartition(topic, each): spec for topic, count in topics.items() for each in range(count)}
+    return [answer.result(TIMEOUT_S).offset for answer in admin.list_offsets(asked).values()]
 
 
 def test_kafkas_own_tools_tell_the_same(stack: Stack, served: Served) -> None:
@@ -172,8 +180,24 @@ def test_kafkas_own_tools_tell_the_same(stack: Stack, served: Served) -> None:
     ours = console(served.address, topic)
     assert ours == console(stack.bootstrap_servers, topic)
     assert len(ours) > 100
-    for named in ("-1", "-2", "1700000000000"):
-        assert offsets(served.address, served.topics, named) == offsets(stack.bootstrap_servers, served.topics, named)
+    told = java("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", served.address, "--topic", topic)
+    ends = offsets(stack.bootstrap_servers, {topic: PARTITIONS}, OffsetSpec.latest())
+    assert told.split() == [f"{topic}:{partition}:{end}" for partition, end in enumerate(ends)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        OffsetSpec.earliest(),
+        OffsetSpec.latest(),
+        OffsetSpec.for_timestamp(0),
+        OffsetSpec.for_timestamp(1_700_000_000_123),
+        OffsetSpec.for_timestamp(2**62),
+    ],
+    ids=["earliest", "latest", "first time", "time", "last time"],
+)
+def test_offsets_are_found_as_in_kafka(stack: Stack, served: Served, spec: OffsetSpec) -> None:
+    assert offsets(served.address, served.topics, spec) == offsets(stack.bootstrap_servers, served.topics, spec)
 
 
 def test_who_waits_at_the_end_gets_the_next_commit(stack: Stack, served: Served) -> None:
@@ -198,5 +222,3 @@ def test_producers_are_refused(served: Served) -> None:
     producer.produce(topic, b"no", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
     assert [each.name() for each in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
-    with pytest.raises(KafkaException, match="ransactional"):
-        odd_records.rdkafka(served.address, **{"transactional.id": "no"}).init_transactions(20)

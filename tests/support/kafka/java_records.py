@@ -37,7 +37,12 @@ def java(*arguments: str) -> str:
     found = find_java()
     folder = jars(f"kafka-{VERSION}", ARTIFACTS, found, lambda _: None)
     done = subprocess.run(
-        [found.executable, "-cp", f"{folder}/*", *arguments], capture_output=True, text=True, check=False, timeout=120
+        [found.executable, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", *arguments],
+        capture_output=True,
+        text=True,
+        errors="backslashreplace",
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
