@@ -32,4 +32,5 @@ __all__ = [
     "table_files",
     "tables",
     "topic_archive",
+    "watermarks",
 ]

@@ -8,7 +8,7 @@ that is asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -158,24 +158,35 @@ class ManifestReader:
     _deletes: tuple[frozenset[str], DeleteIndex] = (frozenset(), DeleteIndex((), {}))
     _last: tuple[str, TableFiles] | None = None
 
-    def files(self, table: Table) -> TableFiles:
-        """Read the data files of the current snapshot; none if there is no snapshot."""
+    def files(self, table: Table, *, unreadable: Callable[[str, StorageError], None] | None = None) -> TableFiles:
+        """Read the data files of the current snapshot; none if there is no snapshot.
+
+        Manifests that can't be read are told to `unreadable`, if it is given, and left out.
+        """
         snapshot = table.current_snapshot()
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
         if self._last is None or self._last[0] != snapshot.manifest_list:
             manifests = manifests_of(table.io, snapshot.manifest_list)
             check_listed(manifests, snapshot)
-            self._last = snapshot.manifest_list, self._planned(table, manifests)
+            self._last = snapshot.manifest_list, self._planned(table, manifests, unreadable)
         return self._last[1]
 
-    def _planned(self, table: Table, manifests: Iterable[ManifestFile]) -> TableFiles:
+    def _planned(
+        self,
+        table: Table,
+        manifests: Iterable[ManifestFile],
+        unreadable: Callable[[str, StorageError], None] | None,
+    ) -> TableFiles:
         wanted = {manifest.manifest_path: manifest for manifest in manifests}
         for path in self._read.keys() - wanted.keys():
             del self._read[path]
         fresh = [manifest for path, manifest in wanted.items() if path not in self._read]
         with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
-            for manifest, read in zip(fresh, pool.map(partial(self._manifest, table.io), fresh), strict=True):
+            load = (
+                partial(self._manifest, table.io) if unreadable is None else partial(self._told, table.io, unreadable)
+            )
+            for manifest, read in zip(fresh, pool.map(load, fresh), strict=True):
                 self._read[manifest.manifest_path] = read
         if fresh and self.cache is not None:
             self.cache.forget_unused()
@@ -192,6 +203,15 @@ class ManifestReader:
             entries = (entry for each in deletes.values() for entry in each)
             self._deletes = frozenset(deletes), DeleteIndex(entries, table.specs())
         return self._deletes[1]
+
+    def _told(self, io: FileIO, unreadable: Callable[[str, StorageError], None], manifest: ManifestFile) -> _Manifest:
+        try:
+            return self._manifest(io, manifest)
+        except StorageError as error:
+            if error.retryable:
+                raise
+            unreadable(manifest.manifest_path, error)
+            return _Manifest(files=(), deletes=())
 
     def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
         if self.cache is None or manifest.content != ManifestContent.DATA:

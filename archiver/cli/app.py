@@ -25,6 +25,7 @@ from archiver.cli.schema import schema_app
 from archiver.cli.serve import serve_app
 from archiver.cli.status import status
 from archiver.cli.topics import topics
+from archiver.cli.verify import verify
 from archiver.cli.versions import version_lines
 from archiver.cli.views import views
 from schema_mapping.errors import ContextError
@@ -49,6 +50,7 @@ app.command()(refill)
 app.command()(orphans)
 app.command()(compact)
 app.command()(status)
+app.command()(verify)
 app.command()(views)
 app.add_typer(serve_app, name="serve", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)

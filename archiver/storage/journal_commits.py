@@ -10,10 +10,11 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from ulid import ULID
@@ -21,6 +22,7 @@ from ulid import ULID
 from archiver.errors import BadSegment, ObjectMissing, StorageError, StorageUnavailable
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.journal_entries import JournaledCommit, commits_in, merged
+from schema_mapping.errors import ContextError
 
 READERS: Final = 16
 LEAST_MERGED: Final = 256
@@ -30,6 +32,7 @@ SETTLED_SECONDS: Final = 3_600.0
 
 _PREFIX: Final = "commit-"
 _ALONE: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})\.json")
+_MERGED: Final = re.compile(r"commit-.+-([0-9a-f]{16})\.json")
 _LOOKS: Final = 5
 
 
@@ -40,11 +43,15 @@ class JournalCommits:
     folder: str
     objects: ObjectStore
 
-    def read(self) -> Iterator[tuple[str, JournaledCommit]]:
+    def read(
+        self, *, unreadable: Callable[[str, ContextError], None] | None = None
+    ) -> Iterator[tuple[str, JournaledCommit]]:
         """Yield every commit with its name, reading a few objects at a time.
 
-        A commit may come twice, and late ones may be out of order.
+        A commit may come twice, and late ones may be out of order. Objects that can't be read are told to
+        `unreadable`, if it is given, and left out.
         """
+        load = self._commits if unreadable is None else partial(self._told, unreadable)
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
             paths = [path for path in self._paths() if path not in seen]
@@ -52,7 +59,7 @@ class JournalCommits:
             with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
                 for start in range(0, len(paths), READERS):
                     some = paths[start : start + READERS]
-                    for path, found in zip(some, pool.map(self._commits, some), strict=True):
+                    for path, found in zip(some, pool.map(load, some), strict=True):
                         seen.add(path)
                         if isinstance(found, ObjectMissing):
                             missing.append(found)
@@ -100,8 +107,27 @@ class JournalCommits:
         except ObjectMissing as error:
             return error
 
-    def _json(self, path: str) -> dict[str, Any]:
+    def _told(
+        self, unreadable: Callable[[str, ContextError], None], path: str
+    ) -> list[tuple[str, JournaledCommit]] | ObjectMissing:
+        try:
+            return self._parsed(path, self._json(path, is_checked=True))
+        except ObjectMissing as error:
+            return error
+        except StorageUnavailable:
+            raise
+        except ContextError as error:
+            unreadable(path, error)
+            return []
+
+    def _json(self, path: str, *, is_checked: bool = False) -> dict[str, Any]:
         data = self.objects.read(path)
+        named = _MERGED.fullmatch(path.rpartition("/")[2]) if is_checked else None
+        if named and hashlib.sha256(data).hexdigest()[:16] != named[1]:
+            raise BadSegment(
+                "an object of the journal isn't what its name says: it was changed; restore it from a backup",
+                file=path,
+            )
         with readable(path):
             value: dict[str, Any] = json.loads(data)
         return value

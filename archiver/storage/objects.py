@@ -138,6 +138,22 @@ class ObjectStore:
         """Return the object's size in bytes. Raises ObjectMissing if there is none."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
+    def look(self, path: str) -> ListedObject:
+        """Return the object's size and the time of its last change. Raises ObjectMissing if there is none."""
+
+        def look() -> ListedObject:
+            io = self.file_io(path)
+            if not isinstance(io, PyArrowFileIO):
+                return ListedObject(path=path, size=len(io.new_input(path)))
+            scheme, netloc, place = io.parse_location(path, io.properties)
+            found = io.fs_by_scheme(scheme, netloc).get_file_info(place)
+            if found.type != FileType.File:
+                raise FileNotFoundError(path)
+            changed_ms = None if found.mtime_ns is None else found.mtime_ns // 1_000_000
+            return ListedObject(path=path, size=found.size, modified_ms=changed_ms)
+
+        return self._attempt(look, "look at", path)
+
     def list(self, folder: str) -> tuple[ListedObject, ...]:
         """List every object below a folder, at any depth. Empty if there is no such folder."""
         return self._look(folder, recursive=True)[0]

@@ -4,4 +4,4 @@
 other modules. Upkeep never changes the offsets or bytes of archived records.
 """
 
-__all__ = ["archived_topic", "compact", "orphans", "rebuild", "reconcile", "refill", "reprocess"]
+__all__ = ["archived_topic", "compact", "orphans", "rebuild", "reconcile", "refill", "reprocess", "verify"]

@@ -114,6 +114,11 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
     return tuple(one.range.translated() for one in found)
 
 
+def committed(connection: Connection, topic: TopicRow) -> tuple[StoredRange, ...]:
+    """The ranges in the table, with and without records, by partition and offset."""
+    return tuple(one.range for one in file_rows.held(connection, topic, "state = 'committed'"))
+
+
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """The ranges that were rejected because an object was missing, by partition and offset. Only complete ranges."""
     return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)

@@ -109,6 +109,14 @@ class PartitionStarts(PartitionStartsReader):
     first_log_starts = in_transaction(partition_starts.first_log_starts)
 
 
+class RangeReader(Part):
+    """The ranges in tables, those that wait for a commit, and unfinished rewrites, for reading."""
+
+    committed = in_transaction(files.committed)
+    pending = in_transaction(files.pending)
+    unfinished = in_transaction(pending_rewrites.unfinished)
+
+
 class Files(Part):
     """Translated ranges and their files, from the fence to the table."""
 
@@ -243,6 +251,7 @@ class RegistryReader(_Opened):
         self.topics = TopicReader(self._postgres)
         self.ledger = LedgerReader(self._postgres)
         self.starts = PartitionStartsReader(self._postgres)
+        self.ranges = RangeReader(self._postgres)
 
 
 class Registry(_Opened):

@@ -7,4 +7,4 @@ still is the archived one, with `divergence` and `archive_reader`. `status` look
 `catalog_pool` has the connections for questions about many topics.
 """
 
-__all__ = ["catalog_pool", "inspection", "opening", "prefetch", "run", "status"]
+__all__ = ["catalog_pool", "divergence", "inspection", "opening", "prefetch", "run", "status"]

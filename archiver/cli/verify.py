@@ -1,0 +1,139 @@
+"""`archiver verify`: shows that tables have what was archived, or names what they lack; and checks such reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.errors import ConfigError
+
+_PART = "Only a part"
+_SOURCES = "What is asked"
+_REPORT = "The report"
+
+
+def verify(
+    topics: Annotated[
+        list[str] | None, typer.Argument(help="Topics; those with a section of their own where none is named.")
+    ] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="earliest, an offset, or a time (2026-01-31T00:00:00Z).", rich_help_panel=_PART),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="latest, an offset, or a time; not included.", rich_help_panel=_PART)
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("--partition", "-p", help="Only this partition; may be given again.", rich_help_panel=_PART),
+    ] = None,
+    sample: Annotated[
+        str | None, typer.Option("--sample", help="Read only this share of the ranges: 10%.", rich_help_panel=_PART)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Which ranges --sample takes.", rich_help_panel=_PART)] = 0,
+    against_kafka: Annotated[
+        bool,
+        typer.Option(
+            "--against-kafka", help="Also compare with what the brokers still have.", rich_help_panel=_SOURCES
+        ),
+    ] = False,
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="URI",
+            help="The table's metadata file, or the folder of these, in the place of the catalog.",
+            rich_help_panel=_SOURCES,
+        ),
+    ] = None,
+    without_registry: Annotated[
+        bool, typer.Option("--without-registry", help="Don't ask Postgres.", rich_help_panel=_SOURCES)
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Read every file, also those that an unfinished run has proven.")
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the report as JSON, and FILE.md for people; signed with [audit] signing_key.",
+            rich_help_panel=_REPORT,
+        ),
+    ] = None,
+    check_report: Annotated[
+        Path | None,
+        typer.Option(
+            "--check-report",
+            metavar="FILE",
+            help="Check a report that was written before, and verify nothing.",
+            rich_help_panel=_REPORT,
+        ),
+    ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-key", metavar="FILE", help="The key that must have signed it (PEM).", rich_help_panel=_REPORT
+        ),
+    ] = None,
+    json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
+) -> None:
+    """Read tables whole, and show that they have what was archived: record by record, offset by offset.
+
+    Every file is read, its records are given back as a replay gives them, and their digests are held against footers,
+    journal, registry and snapshots. Nothing is changed. Kafka isn't needed, nor Postgres, nor the catalog: the journal
+    and the object store are enough.
+    """
+    from archiver.config import load_config
+    from archiver.observe.console import Terminal
+    from archiver.observe.output import Output
+    from archiver.observe.verify_json import verify_lines
+    from archiver.observe.verify_screen import VerifyScreen
+    from archiver.upkeep.verify.choice import Choice
+    from archiver.upkeep.verify.job import Verify
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        if check_report is not None:
+            _check(check_report, public_key, as_json=as_json)
+            return
+        if public_key is not None:
+            raise ConfigError("--public-key goes with --check-report")
+        choice = Choice.parse(start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed)
+        output = Output(as_json=as_json, lines_of=verify_lines, screen=lambda: VerifyScreen(Terminal()))
+        with output:
+            done = Verify(
+                load_config(config),
+                topics or (),
+                output,
+                choice=choice,
+                compares=against_kafka,
+                metadata=metadata,
+                asks_registry=not without_registry,
+                resumes=not fresh,
+                path=report,
+            ).run()
+    if not done.succeeded or output.failed:
+        raise typer.Exit(FAILED)
+
+
+def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
+    """Check a report and show it. It fails if the report was changed, not if it tells of faults."""
+    from archiver.observe.json_lines import write_line
+    from archiver.upkeep.verify.document import check_report
+
+    found = check_report(path, public_key)
+    if as_json:
+        write_line("report", file=str(path), key_id=found.key_id, report=found.report)
+        return
+    typer.echo(found.page)
+    signed = (
+        f"it is signed by key {found.key_id}" if found.key_id else "its signature wasn't checked: give --public-key"
+    )
+    typer.echo(f"{path}: the report is intact, {signed}")

@@ -1,0 +1,219 @@
+"""Compares proven records with what the brokers still have, range by range: first digests, then record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import TopicStorage
+from archiver.archive.partition_scan import PartitionScan
+from archiver.archive.records import ASSEMBLED
+from archiver.archive.table_files import TableFile
+from archiver.errors import AccessDenied, DataLoss, SourceError
+from archiver.ingest.topic.divergence import Differences, differences
+from archiver.kafka import BrokerClient, PartitionFetcher
+from archiver.kafka.admin import ClusterAdmin
+from archiver.storage.segment import RowRange
+from archiver.upkeep.verify.file import VerifyTarget
+from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.tally import Cut
+from archiver.wire import DecodedBatches
+from archiver.wire.record_digest import RecordDigest
+from schema_mapping.errors import ContextError
+
+TASK_ROWS: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """A topic as the brokers have it: where logs begin, and whether they may be compacted. None: that isn't known."""
+
+    topic_id: UUID | None
+    starts: Mapping[int, int]
+    is_compacted: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenCut:
+    """A cut whose records are proven: how many, their digest, and the files that may have some."""
+
+    cut: Cut
+    rows: int
+    digest: str
+    files: tuple[TableFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareTask:
+    """Cuts of one partition to compare with its log."""
+
+    target: VerifyTarget
+    kafka: Mapping[str, str]
+    topic_id: UUID | None
+    is_compacted: bool | None
+    cuts: tuple[ProvenCut, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What a task found. `compacted` archived records aren't in the log any more, which may remove them.
+
+    `retired_from` is set where the log lost the cuts from there on meanwhile: its retention removed them.
+    """
+
+    rows: int
+    compacted: int = 0
+    is_retired: bool = False
+    faults: tuple[Fault, ...] = ()
+
+
+def log_state(kafka: Mapping[str, str], *, cluster_id: str, topic: str, partitions: Sequence[int]) -> LogState | Fault:
+    """Ask the brokers about a topic; a fault where they are another cluster's. Raises the leaves of SourceError."""
+    with BrokerClient(kafka) as brokers:
+        if (found := brokers.cluster_id()) != cluster_id:
+            return Fault(
+                kind=FaultKind.KAFKA,
+                message=f"these are another cluster's brokers ({found}, archived was {cluster_id}): check"
+                " bootstrap.servers in [kafka]",
+            )
+        described = brokers.describe([topic])[topic]
+        known = sorted(set(partitions) & set(described.partitions))
+        starts = brokers.list_offsets(topic, known, "earliest")
+    try:
+        with ClusterAdmin(kafka) as admin:
+            policy: bool | None = "compact" in admin.topic_settings(topic).get("cleanup.policy", "")
+    except AccessDenied:
+        policy = None
+    return LogState(topic_id=described.topic_id, starts=starts, is_compacted=policy)
+
+
+def compare_cuts(task: CompareTask) -> Compared:
+    """Compare the cuts of a task. Raises the leaves of SourceError where the brokers don't answer."""
+    faults: list[Fault] = []
+    rows = compacted = 0
+    topic = task.target.identity.topic
+    first = task.cuts[0].cut
+    with PartitionFetcher(task.kafka, topic, task.topic_id, first.partition) as fetcher:
+        for each in task.cuts:
+            try:
+                done = _compared(fetcher, task, each)
+            except DataLoss as error:
+                if _is_retired(error):
+                    return Compared(rows=rows, compacted=compacted, is_retired=True, faults=tuple(faults))
+                faults.append(_fault(each.cut, str(error)))
+                break
+            rows += each.rows
+            compacted += done.compacted
+            faults += done.faults
+    return Compared(rows=rows, compacted=compacted, faults=tuple(faults))
+
+
+def tasks_of(
+    cuts: Sequence[ProvenCut], target: VerifyTarget, kafka: Mapping[str, str], state: LogState
+) -> Iterator[CompareTask]:
+    """The tasks for proven cuts that the log still has from their beginning on."""
+    group: list[ProvenCut] = []
+    for each in sorted(cuts, key=lambda each: each.cut):
+        start = state.starts.get(each.cut.partition)
+        if start is None or each.cut.start_offset < start:
+            continue
+        is_full = sum(one.rows for one in group) + each.rows > TASK_ROWS
+        if group and (is_full or group[0].cut.partition != each.cut.partition):
+            yield _task(group, target, kafka, state)
+            group = []
+        group.append(each)
+    if group:
+        yield _task(group, target, kafka, state)
+
+
+def failed(task: CompareTask, error: ContextError | None) -> Fault:
+    """The fault of a task that couldn't ask the brokers."""
+    first, last = task.cuts[0].cut, task.cuts[-1].cut
+    whole = Cut(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
+    return _fault(whole, f"the log couldn't be read: {error}")
+
+
+def _task(group: Sequence[ProvenCut], target: VerifyTarget, kafka: Mapping[str, str], state: LogState) -> CompareTask:
+    return CompareTask(
+        target=target,
+        kafka=dict(kafka),
+        topic_id=state.topic_id,
+        is_compacted=state.is_compacted,
+        cuts=tuple(group),
+    )
+
+
+def _compared(fetcher: PartitionFetcher, task: CompareTask, wanted: ProvenCut) -> Compared:
+    cut = wanted.cut
+    found, rows = RecordDigest(), 0
+    for piece in fetcher.batches(cut.start_offset, cut.end_offset, cut_head=True):
+        records = _inside(piece.records, cut)
+        found += RecordDigest.of_fetched(records, partition=cut.partition)
+        rows += records.num_rows
+    if (rows, found.text) == (wanted.rows, wanted.digest):
+        return Compared(rows=rows)
+    log: Iterator[DecodedBatches] = fetcher.batches(cut.start_offset, cut.end_offset, cut_head=True)
+    differing = differences(
+        log,
+        _Archived(task.target, wanted),
+        partition=cut.partition,
+        start_offset=cut.start_offset,
+        end_offset=cut.end_offset,
+    )
+    return _judged(differing, cut, task.is_compacted)
+
+
+def _judged(found: Differences, cut: Cut, is_compacted: bool | None) -> Compared:
+    if found.only_in_log or found.other or (found.only_archived and is_compacted is False):
+        return Compared(rows=0, faults=(_fault(cut, f"log and archive differ. {found.text}"),))
+    if found.only_archived:
+        return Compared(rows=0, compacted=len(found.only_archived))
+    return Compared(rows=0, faults=(_fault(cut, "the log changed while it was compared: run it again"),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Archived:
+    """The records of a cut as they are archived."""
+
+    target: VerifyTarget
+    wanted: ProvenCut
+
+    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        target = self.target
+        storage = TopicStorage(
+            deletes=DeleteFiles(target.objects, target.formats),
+            objects=target.objects,
+            formats=target.formats,
+            mappings=KnownMappings(target.identity.topic, target),
+        )
+        rows = RowRange(partition=self.wanted.cut.partition, start_offset=start_offset, end_offset=end_offset)
+        found = list(PartitionScan(storage, iter(self.wanted.files), rows))
+        return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
+
+
+def _inside(records: pa.RecordBatch, cut: Cut) -> pa.RecordBatch:
+    offsets = records.column("offset").to_numpy(zero_copy_only=False)
+    first, last = np.searchsorted(offsets, (cut.start_offset, cut.end_offset))
+    return records.slice(int(first), int(last - first))
+
+
+def _is_retired(error: SourceError) -> bool:
+    """Whether the log's retention removed the offsets while they were compared."""
+    return "lost" in error.context and "log_end" not in error.context
+
+
+def _fault(cut: Cut, message: str) -> Fault:
+    return Fault(
+        kind=FaultKind.KAFKA,
+        message=message,
+        partition=cut.partition,
+        start_offset=cut.start_offset,
+        end_offset=cut.end_offset,
+    )

@@ -1,0 +1,127 @@
+"""Which ranges of a topic are verified: all, those with offsets or times that were asked for, or a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final
+
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import TopicStorage
+from archiver.archive.plan import TopicSnapshot
+from archiver.archive.table_files import TableFiles
+from archiver.archive.watermarks import first_offset_since
+from archiver.errors import ConfigError
+from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.verify.evidence import Claimed
+from catalog.iceberg.archive_table import ArchiveTable
+
+_FAR: Final = (1 << 63) - 1
+_STEPS: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The part of topics to verify. A range that has some of the offsets is verified whole: its digest is of all.
+
+    `sample` is the share of ranges to read, from 0 to 1. The `seed` says which: the same seed chooses the same ranges.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    sample: float = 1.0
+    seed: int = 0
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        partitions: tuple[int, ...] = (),
+        sample: str | None = None,
+        seed: int = 0,
+    ) -> Choice:
+        """Parse what a person wrote; ConfigError where that means nothing."""
+        return cls(
+            selection=Selection.parse(start=start, end=end, partitions=partitions),
+            sample=1.0 if sample is None else _share(sample),
+            seed=seed,
+        )
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.sample >= 1.0 and self.selection == Selection()
+
+    def of(
+        self, ranges: Sequence[Claimed], table: ArchiveTable, files: TableFiles, formats: SegmentFormats
+    ) -> frozenset[int]:
+        """The places of the chosen ranges."""
+        if self.is_all:
+            return frozenset(range(len(ranges)))
+        chosen = self.selection.partitions
+        known = {each.range.partition for each in ranges}
+        if unknown := set(chosen) - known - table.offsets.keys():
+            raise ConfigError("the archive has no such partition", partitions=sorted(unknown), archived=sorted(known))
+        bounds = {
+            partition: tuple(
+                _offset(point, partition, table, files, formats) for point in (self.selection.start, self.selection.end)
+            )
+            for partition in (chosen or known)
+        }
+        return frozenset(
+            place
+            for place, each in enumerate(ranges)
+            if each.range.partition in bounds
+            and each.range.end_offset > bounds[each.range.partition][0]
+            and each.range.start_offset < bounds[each.range.partition][1]
+            and self._is_sampled(each)
+        )
+
+    def _is_sampled(self, each: Claimed) -> bool:
+        if self.sample >= 1.0:
+            return True
+        place = f"{self.seed}/{each.range.partition}/{each.range.start_offset}".encode()
+        drawn = int.from_bytes(blake2b(place, digest_size=4).digest())
+        return drawn < self.sample * _STEPS
+
+
+def _share(text: str) -> float:
+    """Parse `10%` or `0.1`."""
+    digits = text.strip()
+    try:
+        share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ConfigError("--sample is no share of the ranges: write 10% or 0.1", found=text)
+    return share
+
+
+def _offset(point: Point, partition: int, table: ArchiveTable, files: TableFiles, formats: SegmentFormats) -> int:
+    match point:
+        case AtOffset(offset):
+            return offset
+        case Earliest():
+            return 0
+        case Latest():
+            return _FAR
+        case AtTime(timestamp):
+            objects = ObjectStore.of_table(table.iceberg)
+            snapshot = TopicSnapshot(
+                snapshot_id=table.snapshot_id,
+                files=files,
+                next_offsets={number: each.next_offset for number, each in table.offsets.items()},
+                storage=TopicStorage(
+                    deletes=DeleteFiles(objects, formats),
+                    objects=objects,
+                    formats=formats,
+                    mappings=KnownMappings(table.topic.topic),
+                ),
+            )
+            found = first_offset_since(snapshot, partition, timestamp)
+            return _FAR if found is None else found

@@ -1,0 +1,168 @@
+"""The report as documents: JSON that can be signed and checked, and beside it a page that people can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from archiver.audit.signing import PublicKey, Signature, SigningKey
+from archiver.errors import ConfigError, SignatureInvalid
+from archiver.upkeep.verify.page import page_of
+from archiver.upkeep.verify.report import PartitionReport, TopicReport, VerifyReport, root_of
+from schema_mapping.errors import ContextError
+
+FORMAT: Final = 1
+KIND: Final = "archiver verify"
+PAGE: Final = ".md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedReport:
+    """A report that was checked: what it says, and by which key it is signed. None: only its roots were checked."""
+
+    report: Mapping[str, Any]
+    key_id: str | None
+
+    @property
+    def page(self) -> str:
+        """The page for people, made again from the report."""
+        return page_of(self.report, self.key_id)
+
+
+def document_of(report: VerifyReport) -> dict[str, Any]:
+    """The report as JSON values, without fractions."""
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "made_ms": time.time_ns() // 1_000_000,
+        "archiver": _version(),
+        "host": platform.node(),
+        "milliseconds": int(report.seconds * 1000),
+        "succeeded": report.succeeded,
+        "topics": [topic_json(each) for each in report.topics],
+        "failed": [{"topic": each.topic, "error": _text(each.error)} for each in report.failed],
+    }
+
+
+def topic_json(topic: TopicReport) -> dict[str, Any]:
+    """A topic's report as JSON values."""
+    return {
+        "topic": topic.topic,
+        "table": topic.table,
+        "cluster_id": topic.cluster_id,
+        "topic_id": topic.topic_id,
+        "table_uuid": topic.table_uuid,
+        "snapshot_id": topic.snapshot_id,
+        "succeeded": topic.succeeded,
+        "root": topic.root,
+        "digest": topic.digest,
+        "records": topic.rows,
+        "files": topic.files,
+        "size_bytes": topic.size_bytes,
+        "resumed_files": topic.resumed_files,
+        "records_in_files_of_others": topic.moved_rows,
+        "compared_with_kafka": topic.compared_rows,
+        "milliseconds": int(topic.seconds * 1000),
+        "sources": dict(topic.sources),
+        "notes": list(topic.notes),
+        "partitions": [_partition_json(each) for each in topic.partitions],
+        "faults": [each.to_json() for each in topic.faults],
+    }
+
+
+def check_writable(path: Path) -> None:
+    """Raise ConfigError where the report couldn't be written."""
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigError(
+            "The report can't be written there: name a file in a folder that this user may write to", file=str(path)
+        )
+
+
+def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tuple[str, ...]:
+    """Write the JSON and the page; return their paths. Each is there whole or not at all."""
+    document = document_of(report)
+    signed: dict[str, Any] = {"report": document, "signature": key.sign(document).to_json() if key else None}
+    page = path.with_name(path.name + PAGE)
+    _put(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n")
+    _put(page, page_of(document, key.id if key else None))
+    return str(path), str(page)
+
+
+def check_report(path: Path, public_key: Path | None) -> CheckedReport:
+    """Check a report that was written before: its signature, and that its roots are those of what it lists.
+
+    Raises SignatureInvalid where it was changed, ConfigError where a file can't be read. Without a key only the roots
+    are checked, which whoever changed it could have made anew.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+        document = value["report"]
+        signature = value["signature"]
+        found = None if signature is None else Signature.from_json(signature)
+        if document["kind"] != KIND or document["format"] > FORMAT:
+            raise ConfigError("The file is no report that this archiver can read", file=str(path))
+        roots = [
+            (
+                each["root"],
+                root_of(
+                    cluster_id=each["cluster_id"],
+                    topic=each["topic"],
+                    topic_id=each["topic_id"],
+                    partitions={one["partition"]: one["proven"] for one in each["partitions"]},
+                ),
+            )
+            for each in document["topics"]
+        ]
+    except OSError as error:
+        raise ConfigError("The report can't be read", file=str(path), cause=str(error)) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SignatureInvalid(
+            "the report is damaged, or it is no report", file=str(path), cause=repr(error)
+        ) from error
+    if public_key is not None:
+        if found is None:
+            raise SignatureInvalid("the report isn't signed: set `signing_key` in [audit]", file=str(path))
+        PublicKey.load(public_key).check(document, found)
+    if any(told != made for told, made in roots):
+        raise SignatureInvalid(
+            "a root digest isn't that of the ranges that the report lists: it was changed", file=str(path)
+        )
+    return CheckedReport(report=document, key_id=found.key_id if found and public_key else None)
+
+
+def _partition_json(one: PartitionReport) -> dict[str, Any]:
+    return {
+        "partition": one.partition,
+        "end_offset": one.end_offset,
+        "records": one.rows,
+        "proven": [each.to_json() for each in one.proven],
+        "gaps": [each.to_json() for each in one.gaps],
+    }
+
+
+def _put(path: Path, text: str) -> None:
+    fresh = path.with_name(f"{path.name}.tmp")
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise ConfigError("The report can't be written", file=str(path), cause=str(error)) from error
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if isinstance(error, ContextError) else str(error)
+
+
+def _version() -> str:
+    try:
+        return version("kafka-iceberg-archiver")
+    except PackageNotFoundError:
+        return "unknown"

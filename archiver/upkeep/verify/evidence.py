@@ -1,0 +1,212 @@
+"""Which ranges the table must have, by journal, registry and footers, and where these contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from archiver.storage.journal_survey import JournalSurvey
+from archiver.upkeep.verify.file_claims import FileClaim
+from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.sources import Sources
+from catalog.current_ranges import current_ranges
+from catalog.model import DataFileInfo, TranslatedRange, ulid_in
+from catalog.ranges.spans import Cover, uncovered
+from catalog.ranges.stored_ranges import StoredRange
+
+_NO_EPOCH: Final = -1
+
+
+class Witness(StrEnum):
+    """Who says what a range holds."""
+
+    JOURNAL = "journal"
+    REGISTRY = "registry"
+    FOOTERS = "footers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A range that the table must have, and who says so."""
+
+    range: StoredRange
+    witness: Witness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The ranges, disjoint and in order, where partitions begin as far as that is known, and contradictions."""
+
+    ranges: tuple[Claimed, ...]
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    faults: tuple[Fault, ...]
+
+    def open_spans(self) -> dict[int, list[tuple[int, int]]]:
+        """The offsets below the archive's end that no range covers, by partition."""
+        found = {}
+        for partition, end in self.ends.items():
+            covered = [each.range.offsets for each in self.ranges if each.range.partition == partition]
+            first = self.starts.get(partition, min((start for start, _ in covered), default=0))
+            if spans := uncovered([(first, end)], covered) if first < end else []:
+                found[partition] = spans
+        return found
+
+    def with_footers(
+        self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None
+    ) -> Evidence:
+        """The same with ranges that only footers name. A `journal` should have had them, unless it is younger."""
+        spans = self.open_spans()
+        found = [
+            Claimed(range=one, witness=Witness.FOOTERS)
+            for one in _ranges_of(claims)
+            if any(start <= one.start_offset < end for start, end in spans.get(one.partition, ()))
+        ]
+        ranges, _ = _disjoint((*self.ranges, *found))
+        due = [each.range for each in found if journal is not None and _is_due(each.range, journal)]
+        faults = [*self.faults, *map(_unjournaled, due)]
+        return replace(self, ranges=ranges, faults=tuple(faults))
+
+
+def evidence_of(sources: Sources) -> Evidence:
+    """Put together what journal and registry say of the offsets that the table says it has."""
+    ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
+    faults = [
+        Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
+        for path, error in sorted(sources.journal.unreadable.items())
+    ]
+    journaled = [one for one in _journaled(sources.journal) if one.start_offset < ends.get(one.partition, 0)]
+    starts = _starts(sources.journal)
+    known = [Claimed(range=one, witness=Witness.JOURNAL) for one in journaled]
+    registered = () if sources.registry is None else sources.registry.ranges
+    in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
+    if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
+        faults += _contradictions(journaled, in_table)
+    cover = Cover((one.partition, *one.offsets) for one in journaled)
+    more = [one for one in in_table if not cover.touches(one.partition, *one.offsets)]
+    if sources.has_journal:
+        faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
+    known += [Claimed(range=one, witness=Witness.REGISTRY) for one in more]
+    ranges, overlapping = _disjoint(known)
+    faults += [
+        Fault(
+            kind=FaultKind.JOURNAL,
+            message="two ranges claim the same offsets: an entry of the journal was changed; restore it from a backup",
+            partition=one.partition,
+            start_offset=one.start_offset,
+            end_offset=one.end_offset,
+        )
+        for one in overlapping
+    ]
+    return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults))
+
+
+def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
+    return current_ranges(journal.commits, journal.accepted)
+
+
+def _starts(journal: JournalSurvey) -> dict[int, int]:
+    """Where partitions begin. Of several starts the last counts: nothing had been staged before it was written."""
+    found: dict[int, int] = {}
+    for each in journal.starts:
+        for partition, start in each.starts.items():
+            found[partition] = max(start, found.get(partition, 0))
+    return found
+
+
+def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
+    """Whether a journal without this range should have it.
+
+    It needn't if it is younger than the range: then it has no start of the partition, and all of its entries are later.
+    Nor if it knows the files: a rewrite of ranges from before it leads to ranges that it can't name.
+    """
+    paths = {path for _, commit in journal.commits if commit.rewrite for path in commit.rewrite.new_paths}
+    if one.paths and paths.issuperset(one.paths):
+        return False
+    first = min((each.id for _, commit in journal.commits for each in commit.ranges), default="")
+    return one.partition in _starts(journal) or one.id >= first
+
+
+def _unjournaled(one: StoredRange) -> Fault:
+    return Fault(
+        kind=FaultKind.JOURNAL,
+        message="the journal has no entry for these offsets, which others know of: it was removed or changed. Restore"
+        " it from a backup; without it a lost registry comes back with less",
+        partition=one.partition,
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+    )
+
+
+def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
+    """Where the registry says something else of the same offsets than the journal."""
+    known = {(one.partition, *one.offsets): one for one in registered}
+    cover = Cover((one.partition, *one.offsets) for one in registered)
+    for one in journaled:
+        other = known.get((one.partition, *one.offsets))
+        place: dict[str, Any] = {
+            "partition": one.partition,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+        }
+        if other is None:
+            overlaps = cover.touches(one.partition, *one.offsets)
+            message = "other borders of these offsets than the journal" if overlaps else "no range with these offsets"
+            yield Fault(kind=FaultKind.REGISTRY, message=f"the registry has {message}: {_ADVICE}", **place)
+            continue
+        said = {
+            "rows": (other.rows, one.rows),
+            "expected rows": (other.expected, one.expected),
+            "digest": (other.digest, one.digest),
+            "files": (sorted(other.paths), sorted(one.paths)),
+            "lost": (other.lost, one.lost),
+        }
+        if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
+            text = "; ".join(f"{name} {there} and {here}" for name, (there, here) in differing.items())
+            yield Fault(kind=FaultKind.REGISTRY, message=f"registry and journal differ: {text}. {_ADVICE}", **place)
+
+
+_ADVICE: Final = "one of them was changed; the records decide which is right (see the other findings)"
+
+
+def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:
+    """The ranges in order, without those that overlap an earlier one, and these."""
+    kept: list[Claimed] = []
+    overlapping: list[StoredRange] = []
+    for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
+        before = kept[-1].range if kept else None
+        one = each.range
+        if before is not None and before.partition == one.partition and one.start_offset < before.end_offset:
+            overlapping.append(one)
+        else:
+            kept.append(each)
+    return tuple(kept), overlapping
+
+
+def _ranges_of(claims: Mapping[str, tuple[FileClaim, DataFileInfo]]) -> list[StoredRange]:
+    """The ranges that footers name. Files of one range are put together."""
+    found: dict[tuple[int, int, int], list[DataFileInfo]] = {}
+    versions: dict[tuple[int, int, int], int] = {}
+    for claim, file in claims.values():
+        if claim.partition is not None and claim.start_offset is not None and claim.end_offset is not None:
+            place = (claim.partition, claim.start_offset, claim.end_offset)
+            found.setdefault(place, []).append(file)
+            versions[place] = claim.schema_version or 0
+    return [
+        StoredRange.of(
+            TranslatedRange(
+                id=next((name for file in files if (name := ulid_in(file.path))), ""),
+                topic="",
+                partition=partition,
+                start_offset=start,
+                end_offset=end,
+                schema_version=versions[partition, start, end],
+                leader_epoch=_NO_EPOCH,
+                files=tuple(files),
+                created_ms=0,
+            )
+        )
+        for (partition, start, end), files in found.items()
+    ]

@@ -1,0 +1,292 @@
+"""The task of a verification: read files whole, give their records back as a replay does, and digest them.
+
+All columns are read, so that the checksum of every page is looked at. A task holds one batch in memory. What is wrong
+with one file doesn't stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.table_files import Bounds, TableFile
+from archiver.errors import ObjectMissing, StorageDenied
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import Block
+from archiver.upkeep.verify.file_claims import FileClaim, Identity, check_claim
+from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.tally import Cut, Piece, Tally
+from archiver.wire.record_digest import RecordDigest
+from schema_mapping.errors import ContextError
+from schema_mapping.row import RowMapping, row_mapping_from_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTarget:
+    """What the tasks of a topic share. `mappings` are texts of `RowMapping.to_json()` by schema version."""
+
+    identity: Identity
+    objects: ObjectStore
+    formats: SegmentFormats
+    mappings: Mapping[int, str]
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """The mapping of a schema version. None where it isn't known."""
+        text = self.mappings.get(version)
+        return None if text is None else row_mapping_from_text(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToRead:
+    """A file of the table, and the cuts that it may have records of."""
+
+    file: TableFile
+    cuts: tuple[Cut, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTask:
+    """Files to read, one after the other."""
+
+    target: VerifyTarget
+    files: tuple[FileToRead, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResult:
+    """What was found in a file: its rows (`deleted` ones too), pieces of the others, their footer's claim, faults.
+
+    `is_read` is false where the file, or a part of it, couldn't be read. Then `pieces` are of the rest.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int | None
+    rows: int = 0
+    deleted: int = 0
+    pieces: tuple[Piece, ...] = ()
+    claim: FileClaim | None = None
+    is_intact: bool = False
+    is_read: bool = True
+    faults: tuple[Fault, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "pieces": [each.to_json() for each in self.pieces],
+            "claim": None if self.claim is None else asdict(self.claim),
+            "faults": [each.to_json() for each in self.faults],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(
+            **{name: value[name] for name in _PLAIN},
+            pieces=tuple(map(Piece.from_json, value["pieces"])),
+            claim=None if value["claim"] is None else FileClaim(**value["claim"]),
+            faults=tuple(map(Fault.from_json, value["faults"])),
+        )
+
+
+_PLAIN = ("path", "size_bytes", "modified_ms", "rows", "deleted", "is_intact", "is_read")
+
+
+def verify_files(task: VerifyTask) -> tuple[FileResult, ...]:
+    """Read the files of a task. Failures are in the results."""
+    target = task.target
+    storage = TopicStorage(
+        deletes=DeleteFiles(target.objects, target.formats),
+        objects=target.objects,
+        formats=target.formats,
+        mappings=KnownMappings(target.identity.topic, target),
+    )
+    return tuple(_Reading(target, storage, each).run() for each in task.files)
+
+
+class _Reading:
+    """The reading of one file."""
+
+    def __init__(self, target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> None:
+        self._target = target
+        # A footer's mapping may have been changed: what one file says must not serve another.
+        self._storage = replace(storage, mappings=KnownMappings(target.identity.topic, target))
+        self._file = wanted.file
+        self._tally = Tally(wanted.cuts)
+        self._faults: list[Fault] = []
+        self._rows = self._deleted = 0
+        self._digest = RecordDigest()
+        self._partitions: Bounds | None = None
+        self._offsets: Bounds | None = None
+        self._latest = -1
+        self._is_read = True
+
+    def run(self) -> FileResult:
+        """Read the file."""
+        path = self._file.path
+        try:
+            seen = self._target.objects.look(path)
+        except Exception as error:  # noqa: BLE001 - every failure of a file is a finding
+            self._fail(error)
+            return self._result(None, size_bytes=0, modified_ms=None)
+        claim: FileClaim | None = None
+        try:
+            with closing(OpenFile.open(self._storage, self._file)) as opened:
+                claim = FileClaim.of(opened.reader.metadata)
+                for block in opened.reader.blocks():
+                    self._read(opened, block)
+                if self._is_read:
+                    self._check(claim, opened, seen.size)
+        except Exception as error:  # noqa: BLE001
+            self._fail(error)
+        return self._result(claim, size_bytes=seen.size, modified_ms=seen.modified_ms)
+
+    def _read(self, opened: OpenFile, block: Block) -> None:
+        low, high, last, is_sorted = None, None, -1, True
+        try:
+            for records, gone in self._records(opened, block):
+                self._digest += self._counted(records, gone)
+                self._rows += records.num_rows
+                offsets = records.column("offset").to_numpy(zero_copy_only=False)
+                least, most = int(offsets.min()), int(offsets.max())
+                low, high = (least if low is None else min(low, least)), (most if high is None else max(high, most))
+                is_sorted = is_sorted and bool((np.diff(offsets, prepend=last) > 0).all())
+                last = int(offsets[-1])
+                self._note(records, least, most)
+        except Exception as error:  # noqa: BLE001
+            self._fail(error, block)
+            return
+        if low is not None and high is not None:
+            self._check_block(block, low, high, is_sorted=is_sorted)
+
+    @staticmethod
+    def _records(opened: OpenFile, block: Block) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+        """The records of a block, and which of them others deleted; None where no row is deleted."""
+        first = block.first_row
+        for rows in opened.reader.read(block):
+            kafka = opened.assembler.kafka(rows)
+            kept = opened.deletes.survivors(rows, first)
+            first += rows.num_rows
+            yield opened.assembler.records(rows, kafka), None if kept.all() else pa.array(kept)
+
+    def _counted(self, records: pa.RecordBatch, kept: pa.Array | None) -> RecordDigest:
+        if kept is None:
+            return self._tally.add(records)
+        left = records.filter(kept)
+        self._deleted += records.num_rows - left.num_rows
+        if left.num_rows:
+            self._tally.add(left)
+        return RecordDigest.of_seen(records)
+
+    def _note(self, records: pa.RecordBatch, low: int, high: int) -> None:
+        partitions = pc.min_max(records.column("partition"))
+        here = Bounds(partitions["min"].as_py(), partitions["max"].as_py())
+        self._partitions = _hull(self._partitions, here)
+        self._offsets = _hull(self._offsets, Bounds(low, high))
+        self._latest = max(self._latest, pc.max(records.column("timestamp")).as_py())
+
+    def _check_block(self, block: Block, low: int, high: int, *, is_sorted: bool) -> None:
+        hides = (block.low_offset is not None and low < block.low_offset) or (
+            block.high_offset is not None and high > block.high_offset
+        )
+        if hides or (block.is_sorted and not is_sorted and self._is_one_partition()):
+            self._add(
+                FaultKind.FOOTER,
+                f"the footer says of row group {block.index} what its rows contradict (bounds {block.low_offset} to"
+                f" {block.high_offset}, found {low} to {high}{'' if is_sorted else ', not sorted'}): a replay may miss"
+                " records. Restore the file from a backup",
+                low,
+                high + 1,
+            )
+
+    def _is_one_partition(self) -> bool:
+        return self._partitions is not None and self._partitions.low == self._partitions.high
+
+    def _check(self, claim: FileClaim, opened: OpenFile, size_bytes: int) -> None:
+        file = self._file
+        self._faults += check_claim(
+            claim,
+            opened.reader.metadata,
+            identity=self._target.identity,
+            path=file.path,
+            digest=self._digest.text,
+            partitions=self._partitions,
+            offsets=self._offsets,
+            mappings=self._target.mappings,
+        )
+        if (self._rows, size_bytes) != (file.rows, file.size_bytes):
+            self._add(
+                FaultKind.MANIFEST,
+                f"the table's manifest counts {file.rows} rows and {file.size_bytes} bytes, the file has {self._rows}"
+                f" and {size_bytes}: the manifest or the file was changed; restore it from a backup",
+            )
+        for name, stated, found in (
+            ("partition", file.partitions, self._partitions),
+            ("offset", file.offsets, self._offsets),
+            ("time", None if file.latest is None else Bounds(-1, file.latest), Bounds(-1, self._latest)),
+        ):
+            if stated is not None and found is not None and (found.low < stated.low or found.high > stated.high):
+                self._add(
+                    FaultKind.MANIFEST,
+                    f"the table's manifest says that the file's {name} lies between {stated.low} and {stated.high},"
+                    f" and there are rows from {found.low} to {found.high}: a replay would miss them. The manifest or"
+                    " the file was changed; restore it from a backup",
+                )
+
+    def _fail(self, error: Exception, block: Block | None = None) -> None:
+        self._is_read = False
+        if isinstance(error, ObjectMissing):
+            message = "the table names the file, and the store doesn't have it: restore it from a backup, or"
+            self._add(FaultKind.MISSING_FILE, f"{message} run `archiver refill` once its rows are out of the table")
+            return
+        is_passing = isinstance(error, StorageDenied) or (isinstance(error, ContextError) and error.retryable)
+        text = str(error) if isinstance(error, ContextError) else f"{type(error).__name__}: {error}"
+        kind = FaultKind.UNREADABLE if is_passing else FaultKind.DAMAGED
+        where = "" if block is None else f"row group {block.index}: "
+        if block is None or block.low_offset is None or block.high_offset is None:
+            self._add(kind, f"{where}{text}")
+        else:
+            self._add(kind, f"{where}{text}", block.low_offset, block.high_offset + 1)
+
+    def _add(self, kind: FaultKind, message: str, start: int | None = None, end: int | None = None) -> None:
+        held = self._file.partitions
+        partition = held.low if held is not None and held.low == held.high else None
+        self._faults.append(
+            Fault(
+                kind=kind,
+                message=message,
+                file=self._file.path,
+                partition=partition,
+                start_offset=start,
+                end_offset=end,
+            )
+        )
+
+    def _result(self, claim: FileClaim | None, *, size_bytes: int, modified_ms: int | None) -> FileResult:
+        return FileResult(
+            path=self._file.path,
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            rows=self._rows,
+            deleted=self._deleted,
+            pieces=self._tally.pieces(),
+            claim=claim,
+            is_intact=self._is_read and claim is not None and claim.digest == self._digest.text,
+            is_read=self._is_read,
+            faults=tuple(self._faults),
+        )
+
+
+def _hull(known: Bounds | None, more: Bounds) -> Bounds:
+    return more if known is None else Bounds(min(known.low, more.low), max(known.high, more.high))

@@ -1,0 +1,111 @@
+"""What a data file's footer claims, held against its rows and against what is known of its topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from archiver.archive.table_files import Bounds
+from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.verify.findings import Fault, FaultKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The topic that a table archives, as its properties name it."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileClaim:
+    """What a footer says of its file. Files that others wrote claim nothing but their rows."""
+
+    rows: int
+    digest: str | None
+    schema_version: int | None
+    partition: int | None = None
+    start_offset: int | None = None
+    end_offset: int | None = None
+    files: int = 1
+
+    @classmethod
+    def of(cls, metadata: SegmentMetadata) -> Self:
+        """The claim of a footer."""
+        origin = metadata.origin
+        return cls(
+            rows=metadata.rows,
+            digest=metadata.digest,
+            schema_version=metadata.schema_version,
+            partition=origin.partition if origin else None,
+            start_offset=origin.start_offset if origin else None,
+            end_offset=origin.end_offset if origin else None,
+            files=origin.files if origin else 1,
+        )
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the archiver wrote the file."""
+        return self.schema_version is not None
+
+
+def check_claim(
+    claim: FileClaim,
+    metadata: SegmentMetadata,
+    *,
+    identity: Identity,
+    path: str,
+    digest: str,
+    partitions: Bounds | None,
+    offsets: Bounds | None,
+    mappings: Mapping[int, str],
+) -> Iterator[Fault]:
+    """Hold a footer against the file's rows: their digest, partitions and offsets."""
+    origin = metadata.origin
+    place = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
+    if origin is not None:
+        found = (origin.cluster_id, origin.topic, origin.topic_id or identity.topic_id)
+        if found != (identity.cluster_id, identity.topic, identity.topic_id or origin.topic_id):
+            yield Fault(
+                kind=FaultKind.FOREIGN,
+                message=f"the file holds records of another topic: {origin.topic} ({origin.topic_id}) of cluster"
+                f" {origin.cluster_id}. Somebody put it there; restore the right file from a backup",
+                file=path,
+            )
+        is_inside = (
+            partitions is None or (partitions.low, partitions.high) == (origin.partition, origin.partition)
+        ) and (offsets is None or (offsets.low >= origin.start_offset and offsets.high < origin.end_offset))
+        if not is_inside:
+            yield Fault(
+                kind=FaultKind.FOOTER,
+                message="the footer claims other offsets than the file's rows have"
+                f" ({_text(partitions)} and {_text(offsets)}): the footer or the rows were changed",
+                file=path,
+                **place,
+            )
+    if claim.digest is not None and claim.digest != digest:
+        yield Fault(
+            kind=FaultKind.DAMAGED,
+            message=f"the file's records have the digest {digest}, its footer says {claim.digest}: the file was changed"
+            " after it was written; restore it from a backup",
+            file=path,
+            **place,
+        )
+    for version, text in metadata.mappings.items():
+        if version in mappings and json.loads(mappings[version]) != json.loads(text):
+            yield Fault(
+                kind=FaultKind.FOOTER,
+                message=f"the footer has another mapping of schema version {version} than the journal or the registry:"
+                " one of them was changed",
+                file=path,
+                **place,
+            )
+
+
+def _text(bounds: Bounds | None) -> str:
+    return "none" if bounds is None else f"{bounds.low} to {bounds.high}"

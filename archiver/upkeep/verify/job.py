@@ -1,0 +1,138 @@
+"""`archiver verify`: read a table whole, and show that it has what was archived (docs/verify.md).
+
+It changes nothing but its own state on local disk. What is wrong with one file or topic doesn't stop the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from archiver.audit.signing import SigningKey
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.engine.session import check_spark
+from archiver.engine.threads import ThreadEngine
+from archiver.errors import ConfigError
+from archiver.observer import all_of, ignore
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.document import check_writable, write_report
+from archiver.upkeep.verify.report import (
+    TopicFailed,
+    TopicReport,
+    TopicVerified,
+    VerifyFinished,
+    VerifyObserver,
+    VerifyReport,
+)
+from archiver.upkeep.verify.sources import SourceFinder
+from archiver.upkeep.verify.topic_run import TopicRun
+from schema_mapping.errors import ContextError
+
+READ_HERE_BYTES: Final = 128 << 20
+"""Files that have no more bytes than this together are read in this process: starting Spark would take longer."""
+RESUMES_FOR: Final = 86_400.0
+"""What an unfinished run has proven counts for so many seconds."""
+
+
+class Verify:
+    """Verifies `topics`: by default all topics that the configuration names.
+
+    `metadata` names a table's metadata file, or the folder of such files, in the place of the catalog. `compares` also
+    compares with the brokers. With `resumes` the run goes on where an unfinished one was stopped. The report is written
+    to `path`, and a page for people beside it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str] = (),
+        observer: VerifyObserver = ignore,
+        *,
+        choice: Choice | None = None,
+        compares: bool = False,
+        metadata: str | None = None,
+        asks_registry: bool = True,
+        resumes: bool = True,
+        path: Path | None = None,
+        engine: Engine | None = None,
+        formats: SegmentFormats = FORMATS,
+    ) -> None:
+        self._config = config
+        self._topics = tuple(dict.fromkeys(topics)) or config.sections
+        self._observer = all_of(observer)
+        self._choice = choice or Choice()
+        self._compares = compares
+        self._metadata = metadata
+        self._asks_registry = asks_registry
+        self._resumes = resumes
+        self._path = path
+        self._engine = engine
+        self._formats = formats
+
+    def run(self) -> VerifyReport:
+        """Verify topic by topic. What is wrong is in the report. Raises ConfigError before any work."""
+        started = time.monotonic()
+        key = self._checked()
+        topics: list[TopicReport] = []
+        failed: list[TopicFailed] = []
+        with ExitStack() as closing:
+
+            @cache
+            def spark() -> Engine:
+                return _start_spark(self._config, closing)
+
+            def engine(size_bytes: int) -> Engine:
+                return self._engine or (ThreadEngine() if size_bytes <= READ_HERE_BYTES else spark())
+
+            for name in self._topics:
+                run = TopicRun(
+                    config=self._config,
+                    finder=SourceFinder(
+                        config=self._config, topic=name, metadata=self._metadata, asks_registry=self._asks_registry
+                    ),
+                    choice=self._choice,
+                    engine=engine,
+                    observer=self._observer,
+                    formats=self._formats,
+                    compares=self._compares,
+                    state_age=RESUMES_FOR if self._resumes else 0.0,
+                )
+                try:
+                    topics.append(run.run())
+                    self._observer(TopicVerified(report=topics[-1]))
+                except ConfigError:
+                    raise
+                except ContextError as error:
+                    failed.append(TopicFailed(topic=name, error=error))
+                    self._observer(failed[-1])
+        report = VerifyReport(topics=tuple(topics), failed=tuple(failed), seconds=time.monotonic() - started)
+        paths = () if self._path is None else write_report(report, self._path, key)
+        self._observer(VerifyFinished(report=report, paths=paths, is_signed=key is not None and bool(paths)))
+        return report
+
+    def _checked(self) -> SigningKey | None:
+        """The key that signs the report, after all checks that need no server."""
+        for name in self._topics:
+            self._config.topic(name)
+        if not self._topics:
+            raise ConfigError("There is no topic to verify: name one as an argument, or add a [topics.NAME] section")
+        if self._metadata is not None and len(self._topics) != 1:
+            raise ConfigError("--metadata is of one topic's table: name that topic")
+        if self._engine is None:
+            check_spark(self._config.spark)
+        if self._path is not None:
+            check_writable(self._path)
+        key = self._config.audit.signing_key
+        return None if key is None else SigningKey.load(key)
+
+
+def _start_spark(config: Config, closing: ExitStack) -> Engine:
+    from archiver.engine.spark import SparkEngine
+
+    return closing.enter_context(SparkEngine.start(config.spark, preloaded=("archiver.upkeep.verify.file",)))

@@ -1,0 +1,337 @@
+"""Decides what is proven: what files hold, held against what they must hold, range by range. No I/O."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archiver.archive.table_files import TableFile
+from archiver.upkeep.verify.evidence import Claimed, Evidence, Witness
+from archiver.upkeep.verify.file import FileResult
+from archiver.upkeep.verify.findings import Fault, FaultKind, Gap, GapKind, Proof, Proven
+from archiver.upkeep.verify.tally import Cut, Piece, sum_of
+from catalog.model import file_name
+from catalog.ranges.stored_ranges import StoredRange
+
+NAMED_FILES = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Judgement:
+    """What was decided. `whole` are the proven ranges of which no record is gone, as they are; `proven` has all."""
+
+    proven: list[Proven] = field(default_factory=list)
+    whole: list[Proven] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    moved_rows: int = 0
+    """How many proven records are in files that others wrote."""
+
+
+class Judge:
+    """Judges ranges by the files that were read. `files` are those of the table, `results` what was found in them.
+
+    `selected` says which ranges were to be read; the others are gaps of the kind `NOT_READ`.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        files: Mapping[str, TableFile],
+        results: Mapping[str, FileResult],
+        *,
+        selected: Collection[int],
+    ) -> None:
+        self._evidence = evidence
+        self._results = results
+        self._selected = selected
+        self._pieces: dict[Cut, list[tuple[str, Piece]]] = defaultdict(list)
+        self._outside: list[tuple[str, Piece]] = []
+        for path, result in results.items():
+            for piece in result.pieces:
+                if piece.is_outside:
+                    self._outside.append((path, piece))
+                else:
+                    self._pieces[piece.cut].append((path, piece))
+        self._unread = [(files.get(path), each) for path, each in results.items() if not each.is_read]
+        self._owners: dict[str, set[Cut]] = defaultdict(set)
+        for each in evidence.ranges:
+            for path in each.range.paths:
+                self._owners[file_name(path)].add(_cut_of(each.range))
+        self._names = {file_name(path) for path in files}
+
+    def judge(self, cuts: Mapping[int, Sequence[Cut]]) -> Judgement:
+        """Judge every range. `cuts` are the cuts of each, by its place among the ranges."""
+        found = Judgement()
+        for place, claimed in enumerate(self._evidence.ranges):
+            one = claimed.range
+            if place not in self._selected:
+                found.gaps.append(_gap(GapKind.NOT_READ, one, one.expected))
+                continue
+            pieces = [each for cut in cuts[place] for each in self._pieces.get(cut, ())]
+            self._judge(claimed, pieces, found)
+        for partition, spans in self._evidence.open_spans().items():
+            for start, end in spans:
+                span: dict[str, Any] = {"partition": partition, "start_offset": start, "end_offset": end}
+                found.gaps.append(Gap(kind=GapKind.UNACCOUNTED, count=end - start, **span))
+                found.faults.append(
+                    Fault(
+                        kind=FaultKind.UNACCOUNTED,
+                        message="the table says that it has these offsets, and neither journal, registry nor footers"
+                        " know what they hold: an entry was removed, or the offsets were changed",
+                        **span,
+                    )
+                )
+        found.faults += self._beyond()
+        found.faults += self._misplaced()
+        found.faults += self._beside()
+        found.faults += self._ends()
+        return found
+
+    def _judge(self, claimed: Claimed, pieces: Sequence[tuple[str, Piece]], found: Judgement) -> None:
+        one = claimed.range
+        rows, digest = sum_of(piece for _, piece in pieces)
+        if one.lost and not rows:
+            found.gaps.append(_gap(GapKind.LOST, one, one.end_offset - one.start_offset))
+            return
+        gone = _gone(one)
+        found.gaps += gone
+        wrong = self._wrong(one, pieces, rows, digest)
+        if wrong is not None:
+            gap, fault = wrong
+            found.gaps.append(gap)
+            found.faults.append(fault)
+            return
+        is_compared = one.digest is not None and one.rows == one.expected
+        if is_compared or not one.rows:
+            proof = Proof.DIGEST
+        elif pieces and all(self._results[path].is_intact for path, _ in pieces):
+            proof = Proof.FILES
+        else:
+            proof = Proof.COUNT
+        proven = Proven(
+            partition=one.partition,
+            start_offset=one.start_offset,
+            end_offset=one.end_offset,
+            rows=rows,
+            digest=digest,
+            proof=proof,
+        )
+        found.proven.append(proven)
+        if not gone and is_compared:
+            found.whole.append(proven)
+        found.moved_rows += sum(piece.rows for path, piece in pieces if not self._is_own(path, one))
+        if not gone:
+            found.gaps += _without_record(one, [piece for _, piece in pieces], rows)
+
+    def _wrong(
+        self, one: StoredRange, pieces: Sequence[tuple[str, Piece]], rows: int, digest: str
+    ) -> tuple[Gap, Fault] | None:
+        """The gap and the fault of a range whose records aren't those that were archived. None if they are."""
+        is_comparable = one.digest is not None and one.rows == one.expected
+        if rows == one.expected and (not is_comparable or digest == one.digest or not one.rows):
+            return None
+        unread = [result for file, result in self._unread if _may_hold(file, result, one)]
+        place: dict[str, Any] = {
+            "partition": one.partition,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+        }
+        missing = max(0, one.expected - rows)
+        paths = sorted({path for path, _ in pieces})
+        foreign = [path for path in paths if not self._is_own(path, one)]
+        if unread and rows <= one.expected:
+            is_missing = all(_is_missing(each) for each in unread)
+            gap = GapKind.MISSING_FILE if is_missing else GapKind.DAMAGED
+            kind = FaultKind.MISSING_FILE if is_missing else FaultKind.DAMAGED
+            text = f"{missing} of {one.expected} records aren't proven: {_named([each.path for each in unread])}"
+        elif rows < one.expected:
+            absent = [path for path in one.paths if file_name(path) not in self._names]
+            gap, kind = GapKind.DELETED, FaultKind.DELETED
+            text = f"{missing} of {one.expected} records aren't in the table: others took them out"
+            text += f" with the files {_named(absent)}" if absent else ""
+            text += ". `archiver refill` brings them back"
+        elif rows > one.expected:
+            gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
+            text = f"the table has {rows} rows where {one.expected} records were archived: others added rows; remove"
+            text += f" them ({_named(foreign or paths)})"
+        elif foreign:
+            gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
+            text = f"others changed records: their digest is {digest}, archived were {one.digest} ({_named(foreign)})"
+        elif paths and all(self._results[path].is_intact for path in paths):
+            gap, kind = GapKind.DAMAGED, FaultKind.JOURNAL
+            text = f"the records have the digest {digest}, as their files' footers say, and journal or registry say"
+            text += f" {one.digest}: one of these was changed; restore it from a backup"
+        else:
+            gap, kind = GapKind.DAMAGED, FaultKind.DAMAGED
+            text = f"the records have the digest {digest}, archived were {one.digest}: {_named(paths)} was changed"
+            text += " after it was written; restore it from a backup"
+        count = missing or one.expected
+        return Gap(kind=gap, count=count, **place), Fault(kind=kind, message=text, file=None, **place)
+
+    def _is_own(self, path: str, one: StoredRange) -> bool:
+        return _cut_of(one) in self._owners.get(file_name(path), ())
+
+    def _beyond(self) -> Iterator[Fault]:
+        """Rows with offsets that no range covers. Those of ranges that weren't selected have no cut either."""
+        unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
+        for path, piece in self._outside:
+            cut = piece.cut
+            if any(_overlaps(one, cut) for one in unselected):
+                continue
+            if any(
+                start < cut.end_offset and cut.start_offset < end
+                for start, end in self._evidence.open_spans().get(cut.partition, ())
+            ):
+                continue  # told as unaccounted
+            yield Fault(
+                kind=FaultKind.FOREIGN,
+                message=f"{piece.rows} rows with offsets that were never archived: somebody added them; remove them",
+                file=path,
+                partition=cut.partition,
+                start_offset=cut.start_offset,
+                end_offset=cut.end_offset,
+            )
+
+    def _misplaced(self) -> Iterator[Fault]:
+        """Files of ours with records of ranges that don't name them: swapped, or put under another name."""
+        for path, result in self._results.items():
+            owned = self._owners.get(file_name(path))
+            if not owned or not result.is_read:
+                continue
+            held = [piece for piece in result.pieces if not piece.is_outside]
+            strange = [piece for piece in held if not any(_within(piece.cut, cut) for cut in owned)]
+            if strange:
+                first = strange[0].cut
+                yield Fault(
+                    kind=FaultKind.FOREIGN,
+                    message=f"the file holds {sum(each.rows for each in strange)} records that belong to other files:"
+                    " files were swapped, or the journal's entry was changed; restore it from a backup",
+                    file=path,
+                    partition=first.partition,
+                    start_offset=first.start_offset,
+                    end_offset=first.end_offset,
+                )
+
+    def _beside(self) -> Iterator[Fault]:
+        """Files of ours whose footer, rows or size aren't what journal and registry say of them."""
+        told: set[str] = set()
+        for claimed in self._evidence.ranges:
+            if claimed.witness is Witness.FOOTERS:
+                continue
+            for stored in claimed.range.files:
+                result = None if stored.file is None else self._results.get(stored.file.path)
+                if stored.file is None or result is None or not result.is_read or result.path in told:
+                    continue
+                told.add(result.path)
+                claim = result.claim
+                said: dict[str, tuple[object, object]] = {
+                    "rows": (stored.file.rows, result.rows),
+                    "bytes": (stored.file.size_bytes or result.size_bytes, result.size_bytes),
+                }
+                if claim is not None and stored.file.digest is not None:
+                    said["digest"] = (stored.file.digest, claim.digest)
+                if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
+                    text = "; ".join(f"{name} {there}, the file {here}" for name, (there, here) in differing.items())
+                    yield Fault(
+                        kind=FaultKind.FOOTER if "digest" in differing else FaultKind.JOURNAL,
+                        message=f"{claimed.witness} and file differ: {text}. One of them was changed; restore it from a"
+                        " backup",
+                        file=result.path,
+                        partition=claimed.range.partition,
+                    )
+
+    def _ends(self) -> Iterator[Fault]:
+        """Partitions with ranges that the table's offsets don't know."""
+        for partition in sorted({each.range.partition for each in self._evidence.ranges} - self._evidence.ends.keys()):
+            yield Fault(
+                kind=FaultKind.HISTORY,
+                message="the table's property archiver.offsets lacks the partition: it was changed, or the table was"
+                " set back",
+                partition=partition,
+            )
+
+
+def _gone(one: StoredRange) -> list[Gap]:
+    counts = {
+        GapKind.ERASED: sum(each.erased for each in one.files),
+        GapKind.LOST: sum(each.lost for each in one.files),
+        GapKind.RETIRED: sum(each.retired for each in one.files),
+    }
+    return [_gap(kind, one, count) for kind, count in counts.items() if count]
+
+
+def _without_record(one: StoredRange, pieces: Sequence[Piece], rows: int) -> list[Gap]:
+    """The offsets of a proven range that had no record in Kafka: span by span where they are known, else as one gap."""
+    count = one.end_offset - one.start_offset - rows
+    if not count:
+        return []
+    ordered = sorted(pieces, key=lambda piece: piece.low)
+    spans: list[tuple[int, int]] = []
+    at = one.start_offset
+    for piece in ordered:
+        if piece.low < at or not piece.is_sorted:
+            break
+        spans += [(at, piece.low)] if piece.low > at else []
+        spans += piece.gaps
+        at = piece.high + 1
+    else:
+        spans += [(at, one.end_offset)] if at < one.end_offset else []
+        if sum(end - start for start, end in spans) == count:
+            return [
+                Gap(
+                    kind=GapKind.NO_RECORD,
+                    partition=one.partition,
+                    start_offset=start,
+                    end_offset=end,
+                    count=end - start,
+                )
+                for start, end in spans
+            ]
+    return [_gap(GapKind.NO_RECORD, one, count)]
+
+
+def _gap(kind: GapKind, one: StoredRange, count: int) -> Gap:
+    return Gap(
+        kind=kind, partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset, count=count
+    )
+
+
+def _cut_of(one: StoredRange) -> Cut:
+    return Cut(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+
+
+def _within(cut: Cut, whole: Cut) -> bool:
+    return (
+        cut.partition == whole.partition
+        and whole.start_offset <= cut.start_offset
+        and cut.end_offset <= whole.end_offset
+    )
+
+
+def _overlaps(one: StoredRange, cut: Cut) -> bool:
+    return one.partition == cut.partition and one.start_offset < cut.end_offset and cut.start_offset < one.end_offset
+
+
+def _may_hold(file: TableFile | None, result: FileResult, one: StoredRange) -> bool:
+    """Whether a file that couldn't be read may have records of a range: it is the range's, or its bounds allow it."""
+    if file_name(result.path) in {file_name(path) for path in one.paths}:
+        return True
+    if file is None:
+        return False
+    partitions, offsets = file.partitions, file.offsets
+    return (partitions is None or partitions.low <= one.partition <= partitions.high) and (
+        offsets is None or (offsets.low < one.end_offset and offsets.high >= one.start_offset)
+    )
+
+
+def _is_missing(result: FileResult) -> bool:
+    return any(fault.kind is FaultKind.MISSING_FILE for fault in result.faults)
+
+
+def _named(paths: Iterable[str]) -> str:
+    those = list(paths)
+    text = ", ".join(those[:NAMED_FILES])
+    return text if len(those) <= NAMED_FILES else f"{text} and {len(those) - NAMED_FILES} more"

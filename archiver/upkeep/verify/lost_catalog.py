@@ -1,0 +1,133 @@
+"""Finds a topic's table when its catalog is gone: by the newest metadata file in the table's location.
+
+The journal says where that is: its folder is named after the table's UUID, and its entries name data files. Files that
+a commit left behind and never landed can't be told from others. So the newest file is taken, and the report names it.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+from uuid import UUID
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from archiver.config import Config
+from archiver.errors import NotArchived, StorageError, UpkeepError
+from archiver.storage.journal import Journal
+from archiver.storage.journal_survey import survey
+from archiver.storage.objects import ListedObject, ObjectStore
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.properties import owner
+from schema_mapping.errors import ContextError
+
+NEWEST: Final = 32
+"""So many of the last changed metadata files are read, for a store's clock isn't the writers'."""
+_SUFFIX: Final = ".metadata.json"
+_ZIPPED: Final = ".gz.metadata.json"
+
+
+def find_table(config: Config, topic: str, metadata: str | None = None) -> ArchiveTable:
+    """The table by `metadata` (a metadata file or a folder of such), else by what the journal names.
+
+    Raises NotArchived where nothing leads to a table, UpkeepError where no metadata file of it can be read, and the
+    leaves of StorageError and TableError.
+    """
+    settings, objects = config.topic(topic), ObjectStore.of(config.catalog)
+    uuid: UUID | None = None
+    if metadata is not None and metadata.endswith(_SUFFIX):
+        chosen = metadata, _read(objects, metadata)
+    else:
+        folders = [metadata.rstrip("/")] if metadata is not None else []
+        if not folders:
+            uuid, folders = _from_journal(config, topic)
+        chosen = _newest(objects, folders, uuid, topic)
+    path, found = chosen
+    name = tuple(settings.table.split("."))
+    table = Table(name, found, path, objects.file_io(path), NoopCatalog("gone"))
+    return ArchiveTable(topic=owner(found.properties, topic=topic, table=settings.table), iceberg=table)
+
+
+def _from_journal(config: Config, topic: str) -> tuple[UUID, list[str]]:
+    """The table's UUID and the folders that may hold its metadata. Of several UUIDs the one with the last commit."""
+    table, journal = config.topic(topic).table, Journal.of(config)
+    known: dict[UUID, str] = {}
+    if journal.root is not None:
+        folder = f"{journal.root}/{table}/"
+        for each in journal.objects.list(folder.rstrip("/")):
+            head, _, name = each.path.removeprefix(folder).partition("/")
+            if name.startswith("commit-") and (uuid := _uuid(head)) is not None:
+                known[uuid] = max(name, known.get(uuid, ""))
+    if not known:
+        raise NotArchived(
+            "neither the catalog nor the journal knows a table of the topic: name its metadata file with --metadata",
+            topic=topic,
+            table=table,
+            journal=journal.root,
+        )
+    uuid = max(known, key=lambda each: known[each])
+    found = survey(journal.named(table, uuid))
+    paths = {file.path for _, commit in found.commits for one in commit.ranges for file in one.files}
+    paths |= {path for _, commit in found.commits if commit.rewrite for path in commit.rewrite.new_paths}
+    return uuid, sorted({f"{path.rpartition('/data/')[0]}/metadata" for path in paths if "/data/" in path})
+
+
+def _newest(objects: ObjectStore, folders: Iterable[str], uuid: UUID | None, topic: str) -> tuple[str, TableMetadata]:
+    listed = [each for folder in folders for each in objects.list(folder) if each.name.endswith(_SUFFIX)]
+    latest = sorted(listed, key=_age, reverse=True)[:NEWEST]
+
+    def read(each: ListedObject) -> tuple[str, TableMetadata] | ContextError:
+        try:
+            return each.path, _read(objects, each.path)
+        except ContextError as error:
+            return error
+
+    with ThreadPoolExecutor(8, thread_name_prefix="metadata") as pool:
+        found = list(pool.map(read, latest))
+    fitting = list(_of_table(found, uuid, topic))
+    if not fitting:
+        raise UpkeepError(
+            "the catalog is gone, and the table's location has no metadata file of it that can be read: name one with"
+            " --metadata",
+            topic=topic,
+            folders=list(folders),
+            cause=next((str(each) for each in found if isinstance(each, ContextError)), None),
+        )
+    return max(fitting, key=lambda each: (_sequence(each[1]), each[1].last_updated_ms))
+
+
+def _of_table(
+    found: Iterable[tuple[str, TableMetadata] | ContextError], uuid: UUID | None, topic: str
+) -> Iterator[tuple[str, TableMetadata]]:
+    for each in found:
+        if isinstance(each, ContextError) or (uuid is not None and each[1].table_uuid != uuid):
+            continue
+        if each[1].properties.get("archiver.topic") == topic:
+            yield each
+
+
+def _read(objects: ObjectStore, path: str) -> TableMetadata:
+    data = objects.read(path)
+    try:
+        return TableMetadataUtil.parse_raw((gzip.decompress(data) if path.endswith(_ZIPPED) else data).decode())
+    except (ValueError, OSError, EOFError) as error:
+        raise StorageError("the metadata file can't be read: restore it from a backup", file=path) from error
+
+
+def _sequence(metadata: TableMetadata) -> int:
+    return getattr(metadata, "last_sequence_number", 0)
+
+
+def _age(each: ListedObject) -> tuple[int, str]:
+    return each.modified_ms or 0, each.name
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

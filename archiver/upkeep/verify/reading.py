@@ -1,0 +1,174 @@
+"""Has the files of a table read: by tasks of about equal size, those that an earlier run has proven left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from archiver.archive.table_files import TableFile
+from archiver.engine.runner import Engine
+from archiver.errors import ObjectMissing
+from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask, verify_files
+from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.report import FilesPlanned, FilesVerified, VerifyObserver
+from archiver.upkeep.verify.state import VerifyState
+from archiver.upkeep.verify.tally import Cut
+from catalog.model import file_name
+from schema_mapping.errors import ContextError
+
+TASK_BYTES: Final = 128 << 20
+"""A task reads about this much, or less if slots would be idle otherwise."""
+TASK_FILES: Final = 64
+_TASKS_PER_SLOT: Final = 4
+_LOOKS_AT_ONCE: Final = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class FileReading:
+    """The reading of a topic's files. `results` are by path; a file is read once for the same cuts.
+
+    `engine` is asked for by the number of bytes that there are to read.
+    """
+
+    target: VerifyTarget
+    state: VerifyState | None
+    engine: Callable[[int], Engine]
+    observer: VerifyObserver
+    results: dict[str, FileResult] = field(default_factory=dict)
+    resumed: int = 0
+    _wanted: dict[str, FileToRead] = field(default_factory=dict)
+
+    def read(self, wanted: Sequence[FileToRead]) -> None:
+        """Read these files, unless their results are known. Results of other files are forgotten."""
+        known = {each.file.path for each in wanted if self._wanted.get(each.file.path) == each}
+        self.results = {path: each for path, each in self.results.items() if path in known}
+        self._wanted = {each.file.path: each for each in wanted}
+        fresh = [each for each in wanted if each.file.path not in self.results]
+        due = fresh if self.state is None else self._unproven(fresh, self.state)
+        topic = self.target.identity.topic
+        size = sum(each.file.size_bytes for each in due)
+        self.observer(FilesPlanned(topic=topic, files=len(due), size_bytes=size, resumed=len(fresh) - len(due)))
+        if not due:
+            return
+        engine = self.engine(size)
+        again = self._run(engine, _tasks(due, engine.slots))
+        # What a dead worker or a busy store kept from being read is tried once more, each file alone.
+        self._run(engine, [(each,) for each in again], is_last=True)
+
+    def _unproven(self, wanted: Sequence[FileToRead], state: VerifyState) -> list[FileToRead]:
+        asked = [each for each in wanted if each in state]
+        with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="look") as pool:
+            for each, found in zip(asked, pool.map(lambda one: self._proven(one, state), asked), strict=True):
+                if found is not None:
+                    self.results[each.file.path] = found
+                    self.resumed += 1
+        return [each for each in wanted if each.file.path not in self.results]
+
+    def _proven(self, wanted: FileToRead, state: VerifyState) -> FileResult | None:
+        try:
+            seen = self.target.objects.look(wanted.file.path)
+        except ContextError:
+            return None
+        return state.find(wanted, seen.size, seen.modified_ms)
+
+    def _run(
+        self, engine: Engine, batches: Sequence[tuple[FileToRead, ...]], *, is_last: bool = False
+    ) -> list[FileToRead]:
+        """Run tasks; return the files that are worth another try."""
+        again: list[FileToRead] = []
+        if not batches:
+            return again
+        tasks = [VerifyTask(target=self.target, files=each) for each in batches]
+        for outcome in engine.run_tasks(tasks, verify_files):
+            files = batches[outcome.index]
+            if outcome.result is None:
+                again += files if not is_last else ()
+                for each in files if is_last else ():
+                    self.results[each.file.path] = _unread(each, outcome.error)
+                continue
+            for each, result in zip(files, outcome.result, strict=True):
+                if not is_last and any(fault.kind is FaultKind.UNREADABLE for fault in result.faults):
+                    again.append(each)
+                    continue
+                self.results[each.file.path] = result
+                if self.state is not None:
+                    self.state.keep(each, result)
+            self.observer(
+                FilesVerified(
+                    topic=self.target.identity.topic,
+                    files=len(files),
+                    rows=sum(each.rows for each in outcome.result),
+                    size_bytes=sum(each.size_bytes for each in outcome.result),
+                )
+            )
+        return again
+
+    def missing(self) -> list[str]:
+        """The paths of files that the store didn't have."""
+        return [
+            path
+            for path, each in self.results.items()
+            if any(fault.kind is FaultKind.MISSING_FILE for fault in each.faults)
+        ]
+
+
+class CutIndex:
+    """The cuts of chosen ranges, and which of them a file may have records of."""
+
+    def __init__(self, cuts: Sequence[Cut], owners: Mapping[str, Sequence[Cut]]) -> None:
+        """`owners` are the cuts of the ranges that name a file, by the file's name."""
+        self._by_partition: dict[int, list[Cut]] = {}
+        for each in sorted(cuts):
+            self._by_partition.setdefault(each.partition, []).append(each)
+        self._starts = {
+            partition: np.array([each.start_offset for each in those])
+            for partition, those in self._by_partition.items()
+        }
+        self._ends = {
+            partition: np.array([each.end_offset for each in those]) for partition, those in self._by_partition.items()
+        }
+        self._owners = owners
+
+    def of(self, file: TableFile) -> tuple[Cut, ...]:
+        """The cuts, by bounds of the manifest and by who names the file: either may have been changed."""
+        found = set(self._owners.get(file_name(file.path), ()))
+        for partition, those in self._by_partition.items():
+            if file.partitions is not None and not file.partitions.low <= partition <= file.partitions.high:
+                continue
+            if file.offsets is None:
+                found.update(those)
+                continue
+            first = int(np.searchsorted(self._ends[partition], file.offsets.low, side="right"))
+            last = int(np.searchsorted(self._starts[partition], file.offsets.high, side="right"))
+            found.update(those[first:last])
+        return tuple(sorted(found))
+
+
+def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
+    """Group files, the largest first: then the last tasks are small."""
+    total = sum(each.file.size_bytes for each in files)
+    most = max(1, min(TASK_BYTES, total // (slots * _TASKS_PER_SLOT)))
+    return list(_grouped(sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path)), most))
+
+
+def _grouped(files: Sequence[FileToRead], most: int) -> Iterator[tuple[FileToRead, ...]]:
+    group: list[FileToRead] = []
+    size = 0
+    for each in files:
+        if group and (size + each.file.size_bytes > most or len(group) == TASK_FILES):
+            yield tuple(group)
+            group, size = [], 0
+        group.append(each)
+        size += each.file.size_bytes
+    if group:
+        yield tuple(group)
+
+
+def _unread(wanted: FileToRead, error: ContextError | None) -> FileResult:
+    kind = FaultKind.MISSING_FILE if isinstance(error, ObjectMissing) else FaultKind.UNREADABLE
+    fault = Fault(kind=kind, message=f"its task failed twice: {error}", file=wanted.file.path)
+    return FileResult(path=wanted.file.path, size_bytes=0, modified_ms=None, is_read=False, faults=(fault,))

@@ -1,0 +1,245 @@
+"""The report of a verification, and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from archiver.audit.signing import canonical
+from archiver.observer import Observer
+from archiver.upkeep.verify.findings import Fault, Gap, Proven
+from catalog.digests import DIGEST_ALGORITHM, digest_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReport:
+    """A partition: proven spans, and gaps. Proven spans that follow each other are one. Offsets are half open."""
+
+    partition: int
+    end_offset: int
+    proven: tuple[Proven, ...]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many records are proven."""
+        return sum(each.rows for each in self.proven)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReport:
+    """What was found of a topic. `sources` says what was asked, `notes` what else the reader should know.
+
+    `resumed_files` were read by an earlier run that didn't end. `moved_rows` are proven records in files that others
+    wrote. `compared_rows` were compared with the brokers; None where that wasn't asked for.
+    """
+
+    topic: str
+    table: str
+    cluster_id: str
+    topic_id: str
+    table_uuid: str
+    snapshot_id: int | None
+    sources: Mapping[str, str]
+    partitions: tuple[PartitionReport, ...]
+    faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
+    files: int = 0
+    size_bytes: int = 0
+    resumed_files: int = 0
+    moved_rows: int = 0
+    compared_rows: int | None = None
+    seconds: float = 0.0
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    @property
+    def rows(self) -> int:
+        """How many records are proven."""
+        return sum(each.rows for each in self.partitions)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all proven records (docs/digest.md)."""
+        return digest_text(sum(int(each.digest, 16) for one in self.partitions for each in one.proven))
+
+    @property
+    def root(self) -> str:
+        """The root digest: SHA-256 of which offsets are proven, with their records' number and digest.
+
+        It doesn't depend on files: after a compaction it is the same.
+        """
+        return root_of(
+            cluster_id=self.cluster_id,
+            topic=self.topic,
+            topic_id=self.topic_id,
+            partitions={one.partition: [each.to_json() for each in one.proven] for one in self.partitions},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFailed:
+    """A topic that couldn't be verified at all."""
+
+    topic: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """The topics that were verified, and the errors of those that couldn't be."""
+
+    topics: tuple[TopicReport, ...]
+    failed: tuple[TopicFailed, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every topic was verified, and nothing is wrong."""
+        return not self.failed and all(each.succeeded for each in self.topics)
+
+
+def root_of(
+    *, cluster_id: str, topic: str, topic_id: str, partitions: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> str:
+    """The root digest of a topic, from the proven spans as a report has them. docs/verify.md says how to make it."""
+    document = {
+        "algorithm": DIGEST_ALGORITHM,
+        "cluster_id": cluster_id,
+        "topic": topic,
+        "topic_id": topic_id,
+        "proven": [
+            [partition, each["start_offset"], each["end_offset"], each["rows"], each["digest"]]
+            for partition, spans in sorted(partitions.items())
+            for each in spans
+        ],
+    }
+    return sha256(canonical(document)).hexdigest()
+
+
+def partitions_of(
+    ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
+) -> tuple[PartitionReport, ...]:
+    """What was decided, by partition, with neighbours joined."""
+    by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
+    for each in proven:
+        by_partition.setdefault(each.partition, ([], []))[0].append(each)
+    for gap in gaps:
+        by_partition.setdefault(gap.partition, ([], []))[1].append(gap)
+    return tuple(
+        PartitionReport(
+            partition=partition,
+            end_offset=ends.get(partition, 0),
+            proven=tuple(_joined_proven(those)),
+            gaps=tuple(_joined_gaps(holes)),
+        )
+        for partition, (those, holes) in sorted(by_partition.items())
+    )
+
+
+def _joined_proven(proven: Iterable[Proven]) -> Iterable[Proven]:
+    last: list[Proven] = []
+    for each in sorted(proven, key=lambda each: each.start_offset):
+        if last and (last[-1].end_offset, last[-1].proof) != (each.start_offset, each.proof):
+            yield _sum(last)
+            last = []
+        last.append(each)
+    if last:
+        yield _sum(last)
+
+
+def _sum(proven: Sequence[Proven]) -> Proven:
+    return Proven(
+        partition=proven[0].partition,
+        start_offset=proven[0].start_offset,
+        end_offset=proven[-1].end_offset,
+        rows=sum(each.rows for each in proven),
+        digest=digest_text(sum(int(each.digest, 16) for each in proven)),
+        proof=proven[0].proof,
+    )
+
+
+def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
+    """Gaps of one kind that follow each other are one; those of one kind in one range stay apart."""
+    ordered = sorted(gaps, key=lambda each: (each.kind, each.start_offset))
+    found: list[Gap] = []
+    for _, those in groupby(ordered, key=lambda each: each.kind):
+        first = True
+        for each in those:
+            if not first and found[-1].end_offset == each.start_offset:
+                found[-1] = Gap(
+                    kind=each.kind,
+                    partition=each.partition,
+                    start_offset=found[-1].start_offset,
+                    end_offset=each.end_offset,
+                    count=found[-1].count + each.count,
+                )
+            else:
+                found.append(each)
+            first = False
+    return sorted(found, key=lambda each: (each.start_offset, each.kind))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPlanned:
+    """`files` files of a topic are to be read, with so many bytes; `resumed` more were proven by an earlier run."""
+
+    topic: str
+    files: int
+    size_bytes: int
+    resumed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesVerified:
+    """Some files of a topic were read."""
+
+    topic: str
+    files: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFound:
+    """Something is wrong."""
+
+    topic: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaCompared:
+    """`rows` more archived records of a topic were compared with its log."""
+
+    topic: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicVerified:
+    """A topic is done."""
+
+    report: TopicReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyFinished:
+    """The verification is over. `paths` are the files that its report was written to."""
+
+    report: VerifyReport
+    paths: tuple[str, ...] = ()
+    is_signed: bool = False
+
+
+VerifyEvent: TypeAlias = (
+    FilesPlanned | FilesVerified | FaultFound | KafkaCompared | TopicVerified | TopicFailed | VerifyFinished
+)
+
+VerifyObserver: TypeAlias = Observer[VerifyEvent]

@@ -1,0 +1,160 @@
+"""What is known of a topic: its table, its journal and its registry, read so that they are of one state.
+
+Catalog and registry may be gone. What couldn't be asked, and why, is told in the report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.config import Config
+from archiver.errors import NotArchived
+from archiver.storage.journal import Journal
+from archiver.storage.journal_survey import JournalSurvey, survey
+from archiver.upkeep.verify.lost_catalog import find_table
+from catalog.errors import CatalogDenied, CatalogUnreachable, RegistryError
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import history, summary_of
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.ranges.stored_ranges import StoredRange
+from catalog.registry import RegistryReader
+
+LOOKS: Final = 6
+"""How often everything is read again because the table changed meanwhile, or the journal's entry isn't there yet."""
+_PAUSE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryState:
+    """What the registry says of a topic: its ranges in the table, and whether a commit or rewrite is in doubt."""
+
+    ranges: tuple[StoredRange, ...]
+    is_in_doubt: bool
+    mappings: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What is known of a topic at one time. `registry` is None where it couldn't be asked.
+
+    `told` says of each source what it was, or why it couldn't be asked.
+    """
+
+    table: ArchiveTable
+    journal: JournalSurvey
+    has_journal: bool
+    registry: RegistryState | None
+    told: Mapping[str, str]
+
+    @property
+    def mappings(self) -> dict[int, str]:
+        """The mappings by schema version, as texts: the journal's, else the registry's."""
+        known = dict(self.registry.mappings) if self.registry else {}
+        return known | {each.version.version: each.version.mapping for each in self.journal.schemas}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFinder:
+    """Where to look for a topic. `metadata` names a metadata file, or a folder of such, in the place of the catalog."""
+
+    config: Config
+    topic: str
+    metadata: str | None = None
+    asks_registry: bool = True
+
+    def find(self) -> Sources:
+        """Read everything. NotArchived where there is no table, and the leaves of StorageError and TableError."""
+        told: dict[str, str] = {}
+        load = self._loader(told)
+        for left in reversed(range(LOOKS)):
+            table = load()
+            journal = Journal.of(self.config).of_table(table)
+            entries = survey(journal)
+            registry = self._registry(table, told) if self.asks_registry else None
+            is_same = load().snapshot_id == table.snapshot_id
+            if not left or (is_same and _has_newest(table, entries)):
+                break
+            time.sleep(_PAUSE)
+        told["journal"] = "not configured" if journal.folder is None else f"{len(entries.commits)} commits"
+        if journal.folder is not None:
+            told["journal"] += f" in {journal.folder}"
+        if not self.asks_registry:
+            told["registry"] = "not asked"
+        return Sources(
+            table=table,
+            journal=entries,
+            has_journal=journal.folder is not None and not entries.is_empty,
+            registry=registry,
+            told=told,
+        )
+
+    def reload(self) -> ArchiveTable:
+        """The table as it is now. Raises as `find` does."""
+        return self._loader({})()
+
+    def _loader(self, told: dict[str, str]) -> Callable[[], ArchiveTable]:
+        def load() -> ArchiveTable:
+            if self.metadata is None:
+                try:
+                    return self._of_catalog(told)
+                except (CatalogUnreachable, CatalogDenied) as error:
+                    told["catalog"] = f"can't be asked: {error.message}"
+            else:
+                told["catalog"] = "not asked"
+            table = find_table(self.config, self.topic, self.metadata)
+            told["table"] = f"by its metadata file {table.iceberg.metadata_location}, the newest that was found"
+            return table
+
+        return load
+
+    def _of_catalog(self, told: dict[str, str]) -> ArchiveTable:
+        settings = self.config.topic(self.topic)
+        with TableCatalog(self.config.catalog) as catalog:
+            table = catalog.adopt(settings.table, topic=self.topic)
+        if table is None:
+            raise NotArchived(
+                "the topic has no table: run `archiver archive` for it, or correct `table` in its section",
+                topic=self.topic,
+                table=settings.table,
+            )
+        told["catalog"] = self.config.catalog["uri"]
+        told["table"] = f"as the catalog has it: {table.iceberg.metadata_location}"
+        return table
+
+    def _registry(self, table: ArchiveTable, told: dict[str, str]) -> RegistryState | None:
+        try:
+            with RegistryReader(self.config.registry.dsn, connections=1) as registry:
+                topic = registry.topics.find(
+                    cluster_id=table.topic.cluster_id, topic=table.topic.topic, table_uuid=table.uuid
+                )
+                if topic is None:
+                    told["registry"] = "doesn't know the topic with this table"
+                    return None
+                # What is in doubt is asked first and last: a commit in between would look like a contradiction.
+                before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
+                ranges = registry.ranges.committed(topic)
+                after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
+                state = registry.ledger.load(topic)
+        except RegistryError as error:
+            told["registry"] = f"can't be asked: {error.message}"
+            return None
+        told["registry"] = f"{len(ranges)} ranges"
+        return RegistryState(
+            ranges=ranges,
+            is_in_doubt=before or after,
+            mappings={each.version: each.mapping for each in state.versions},
+        )
+
+
+def _has_newest(table: ArchiveTable, journal: JournalSurvey) -> bool:
+    """Whether the journal has the newest commit of ours: it is written right after the commit."""
+    known = {commit.commit_id for _, commit in journal.commits}
+    for snapshot in history(table.iceberg.metadata):
+        commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
+        if commit_id is not None:
+            return not known or commit_id in known or keys.RANGES not in summary_of(snapshot)
+    return True

@@ -1,0 +1,107 @@
+"""What an unfinished verification has proven so far, on local disk, so that the next run goes on there.
+
+A file's result is believed for the same object (path, size, time of change) read by the same cuts. Each line has a
+checksum; a line that a kill cut short is left out. Files with faults are read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from archiver.storage.private_folder import make_below, make_folder
+from archiver.upkeep.verify.file import FileResult, FileToRead
+
+FOLDER: Final = "verify"
+_VERSION: Final = 1
+_SUM_BYTES: Final = 16
+
+
+@dataclass(slots=True)
+class VerifyState:
+    """The results of one table, by file and cuts. Use `open` to read what an earlier run left."""
+
+    path: Path
+    _known: dict[str, tuple[int, FileResult]] = field(default_factory=dict)
+    _descriptor: int = -1
+
+    @classmethod
+    def open(cls, spool: Path, table_uuid: UUID, *, max_age: float) -> VerifyState:
+        """Read the state of a table; results older than `max_age` seconds don't count. ConfigError, StorageError."""
+        folder = make_folder(spool)
+        try:
+            below = make_below(folder, FOLDER)
+        finally:
+            os.close(folder)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(f"{table_uuid}.jsonl", flags, 0o600, dir_fd=below)
+        finally:
+            os.close(below)
+        state = cls(spool / FOLDER / f"{table_uuid}.jsonl", _descriptor=descriptor)
+        state._load(time.time() - max_age)
+        return state
+
+    def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> FileResult | None:
+        """The result of the same object with the same cuts. None where there is none."""
+        known = self._known.get(_key(wanted))
+        if known is None or (known[1].size_bytes, known[1].modified_ms) != (size_bytes, modified_ms):
+            return None
+        return known[1]
+
+    def __contains__(self, wanted: FileToRead) -> bool:
+        return _key(wanted) in self._known
+
+    def keep(self, wanted: FileToRead, result: FileResult) -> None:
+        """Keep a result without faults. Nothing is raised where the disk doesn't take it."""
+        if result.faults:
+            return
+        now_ms = time.time_ns() // 1_000_000
+        body = {"version": _VERSION, "key": _key(wanted), "at": now_ms, "result": result.to_json()}
+        text = json.dumps(body, separators=(",", ":"))
+        line = f"{_sum(text)} {text}\n".encode()
+        with suppress(OSError):
+            os.write(self._descriptor, line)
+
+    def finish(self) -> None:
+        """Forget everything: the verification is done, and the next one reads all files again."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file; what it holds stays for the next run."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _load(self, since: float) -> None:
+        with os.fdopen(os.dup(self._descriptor), "rb") as stream:
+            stream.seek(0)
+            for line in stream:
+                checksum, _, text = line.decode("utf-8", "replace").rstrip("\n").partition(" ")
+                if checksum != _sum(text):
+                    continue
+                with suppress(KeyError, TypeError, ValueError):
+                    value: Mapping[str, Any] = json.loads(text)
+                    if value["version"] == _VERSION and value["at"] >= since * 1000:
+                        self._known[value["key"]] = value["at"], FileResult.from_json(value["result"])
+
+
+def _key(wanted: FileToRead) -> str:
+    """All that a result depends on, apart from the object itself: deletes of others, and where records are cut."""
+    file = wanted.file
+    deletes = sorted(each.file_path for each in (*file.position_deletes, *file.equality_deletes))
+    parts = (file.path, file.rows, file.size_bytes, file.partitions, file.offsets, file.latest, deletes, wanted.cuts)
+    return blake2b(repr(parts).encode(), digest_size=_SUM_BYTES).hexdigest()
+
+
+def _sum(text: str) -> str:
+    return blake2b(text.encode(), digest_size=_SUM_BYTES).hexdigest()

@@ -1,0 +1,129 @@
+"""The summaries of retained snapshots, held against the journal's entries and against the records that were read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pyiceberg.table.snapshots import Snapshot
+
+from archiver.storage.journal_survey import JournalSurvey
+from archiver.upkeep.verify.findings import Fault, FaultKind, Proof, Proven
+from catalog.digests import DIGEST_ALGORITHM, add_digests, digest_text
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import history, summary_of
+from catalog.iceberg.offsets import decode_ranges, spans
+from catalog.journal_entries import JournaledCommit
+from catalog.ranges.spans import uncovered
+
+_ADVICE: Final = "the metadata file or the journal's entry was changed; restore it from a backup"
+
+
+def check_summaries(table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt: bool) -> Iterator[Fault]:
+    """Hold each retained snapshot of ours against the journal's entry of its commit.
+
+    With `is_in_doubt`, the newest commit may not be in the journal yet.
+    """
+    commits: dict[str, JournaledCommit] = {}
+    for _, commit in journal.commits:
+        if commit.commit_id is not None:
+            known = commits.get(commit.commit_id)
+            commits[commit.commit_id] = commit if known is None else known.joined(commit)
+    covered = _covered(journal)
+    newest = True
+    first = min(commits, default="")
+    for snapshot in history(table.iceberg.metadata):
+        told = summary_of(snapshot)
+        commit_id = told.get(keys.COMMIT_ID)
+        if commit_id is None:
+            continue
+        found = commits.get(commit_id)
+        if found is not None:
+            yield from _compared(snapshot, told, found)
+        elif keys.REFILLED not in told and commit_id >= first and not (newest and is_in_doubt):
+            yield from _absent(snapshot, told, covered)
+        newest = False
+
+
+def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fault]:
+    """Hold the digests of retained commits against the records that the table has of them now, where all are proven."""
+    by_partition: dict[int, list[Proven]] = {}
+    for each in proven:
+        if each.proof is Proof.DIGEST:
+            by_partition.setdefault(each.partition, []).append(each)
+    for snapshot in history(table.iceberg.metadata):
+        told = summary_of(snapshot)
+        if keys.RANGES not in told or told.get(keys.DIGEST_ALGORITHM) != DIGEST_ALGORITHM or keys.LOST in told:
+            continue
+        parts: list[Proven] = []
+        for partition, (start, end) in _spans(told).items():
+            here = by_partition.get(partition, ())
+            inside = [each for each in here if each.start_offset >= start and each.end_offset <= end]
+            if uncovered([(start, end)], [(each.start_offset, each.end_offset) for each in inside]):
+                break  # a rewrite joined these offsets with others, or some of them aren't proven
+            parts += inside
+        else:
+            found = digest_text(sum(int(each.digest, 16) for each in parts))
+            if found != told.get(keys.DIGEST):
+                yield _fault(snapshot, f"says the digest {told.get(keys.DIGEST)}, its records have {found}: {_ADVICE}")
+
+
+def _compared(snapshot: Snapshot, told: Mapping[str, str], commit: JournaledCommit) -> Iterator[Fault]:
+    if keys.REWRITE in told:
+        if commit.rewrite is None:
+            yield _fault(snapshot, f"is a rewrite, and the journal says that its commit wasn't: {_ADVICE}")
+            return
+        digest = add_digests(file.digest for file in commit.rewrite.new_files)
+        if None not in (digest, told.get(keys.REWRITTEN_DIGEST)) and digest != told.get(keys.REWRITTEN_DIGEST):
+            yield _fault(
+                snapshot, f"says the digest {told.get(keys.REWRITTEN_DIGEST)}, the journal {digest}: {_ADVICE}"
+            )
+        return
+    if keys.RANGES not in told:
+        return
+    if told.get(keys.DIGEST_ALGORITHM) == DIGEST_ALGORITHM:
+        digest = add_digests(one.digest for one in commit.ranges)
+        if digest is not None and digest != told.get(keys.DIGEST):
+            yield _fault(snapshot, f"says the digest {told.get(keys.DIGEST)}, the journal {digest}: {_ADVICE}")
+    try:
+        journaled = spans(commit.ranges)
+    except ValueError as error:
+        yield _fault(snapshot, f"is one chain of offsets, in the journal it isn't ({error}): {_ADVICE}")
+        return
+    if (named := _spans(told)) != journaled:
+        yield _fault(snapshot, f"brought the offsets {named}, by the journal {journaled}: {_ADVICE}")
+
+
+def _absent(
+    snapshot: Snapshot, told: Mapping[str, str], covered: Mapping[int, list[tuple[int, int]]]
+) -> Iterator[Fault]:
+    """The fault of a commit that the journal lacks, unless it was journaled range by range after its snapshot."""
+    named = _spans(told)
+    if named and not any(uncovered([span], covered.get(partition, ())) for partition, span in named.items()):
+        return
+    yield Fault(
+        kind=FaultKind.JOURNAL,
+        message=f"the journal has no entry of the commit {told[keys.COMMIT_ID]} (snapshot {snapshot.snapshot_id},"
+        f" offsets {named}): it was removed; restore it from a backup",
+    )
+
+
+def _covered(journal: JournalSurvey) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = {}
+    for _, commit in journal.commits:
+        for one in commit.ranges:
+            found.setdefault(one.partition, []).append((one.start_offset, one.end_offset))
+    return found
+
+
+def _spans(told: Mapping[str, str]) -> dict[int, tuple[int, int]]:
+    try:
+        return decode_ranges(told.get(keys.RANGES, "{}"))
+    except (ValueError, TypeError, AttributeError, json.JSONDecodeError):
+        return {}
+
+
+def _fault(snapshot: Snapshot, message: str) -> Fault:
+    return Fault(kind=FaultKind.SUMMARY, message=f"the summary of snapshot {snapshot.snapshot_id} {message}")

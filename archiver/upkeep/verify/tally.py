@@ -1,0 +1,181 @@
+"""Counts and digests records by cut: the pieces of a partition's offsets that are judged one by one.
+
+Records come in the order of their file, which may be any. There is no object for each record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from archiver.wire.record_digest import RecordDigest
+from catalog.digests import digest_text
+
+LISTED_GAPS: Final = 64
+"""How many gaps between offsets are listed for a cut in a file. The others are only counted."""
+_MANY_RUNS: Final = 256
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Cut:
+    """Half-open offsets of a partition whose records are counted together."""
+
+    partition: int
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The records that one file has of a cut: how many, their digest, lowest and highest offset.
+
+    `gaps` are the spans between their offsets, as many as are listed. `is_sorted` says that offsets rise strictly.
+    Without it the gaps aren't known. Records that belong to no cut have one of their own, for each partition, with
+    `is_outside`.
+    """
+
+    cut: Cut
+    rows: int
+    digest: str
+    low: int
+    high: int
+    gaps: tuple[tuple[int, int], ...] = ()
+    is_sorted: bool = True
+    is_outside: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        gaps = tuple((start, end) for start, end in value["gaps"])
+        return cls(**{**value, "cut": Cut(**value["cut"]), "gaps": gaps})
+
+
+@dataclass(slots=True)
+class _Sum:
+    rows: int = 0
+    digest: RecordDigest = field(default_factory=RecordDigest)
+    low: int = 0
+    high: int = -1
+    last: int | None = None
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    is_sorted: bool = True
+
+    def add(self, offsets: Numbers, digest: RecordDigest) -> None:
+        low, high = int(offsets.min()), int(offsets.max())
+        self.low, self.high = (low, high) if not self.rows else (min(self.low, low), max(self.high, high))
+        self.rows += len(offsets)
+        self.digest += digest
+        if self.is_sorted:
+            first = int(offsets[0]) - 1 if self.last is None else self.last
+            steps = np.diff(offsets, prepend=first)
+            self.is_sorted = bool((steps > 0).all())
+            for place in np.flatnonzero(steps > 1)[: LISTED_GAPS - len(self.gaps)].tolist():
+                self.gaps.append((int(offsets[place] - steps[place]) + 1, int(offsets[place])))
+        self.last = int(offsets[-1])
+
+
+class Tally:
+    """Counts records by cut. `cuts` don't overlap."""
+
+    def __init__(self, cuts: Sequence[Cut]) -> None:
+        self._cuts = sorted(cuts)
+        self._places = {
+            partition: (first, *_edges(self._cuts[first:end])) for partition, first, end in _by_partition(self._cuts)
+        }
+        self._sums: dict[tuple[int, int], _Sum] = {}
+
+    def add(self, records: pa.RecordBatch) -> RecordDigest:
+        """Count records, in the columns of a replay; return the digest of them all."""
+        partitions = records.column("partition").fill_null(-1).to_numpy(zero_copy_only=False)
+        offsets: Numbers = records.column("offset").fill_null(-1).to_numpy(zero_copy_only=False)
+        total = RecordDigest()
+        keys = self._keys(partitions, offsets)
+        edges = np.flatnonzero(np.diff(keys)) + 1
+        if len(edges) > _MANY_RUNS:  # others sorted the rows by another column
+            order = np.argsort(keys, kind="stable")
+            records, partitions, offsets, keys = (
+                records.take(pa.array(order)),
+                partitions[order],
+                offsets[order],
+                keys[order],
+            )
+            edges = np.flatnonzero(np.diff(keys)) + 1
+        for start, end in zip([0, *edges.tolist()], [*edges.tolist(), len(keys)], strict=True):
+            if start == end:
+                continue
+            digest = RecordDigest.of_seen(records.slice(start, end - start))
+            place = int(keys[start])
+            known = self._sums.setdefault((place, int(partitions[start]) if place < 0 else -1), _Sum())
+            known.add(offsets[start:end], digest)
+            total += digest
+        return total
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """What was counted: a piece for each cut with records, and one for each partition with records outside."""
+        return tuple(self._piece(place, partition, each) for (place, partition), each in sorted(self._sums.items()))
+
+    def _piece(self, place: int, partition: int, counted: _Sum) -> Piece:
+        is_outside = place < 0
+        cut = (
+            Cut(partition=partition, start_offset=counted.low, end_offset=counted.high + 1)
+            if is_outside
+            else self._cuts[place]
+        )
+        return Piece(
+            cut=cut,
+            rows=counted.rows,
+            digest=counted.digest.text,
+            low=counted.low,
+            high=counted.high,
+            gaps=tuple(counted.gaps) if counted.is_sorted and not is_outside else (),
+            is_sorted=counted.is_sorted,
+            is_outside=is_outside,
+        )
+
+    def _keys(self, partitions: npt.NDArray[np.int32], offsets: Numbers) -> Numbers:
+        """The number of each record's cut; a negative one, by partition, where it belongs to none."""
+        keys = -1 - np.maximum(partitions, -1).astype(np.int64) - 1
+        found = np.unique(partitions) if len(partitions) else ()
+        for partition in found:
+            if int(partition) not in self._places:
+                continue
+            first, starts, ends = self._places[int(partition)]
+            here = partitions == partition
+            places = np.searchsorted(starts, offsets[here], side="right") - 1
+            inside = (places >= 0) & (offsets[here] < ends[np.maximum(places, 0)])
+            keys[here] = np.where(inside, places + first, keys[here])
+        return keys
+
+
+def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:
+    """The number and the digest of the records of pieces."""
+    rows, total = 0, 0
+    for each in pieces:
+        rows += each.rows
+        total += int(each.digest, 16)
+    return rows, digest_text(total)
+
+
+def _by_partition(cuts: Sequence[Cut]) -> Iterator[tuple[int, int, int]]:
+    start = 0
+    for place in range(1, len(cuts) + 1):
+        if place == len(cuts) or cuts[place].partition != cuts[start].partition:
+            yield cuts[start].partition, start, place
+            start = place
+
+
+def _edges(cuts: Sequence[Cut]) -> tuple[Numbers, Numbers]:
+    starts = np.array([each.start_offset for each in cuts], np.int64)
+    ends = np.array([each.end_offset for each in cuts], np.int64)
+    return starts, ends

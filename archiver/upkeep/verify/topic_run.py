@@ -1,0 +1,377 @@
+"""The verification of one topic: read sources, have files read, judge, compare with the brokers, report."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from archiver.archive.manifests import manifests_of
+from archiver.archive.plan_cache import PlanCache
+from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.config import Config
+from archiver.engine.runner import Engine
+from archiver.errors import StorageError
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.verify import against_kafka as kafka
+from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.evidence import Claimed, Evidence, evidence_of
+from archiver.upkeep.verify.file import FileToRead, VerifyTarget
+from archiver.upkeep.verify.file_claims import FileClaim, Identity
+from archiver.upkeep.verify.findings import Fault, FaultKind, Proof
+from archiver.upkeep.verify.judge import Judge, Judgement
+from archiver.upkeep.verify.reading import CutIndex, FileReading
+from archiver.upkeep.verify.report import FaultFound, KafkaCompared, TopicReport, VerifyObserver, partitions_of
+from archiver.upkeep.verify.sources import SourceFinder, Sources
+from archiver.upkeep.verify.state import VerifyState
+from archiver.upkeep.verify.summaries import check_digests, check_summaries
+from archiver.upkeep.verify.tally import Cut, sum_of
+from catalog.errors import RolledBack, TableError
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import check_lineage, done_by_others
+from catalog.model import DataFileInfo, file_name
+from schema_mapping.errors import ContextError
+
+ROUNDS: Final = 5
+"""How often everything is read again because files were rewritten and removed meanwhile."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicRun:
+    """One topic's verification. `engine` is asked for by the number of bytes that there are to read."""
+
+    config: Config
+    finder: SourceFinder
+    choice: Choice
+    engine: Callable[[int], Engine]
+    observer: VerifyObserver
+    formats: SegmentFormats
+    compares: bool
+    state_age: float | None
+
+    def run(self) -> TopicReport:
+        """Verify. Raises what keeps the topic from being verified at all: the leaves of CatalogError, StorageError."""
+        started = time.monotonic()
+        sources = self.finder.find()
+        log = self._log(sources.table) if self.compares else None
+        state = self._state(sources.table)
+        with closing(state) if state else closing(_Nothing()):
+            reading: FileReading | None = None
+            for left in reversed(range(ROUNDS)):
+                plan = _Plan.of(self, sources, log if isinstance(log, kafka.LogState) else None)
+                if reading is None:
+                    reading = FileReading(
+                        target=_target(sources, self.formats), state=state, engine=self.engine, observer=self.observer
+                    )
+                reading.read(plan.wanted)
+                if not left or not reading.missing() or self.finder.reload().snapshot_id == plan.snapshot_id:
+                    break
+                sources = self.finder.find()  # files were rewritten and removed while they were read
+            assert reading is not None
+            found = plan.judge(reading)
+            faults = [*self._told_of(sources), *plan.faults, *_of_files(reading), *found.faults]
+            faults += check_digests(sources.table, found.whole)
+            compared, more, notes = self._compare(log, plan, reading, found)
+            report = self._report(sources, plan, reading, found, faults=[*faults, *more], notes=notes, rows=compared)
+            if state is not None:
+                state.finish()
+        return _timed(report, time.monotonic() - started)
+
+    def _state(self, table: ArchiveTable) -> VerifyState | None:
+        if self.state_age is None:
+            return None
+        return VerifyState.open(self.config.archive.spool, table.uuid, max_age=self.state_age)
+
+    def _log(self, table: ArchiveTable) -> kafka.LogState | Fault:
+        topic = table.topic
+        return kafka.log_state(
+            self.config.kafka, cluster_id=topic.cluster_id, topic=topic.topic, partitions=sorted(table.offsets)
+        )
+
+    def _told_of(self, sources: Sources) -> list[Fault]:
+        """Faults of the table's history, and of the summaries of its snapshots."""
+        found = []
+        try:
+            check_lineage(sources.table)
+        except RolledBack as error:
+            found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
+        except TableError as error:
+            found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
+        if sources.has_journal:
+            is_in_doubt = sources.registry is not None and sources.registry.is_in_doubt
+            found += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt)
+        return found
+
+    def _compare(
+        self, log: kafka.LogState | Fault | None, plan: _Plan, reading: FileReading, found: Judgement
+    ) -> tuple[int | None, list[Fault], list[str]]:
+        if log is None:
+            return None, [], []
+        if isinstance(log, Fault):
+            return 0, [log], []
+        cuts = plan.proven_cuts(reading, found)
+        tasks = list(kafka.tasks_of(cuts, reading.target, self.config.kafka, log))
+        rows = compacted = 0
+        faults: list[Fault] = []
+        is_retired = False
+        outcomes = self.engine(sum(each.size_bytes for each in plan.files)).run_tasks(tasks, kafka.compare_cuts)
+        for outcome in outcomes if tasks else ():
+            task = tasks[outcome.index]
+            if outcome.result is None:
+                faults.append(kafka.failed(task, outcome.error))
+                continue
+            rows += outcome.result.rows
+            compacted += outcome.result.compacted
+            is_retired = is_retired or outcome.result.is_retired
+            faults += outcome.result.faults
+            self.observer(KafkaCompared(topic=reading.target.identity.topic, rows=outcome.result.rows))
+        notes = []
+        if compacted:
+            notes.append(
+                f"{compacted} archived records are compacted in Kafka since: the archive has them, the log not"
+            )
+        if is_retired:
+            notes.append("Kafka's retention removed records while they were compared")
+        beyond = sum(each.rows for each in found.proven) - rows
+        if beyond > 0:
+            notes.append(f"{beyond} proven records weren't compared: the log doesn't have them any more")
+        return rows, faults, notes
+
+    def _report(
+        self,
+        sources: Sources,
+        plan: _Plan,
+        reading: FileReading,
+        found: Judgement,
+        *,
+        faults: Sequence[Fault],
+        notes: Sequence[str],
+        rows: int | None,
+    ) -> TopicReport:
+        table = sources.table
+        for each in faults:
+            self.observer(FaultFound(topic=table.topic.topic, fault=each))
+        told = list(notes)
+        if not self.choice.is_all:
+            told.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
+        if reading.resumed:
+            told.append(f"{reading.resumed} files were read by an earlier run that didn't end")
+        if found.moved_rows:
+            told.append(f"{found.moved_rows} proven records are in files that others wrote")
+        by_count = sum(each.rows for each in found.proven if each.proof is Proof.COUNT)
+        if by_count:
+            told.append(f"of {by_count} records only their number is proven: no digest of them is known")
+        if others := done_by_others(table.iceberg.metadata):
+            told.append(f"others changed the table: {'; '.join(others)}")
+        if sources.registry is not None and sources.registry.is_in_doubt:
+            told.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")
+        return TopicReport(
+            topic=table.topic.topic,
+            table=table.topic.table,
+            cluster_id=table.topic.cluster_id,
+            topic_id=str(table.topic.topic_id or ""),
+            table_uuid=str(table.uuid),
+            snapshot_id=table.snapshot_id,
+            sources=sources.told,
+            partitions=partitions_of(plan.evidence.ends, found.proven, found.gaps),
+            faults=tuple(faults),
+            notes=tuple(told),
+            files=len(reading.results),
+            size_bytes=sum(each.size_bytes for each in reading.results.values()),
+            resumed_files=reading.resumed,
+            moved_rows=found.moved_rows,
+            compared_rows=rows,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What is to be read of one state of the table, and how it will be judged."""
+
+    snapshot_id: int | None
+    evidence: Evidence
+    files: tuple[TableFile, ...]
+    wanted: tuple[FileToRead, ...]
+    cuts: Mapping[int, tuple[Cut, ...]]
+    selected: frozenset[int]
+    faults: tuple[Fault, ...]
+
+    @classmethod
+    def of(cls, run: TopicRun, sources: Sources, log: kafka.LogState | None) -> _Plan:
+        table = sources.table
+        broken: dict[str, StorageError] = {}
+        reader = ManifestReader(cache=PlanCache.below(run.config.archive.spool))
+        listed = reader.files(table.iceberg, unreadable=broken.__setitem__)
+        evidence = evidence_of(sources)
+        files = (*listed, *(_unlisted(evidence, listed, run.formats) if broken else ()))
+        evidence = _with_footers(evidence, files, sources, run.formats)
+        selected = run.choice.of(evidence.ranges, table, listed, run.formats)
+        borders = dict(log.starts) if log is not None else {}
+        cuts = {place: _cuts(evidence.ranges[place], borders) for place in sorted(selected)}
+        index = _index(evidence.ranges, cuts)
+        wanted = tuple(FileToRead(file=each, cuts=index.of(each)) for each in files)
+        return cls(
+            snapshot_id=table.snapshot_id,
+            evidence=evidence,
+            files=files,
+            wanted=wanted if run.choice.is_all else tuple(each for each in wanted if each.cuts),
+            cuts=cuts,
+            selected=selected,
+            faults=(*evidence.faults, *_broken(broken), *(() if broken else _counts(table, listed))),
+        )
+
+    def judge(self, reading: FileReading) -> Judgement:
+        files = {each.path: each for each in self.files}
+        return Judge(self.evidence, files, reading.results, selected=self.selected).judge(self.cuts)
+
+    def proven_cuts(self, reading: FileReading, found: Judgement) -> list[kafka.ProvenCut]:
+        """The cuts of ranges that are proven whole, each with the files that have its records."""
+        whole = {(each.partition, each.start_offset) for each in found.whole}
+        pieces = defaultdict(list)
+        for path, result in reading.results.items():
+            for piece in result.pieces:
+                if not piece.is_outside:
+                    pieces[piece.cut].append((path, piece))
+        files = {each.path: each for each in self.files}
+        cuts = []
+        for place, those in self.cuts.items():
+            one = self.evidence.ranges[place].range
+            if (one.partition, one.start_offset) not in whole and (one.rows or one.lost):
+                continue
+            for cut in those:
+                rows, digest = sum_of(piece for _, piece in pieces[cut])
+                held = sorted(((piece.low, path) for path, piece in pieces[cut]))
+                there = tuple(files[path] for _, path in held)
+                cuts.append(kafka.ProvenCut(cut=cut, rows=rows, digest=digest, files=there))
+        return cuts
+
+
+def _with_footers(
+    evidence: Evidence, files: Sequence[TableFile], sources: Sources, formats: SegmentFormats
+) -> Evidence:
+    """The evidence with what footers say of offsets that neither journal nor registry know."""
+    spans = evidence.open_spans()
+    objects = ObjectStore.of_table(sources.table.iceberg)
+    claims = {}
+    for each in files:
+        if not any(_touches(each, partition, those) for partition, those in spans.items()):
+            continue
+        try:
+            with formats.named(each.format, each.path).open(objects, each.path) as reader:
+                claim = FileClaim.of(reader.metadata)
+        except ContextError:
+            continue  # told when the file is read
+        info = DataFileInfo(
+            path=each.path, size_bytes=each.size_bytes, rows=claim.rows, partition_value=0, digest=claim.digest
+        )
+        claims[each.path] = claim, info
+    return evidence.with_footers(claims, sources.journal if sources.has_journal else None) if claims else evidence
+
+
+def _broken(manifests: Mapping[str, StorageError]) -> Iterator[Fault]:
+    for path, error in sorted(manifests.items()):
+        yield Fault(kind=FaultKind.MANIFEST, message=error.message, file=path)
+
+
+def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -> Iterator[TableFile]:
+    """Files of ranges that no readable manifest names, as journal or registry describe them."""
+    held = {
+        stored.file.path: stored.file
+        for each in evidence.ranges
+        for stored in each.range.files
+        if stored.file is not None and stored.file.format == formats.written.name
+    }
+    known = listed.named(held.keys())
+    for path, file in sorted(held.items()):
+        if path not in known:
+            yield TableFile(
+                path=path,
+                format=file.format,
+                rows=file.rows,
+                size_bytes=file.size_bytes,
+                spec_id=0,
+                partition_values=(),
+                partitions=None,
+                offsets=None,
+                latest=None,
+            )
+
+
+def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) -> bool:
+    held, at = file.partitions, file.offsets
+    if held is not None and not held.low <= partition <= held.high:
+        return False
+    return at is None or any(at.low < end and start <= at.high for start, end in spans)
+
+
+def _cuts(claimed: Claimed, borders: Mapping[int, int]) -> tuple[Cut, ...]:
+    """A range's cuts: the whole, or two where its log begins within it."""
+    one = claimed.range
+    edges = [one.start_offset, one.end_offset]
+    border = borders.get(one.partition, 0)
+    if one.start_offset < border < one.end_offset:
+        edges.insert(1, border)
+    pairs = pairwise(edges)
+    return tuple(Cut(partition=one.partition, start_offset=start, end_offset=end) for start, end in pairs)
+
+
+def _index(ranges: Sequence[Claimed], cuts: Mapping[int, Sequence[Cut]]) -> CutIndex:
+    owners: dict[str, list[Cut]] = defaultdict(list)
+    for place, those in cuts.items():
+        for path in ranges[place].range.paths:
+            owners[file_name(path)] += those
+    return CutIndex([each for those in cuts.values() for each in those], owners)
+
+
+def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
+    """Whether manifests hold as many files and rows as the manifest list says."""
+    snapshot = table.iceberg.current_snapshot()
+    if snapshot is None:
+        return []
+    listed = [each for each in manifests_of(table.io, snapshot.manifest_list) if each.content.value == 0]
+    rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in listed)
+    count = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in listed)
+    held = sum(files.columns["rows"].to_pylist())
+    if (rows, count) == (held, len(files)):
+        return []
+    return [
+        Fault(
+            kind=FaultKind.MANIFEST,
+            message=f"the manifest list counts {count} files with {rows} rows, its manifests have {len(files)} with"
+            f" {held}: one of them was changed; restore it from a backup",
+            file=snapshot.manifest_list,
+        )
+    ]
+
+
+def _of_files(reading: FileReading) -> list[Fault]:
+    return [fault for _, each in sorted(reading.results.items()) for fault in each.faults]
+
+
+def _target(sources: Sources, formats: SegmentFormats) -> VerifyTarget:
+    topic = sources.table.topic
+    return VerifyTarget(
+        identity=Identity(
+            cluster_id=topic.cluster_id,
+            topic=topic.topic,
+            topic_id=str(topic.topic_id or ""),
+            table=topic.table,
+        ),
+        objects=ObjectStore.of_table(sources.table.iceberg),
+        formats=formats,
+        mappings=sources.mappings,
+    )
+
+
+def _timed(report: TopicReport, seconds: float) -> TopicReport:
+    return replace(report, seconds=seconds)
+
+
+class _Nothing:
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,0 +1,67 @@
+"""200 seeded injuries of an archive, each of which `archiver verify` must find; healed, nothing must be found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from archiver.config import load_config
+from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.report import TopicReport
+from tests.support.archive.injuries import INJURIES, healed
+from tests.support.archive.job_runs import archive_once, numbered
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+COUNT = int(os.environ.get("INJURIES", "200"))
+SEED = int(os.environ.get("SEED", "1"))
+OUT = os.environ.get("OUT")
+
+
+def verified(config: Path, topic: str) -> TopicReport:
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
+    assert not report.failed, report.failed
+    return report.topics[0]
+
+
+def found_in(config: Path, topic: str) -> set[str]:
+    """The kinds of faults; the error where the table can't be read at all."""
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
+    faults = {str(fault.kind) for each in report.topics for fault in each.faults}
+    return faults | {type(each.error).__name__ for each in report.failed}
+
+
+def test_each_of_200_injuries_is_found_and_nothing_in_what_is_healed(stack: Stack) -> None:
+    topic = stack.topic(partitions=2)
+    config = stack.config({topic: {}})
+    for start in range(0, 400, 100):
+        records = numbered(range(start, start + 100), partitions=2)
+        headers = [("h", b"v"), ("n", None)]
+        stack.produce(topic, *({**each, "key": b"k%d" % n, "headers": headers} for n, each in enumerate(records)))
+        archive_once(config)
+    root = verified(config, topic).root
+    missed: list[str] = []
+    told: Counter[str] = Counter()
+    false: list[object] = []
+    names = sorted(INJURIES)
+    for number in range(COUNT):
+        name, seed = names[number % len(names)], SEED + number
+        with healed(config) as patient:
+            place = INJURIES[name](patient, seed)
+            found = found_in(config, topic)
+        if not found:
+            missed.append(f"{name} with seed {seed}: {place}")
+        told.update(f"{name}: {kind}" for kind in found)
+        if number % len(names) == len(names) - 1 or number == COUNT - 1:
+            healthy = verified(config, topic)
+            false += [*healthy.faults, *([] if healthy.root == root else ["another root"])]
+    if OUT:
+        result = {"injuries": COUNT, "missed": missed, "false": list(map(str, false)), "told": dict(told.most_common())}
+        Path(OUT).write_text(json.dumps(result, indent=1) + "\n")
+    assert (missed, false) == ([], [])

@@ -1,0 +1,200 @@
+"""`archiver verify` on the real stack: healthy tables are proven, and what was done to them is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.config import load_config
+from archiver.ingest.job import ArchiveJob
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.findings import FaultKind, GapKind
+from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.report import TopicReport
+from catalog.ranges.rewrite import RewriteGroup
+from tests.support.archive.injuries import INJURIES, Patient, healed
+from tests.support.archive.job_runs import archive_once, numbered
+from tests.support.archive.regrouping import Workshop, retired
+from tests.support.catalog.foreign_writes import change_values, compact, delete_rows
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+
+def verified(config: Path, topic: str, **options: object) -> TopicReport:
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), **options).run()  # type: ignore[arg-type]
+    assert report.failed == (), report.failed
+    return report.topics[0]
+
+
+def kinds(report: TopicReport) -> set[str]:
+    return {fault.kind for fault in report.faults}
+
+
+def gaps(report: TopicReport) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in report.partitions:
+        for gap in one.gaps:
+            found[gap.kind] = found.get(gap.kind, 0) + gap.count
+    return found
+
+
+@pytest.fixture
+def archived(stack: Stack) -> tuple[Path, str]:
+    """Two partitions, archived in three commits."""
+    topic = stack.topic(partitions=2)
+    config = stack.config({topic: {}})
+    for start in (0, 20, 40):
+        records = numbered(range(start, start + 20), partitions=2)
+        stack.produce(topic, *({**each, "key": b"k", "headers": [("h", b"v")]} for each in records))
+        archive_once(config)
+    return config, topic
+
+
+def test_compaction_by_others_and_refills_change_nothing_that_is_proven(
+    stack: Stack, archived: tuple[Path, str]
+) -> None:
+    config, topic = archived
+    before = verified(config, topic, compares=True)
+    assert (before.faults, before.rows, before.compared_rows) == ((), 60, 60)
+    assert gaps(before) == {}
+    compact(stack, config, topic)
+    after = verified(config, topic, compares=True)
+    assert (after.faults, after.root, after.moved_rows, after.compared_rows) == ((), before.root, 60, 60)
+    delete_rows(stack, config, topic, 0, [3, 4])
+    lacking = verified(config, topic)
+    assert kinds(lacking) == {FaultKind.DELETED}
+    assert (gaps(lacking), lacking.rows) == ({GapKind.DELETED: 2}, 50)
+    RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    mended = verified(config, topic)
+    assert (mended.faults, mended.root) == ((), before.root)
+    change_values(stack, config, topic, 1, 7)
+    altered = verified(config, topic)
+    assert kinds(altered) == {FaultKind.ALTERED}
+    assert gaps(altered) == {GapKind.REWRITTEN: 10}
+
+
+def test_transactions_lost_retired_and_accepted_records_are_told_apart(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    for end in (True, False):
+        producer = stack.producer(transactional_id=f"{topic}-{end}")
+        producer.init_transactions()
+        producer.begin_transaction()
+        for number in range(5):
+            producer.produce(topic, value=b"%d" % number)
+        producer.commit_transaction() if end else (producer.flush(), producer.abort_transaction())
+    stack.produce(topic, *numbered(range(10)))
+    archive_once(config)
+    stack.produce(topic, *numbered(range(10)))
+    archive_once(config)
+    found = verified(config, topic, compares=True)
+    assert (found.faults, found.rows, gaps(found)) == ((), 25, {GapKind.NO_RECORD: 7})
+    assert [(gap.start_offset, gap.end_offset) for gap in found.partitions[0].gaps] == [(5, 12)]
+    with Workshop.of(config) as shop:
+        first = shop.files()[0]
+        shop.put(RewriteGroup(paths=(first.path,), emptied=(retired(first, 0, 22),), why="old"), reason="retention")
+    found = verified(config, topic)
+    assert (found.faults, found.rows, gaps(found)) == ((), 10, {GapKind.RETIRED: 15})
+    delete_rows(stack, config, topic, 0, [25])
+    RefillJob(load_config(config), topic, accept_removed=True, engine=InlineEngine()).run()
+    found = verified(config, topic)
+    assert (found.faults, found.rows, gaps(found)) == ((), 9, {GapKind.RETIRED: 15, GapKind.ERASED: 1})
+    stack.produce(topic, *numbered(range(10)))
+    stack.admin.delete_records([TopicPartition(topic, 0, 36)])[TopicPartition(topic, 0)].result(30)
+    done = ArchiveJob(load_config(config), [topic], accept_gaps=True, engine=InlineEngine()).run_once()
+    assert done.succeeded
+    found = verified(config, topic, compares=True)
+    assert (found.faults, gaps(found)[GapKind.LOST], found.compared_rows) == ((), 4, 6)
+
+
+def test_journal_and_store_alone_are_enough(stack: Stack, archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    root = verified(config, topic).root
+    settings = load_config(config)
+    bare = config.with_name("bare.toml")
+    text = config.read_text().replace(json.dumps(settings.catalog["uri"]), '"http://127.0.0.1:1"')
+    text = text.replace(json.dumps(settings.registry.dsn), '"postgresql://nobody@127.0.0.1:1/none"')
+    bare.write_text(text.replace(json.dumps(settings.kafka["bootstrap.servers"]), '"127.0.0.1:1"'))
+    found = verified(bare, topic)
+    assert (found.faults, found.root) == ((), root)
+    assert "can't be asked" in found.sources["catalog"]
+    assert "can't be asked" in found.sources["registry"]
+    assert found.sources["table"].startswith("by its metadata file")
+    unjournaled = config.with_name("unjournaled.toml")
+    unjournaled.write_text(
+        config.read_text().replace(json.dumps(settings.archive.journal), f'"s3://{stack.bucket}/no"')
+    )
+    assert (verified(unjournaled, topic).faults, verified(unjournaled, topic).root) == ((), root)
+    alone = verified(unjournaled, topic, asks_registry=False)
+    assert (alone.faults, alone.root) == ((), root), "footers alone"
+
+
+def test_parts_and_samples_leave_the_rest_unread(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    part = verified(config, topic, choice=Choice.parse(start="10", end="15", partitions=(1,)))
+    assert (part.faults, part.rows, gaps(part)) == ((), 10, {GapKind.NOT_READ: 50})
+    sample = verified(config, topic, choice=Choice.parse(sample="50%", seed=3))
+    assert sample.faults == ()
+    assert sample.rows + gaps(sample)[GapKind.NOT_READ] == 60
+
+
+def test_an_unfinished_run_goes_on_and_a_changed_file_is_read_again(
+    archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic = archived
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("archiver.upkeep.verify.topic_run.Judge.judge", killed)
+        with pytest.raises(Killed):
+            verified(config, topic)
+    with Patient.of(config) as patient:
+        path = patient.paths()[0]
+        patient.write(path, patient.read(path)[:-1] + b"x")
+    found = verified(config, topic)
+    assert found.resumed_files == 5
+    assert {fault.file for fault in found.faults if fault.file} == {path}
+    with Patient.of(config) as patient:
+        assert verified(config, topic).resumed_files == 0, "a finished run leaves nothing"
+
+
+@pytest.mark.parametrize("name", sorted(INJURIES))
+def test_every_kind_of_injury_is_found(archived: tuple[Path, str], name: str) -> None:
+    config, topic = archived
+    with healed(config) as patient:
+        INJURIES[name](patient, 1)
+        assert not Verify(load_config(config), [topic], engine=InlineEngine()).run().succeeded
+
+
+def test_the_command_writes_a_signed_report_that_can_be_checked(archived: tuple[Path, str], tmp_path: Path) -> None:
+    config, topic = archived
+    key, public, report = (tmp_path / name for name in ("key.pem", "public.pem", "report.json"))
+    import subprocess
+
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True)
+    subprocess.run(["openssl", "pkey", "-in", str(key), "-pubout", "-out", str(public)], check=True)
+    config.write_text(f'{config.read_text()}\n[audit]\nsigning_key = "{key}"\n')
+    run: Callable[..., object] = CliRunner().invoke
+    done = run(app, ["verify", topic, "--config", str(config), "--report", str(report), "--json"])
+    assert done.exit_code == 0, done.output  # type: ignore[attr-defined]
+    checked = run(app, ["verify", "--check-report", str(report), "--public-key", str(public), "--no-json"])
+    assert checked.exit_code == 0  # type: ignore[attr-defined]
+    assert "the report is intact, it is signed by key" in checked.output  # type: ignore[attr-defined]
+    assert "60" in report.with_name("report.json.md").read_text()
+    text = report.read_text()
+    report.write_text(text.replace('"records": 60', '"records": 61'))
+    assert run(app, ["verify", "--check-report", str(report), "--public-key", str(public)]).exit_code == 1  # type: ignore[attr-defined]
