@@ -43,6 +43,15 @@ class EntryObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLine:
+    """An entry's bytes, with its object's path, and the number that it should have by its place there."""
+
+    path: str
+    place: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """What a folder has: objects with entries, by number, and checkpoints, the oldest first."""
 
@@ -83,24 +92,25 @@ class TrailFolder:
         """Write a checkpoint under the name that `checkpoint_name` gives."""
         self.objects.write(f"{self.path}/{name}", data)
 
-    def lines(self, *, first: int = 1) -> Iterator[tuple[str, bytes]]:
-        """Yield every entry's bytes with the path of its object, from those objects on that may have number `first`.
+    def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
+        """Yield every entry by number, from those objects on that may have number `first`.
 
         An entry that is alone and in a pack comes twice. Damaged objects give whatever lines they have.
         """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
-            paths = [each.path for each in self.listed().entries if each.last >= first and each.path not in seen]
+            left_over = [each for each in self.listed().entries if each.last >= first and each.path not in seen]
             missing: list[ObjectMissing] = []
             with ThreadPoolExecutor(READERS, thread_name_prefix="audit") as pool:
-                for start in range(0, len(paths), READERS):
-                    some = paths[start : start + READERS]
-                    for path, found in zip(some, pool.map(self._read, some), strict=True):
+                for start in range(0, len(left_over), READERS):
+                    some = left_over[start : start + READERS]
+                    for one, found in zip(some, pool.map(self._read, (each.path for each in some)), strict=True):
                         if isinstance(found, ObjectMissing):
                             missing.append(found)
                             continue
-                        seen.add(path)
-                        yield from ((path, line) for line in found)
+                        seen.add(one.path)
+                        for number, line in enumerate(found, one.first):
+                            yield StoredLine(path=one.path, place=number, data=line)
             if not missing:
                 return
             if not left:  # packed while we read; the next list has the pack

@@ -7,6 +7,7 @@ bytes again, in any language, and check the signature with any tool (`openssl pk
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
+    NoEncryption,
+    PrivateFormat,
     PublicFormat,
     load_pem_private_key,
     load_pem_public_key,
@@ -123,6 +126,19 @@ class SigningKey:
         public = key.public_key()
         return cls(public=PublicKey(id=_id(public), _key=public), _key=key)
 
+    @classmethod
+    def generate(cls, path: Path, public_path: Path) -> Self:
+        """Make a key and write it into two new PEM files. Only the owner can read the private one.
+
+        ConfigError where there is such a file already.
+        """
+        key = Ed25519PrivateKey.generate()
+        public = key.public_key()
+        private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write_new(public_path, public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), mode=0o644)
+        _write_new(path, private_pem, mode=0o600)
+        return cls(public=PublicKey(id=_id(public), _key=public), _key=key)
+
     @property
     def id(self) -> str:
         """The key's id, which each of its signatures names."""
@@ -140,6 +156,18 @@ def _read(path: Path, name: str) -> bytes:
         raise ConfigError(
             "The key can't be read: check the path and its rights", key=name, file=str(path), cause=str(error)
         ) from error
+
+
+def _write_new(path: Path, data: bytes, *, mode: int) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise ConfigError(
+            "There is a file already, and keys aren't replaced: name another one", file=str(path)
+        ) from None
+    except OSError as error:
+        raise ConfigError("The key can't be written", file=str(path), cause=str(error)) from error
 
 
 def _no_key(path: Path, kind: str, command: str, **context: str) -> ConfigError:

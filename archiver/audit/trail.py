@@ -20,10 +20,11 @@ from typing import Final, Self
 from uuid import UUID
 
 from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Refilled, Rewrote
+from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
 from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject, hash_of
 from archiver.audit.folder import TrailFolder
 from archiver.config import AuditSection
-from archiver.errors import StorageError, StorageUnavailable
+from archiver.errors import SignatureInvalid, StorageError, StorageUnavailable
 from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.journal import TableJournal
 from catalog.iceberg.archive_table import ArchiveTable
@@ -39,6 +40,9 @@ _KNOWN_FOLDERS: Final[set[str]] = set()
 """The folders that this process has looked into: the store has nothing there that the registry doesn't know."""
 
 _TRIES: Final = 5
+
+SETTLED_ENTRIES: Final = 16
+"""The last entries stay alone: whoever made one may be about to write it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +67,13 @@ class AuditTrail:
     def begin(self, *, version: int = 0, fingerprint: str = "", table: ArchiveTable | None = None) -> None:
         """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits.
 
-        With the `table` as it is, settle what killed runs intended. Only for those who hold the topic's lease.
+        With the `table` as it is, settle what killed runs intended. Only for those who hold the topic's lease. Sign a
+        checkpoint if one is due. ConfigError where the configured key can't sign.
         """
         if self.journal.trail is None:
             return
+        if self.journal.audit.signing_key is not None:
+            load_key(self.journal.audit.signing_key)
         head = self.registry.audit.head(self.topic) or self._begun()
         if head.schema_version < version:
             self.record(Evolved(version=version, fingerprint=fingerprint))
@@ -74,6 +81,8 @@ class AuditTrail:
             self._settle_intents(table)
         if head.has_waiting:
             self.write_waiting()
+        if is_due(head, self.journal.audit.checkpoint_every):
+            self.checkpoint()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
         """Note an act that is done. It gets one entry, however often it is noted.
@@ -160,6 +169,35 @@ class AuditTrail:
             self.registry.audit.note_written(self.topic, waiting[-1].seq)
         return 0
 
+    def tidy(self) -> int:
+        """Pack entries that lie alone, and forget what isn't asked about any more. Returns how many were packed."""
+        folder, head = self.folder, self.registry.audit.head(self.topic)
+        if folder is None or head is None:
+            return 0
+        self.registry.audit.forget_old(self.topic)
+        waiting = self.registry.audit.waiting(self.topic)
+        return folder.pack(through=(waiting[0].seq if waiting else head.entries) - SETTLED_ENTRIES)
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Sign how far the trail goes. None without a key, or where that has to wait: the reason is logged."""
+        folder, path = self.folder, self.journal.audit.signing_key
+        if folder is None or path is None:
+            return None
+        key = load_key(path)
+        if self._write(folder, self.registry.audit.waiting(self.topic)):
+            return None
+        head = self.registry.audit.head(self.topic)
+        if head is None or head.has_waiting:  # others have just added an entry; they sign it soon
+            return None
+        try:
+            made = sign(folder, self._subject, author(self.journal.audit), head, key)
+        except (StorageError, SignatureInvalid) as error:
+            _LOG.warning("%s: no checkpoint of the audit trail is signed: %s", self.topic.topic, error)
+            return None
+        at = datetime.fromisoformat(made.time)
+        self.registry.audit.note_checkpoint(self.topic, entries=made.entries, hash_=made.hash, at=at)
+        return made
+
     @property
     def _subject(self) -> Subject:
         return Subject(
@@ -230,7 +268,7 @@ class AuditTrail:
 
 def stored_head(folder: TrailFolder, table_uuid: UUID) -> tuple[ChainHead, tuple[tuple[int, str], ...]]:
     """Where the chain ends by what the store has, and the acts of its entries by number."""
-    lines = {value["seq"]: (value, line) for _, line in folder.lines() for value in (json.loads(line),)}
+    lines = {one.place: (json.loads(one.data), one.data) for one in folder.lines()}
     if not lines:
         return ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS), ()
     last, line = lines[max(lines)]
@@ -267,7 +305,7 @@ def _user() -> str:
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
     """Whether what the store has of these entries is just what waits: a run was killed before it noted that."""
     wanted = {each.seq: each.line.encode() for each in waiting}
-    found = {json.loads(line)["seq"]: line for _, line in folder.lines(first=waiting[0].seq)}
+    found = {one.place: one.data for one in folder.lines(first=waiting[0].seq)}
     return all(wanted[seq] == line for seq, line in found.items() if seq in wanted)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.archive import archive
+from archiver.cli.audit import audit_app
 from archiver.cli.check import check
 from archiver.cli.commands import Commands
 from archiver.cli.compact import compact
@@ -54,6 +55,7 @@ app.command()(verify)
 app.command()(views)
 app.add_typer(serve_app, name="serve", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)
+app.add_typer(audit_app, name="audit", cls=Commands)
 app.add_typer(registry_app, name="registry", cls=Commands)
 app.add_typer(local_app, name="local", cls=Commands)
 

@@ -1,7 +1,7 @@
-"""Tidy after some commits: trim rows of the registry and merge commits in the journal (docs/adr/0028).
+"""Tidy after some commits: trim rows of the registry, merge commits in the journal and entries of the audit trail.
 
 Nothing depends on it. It is done at random, because that needs no memory: jobs that end after each run tidy as often as
-others.
+others (docs/adr/0028).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import secrets
 from typing import Final
 
+from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
@@ -28,7 +29,8 @@ def tidy_by_chance(opened: StagedTopic, registry: Registry) -> None:
 
 def tidy(opened: StagedTopic, registry: Registry) -> None:
     """Trim the topic's old registry rows, and merge old commits of its journal. Failures are logged, not raised."""
-    for step in (lambda: registry.files.trim(opened.topic), opened.journal.merge_commits):
+    trail = AuditTrail.of(opened.topic, opened.journal, registry)
+    for step in (lambda: registry.files.trim(opened.topic), opened.journal.merge_commits, trail.tidy):
         try:
             step()
         except ContextError:

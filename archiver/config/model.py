@@ -229,6 +229,7 @@ class AuditSection(Section):
 
     principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
+    checkpoint_every: Seconds = Field(default=86400.0, ge=60.0, le=86400.0)
 
 
 class MetricsSection(Section):

@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from typing import Final
 from uuid import UUID
 
+from archiver.audit.signing import SigningKey
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
@@ -155,6 +156,8 @@ class ArchiveJob:
             check_spark(self._config.spark)
             if runs_here(self._config.spark):
                 check_spool(self._config.archive.spool)
+        if self._config.audit.signing_key is not None:
+            SigningKey.load(self._config.audit.signing_key)
         check_dsn(self._config.registry.dsn)
         parse_kafka_options(self._config.kafka)
         names = self._topics or self._config.sections

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -201,6 +201,12 @@ class TableJournal:
                 replaced.update(name for path in commit.rewrite.old_paths if (name := file_name(path)) in files)
             named.update(name for path in brought if (name := file_name(path)) in files)
         return named - replaced
+
+    def commit_ids(self) -> Iterator[str]:
+        """Yield the id of each commit in the journal. Those that were found after their snapshot expired have none."""
+        for _, commit in self._commits.read() if self.folder is not None else ():
+            if commit.commit_id is not None:
+                yield commit.commit_id
 
     def merge_commits(self) -> int:
         """Merge old commits if there are many objects. Returns how many objects were merged."""

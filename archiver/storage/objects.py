@@ -168,6 +168,12 @@ class ObjectStore:
         for each in folders:
             yield self.list(each)
 
+    def folders(self, folder: str) -> tuple[str, ...]:
+        """List the folders in a folder. Empty if there is no such folder."""
+        objects, found = self._look(folder, recursive=False)
+        below = (each.path[len(folder) + 1 :].partition("/") for each in objects)  # Google's store tells of no folder
+        return tuple(sorted({*found, *(f"{folder}/{name}" for name, slash, _ in below if slash)}))
+
     def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
         """The objects and the folders in a folder, or below it if `recursive`."""
 

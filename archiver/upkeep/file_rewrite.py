@@ -98,12 +98,13 @@ def settle_rewrites(
     `known` says which table is meant; it is loaded again. TableMissing where it was dropped or made anew.
     """
     topic = known.topic
+    trail = AuditTrail.of(topic, journal, registry)
+    trail.begin()
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, known), after_rollback=True)
     unfinished = registry.rewrites.unfinished(topic)
     if not unfinished:
         return ()
     table = catalog.reload(known)
-    trail = AuditTrail.of(topic, journal, registry)
     undecided: list[Rewrite] = []
     paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = manifests.files(table.iceberg).named(paths)

@@ -2,66 +2,163 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 
-from archiver.audit.folder import TrailFolder
-from archiver.config import load_config
+from archiver.audit import trail as trails
+from archiver.audit.acts import Noted
+from archiver.audit.check import TrailReport
+from archiver.audit.signing import PublicKey, SigningKey
+from archiver.audit.trail import AuditTrail
+from archiver.audit.trails import FoundTrail, find_trails
+from archiver.config import AuditSection, load_config
 from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.reprocess.job import Reprocess
 from catalog.registry import Registry
+from tests.support.archive.audit_trails import appended
+from tests.support.archive.job_runs import archive_once
+from tests.support.archive.wrong_schema import RIGHT, archived_wrongly
+from tests.support.catalog.foreign_writes import delete_rows
+from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import EACH, PARTITIONS, archive, assert_each_once, produce
-from tests.support.servers.stack import Stack
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
 KILLED = -9
 
 
-def entries(config: Path) -> list[dict[str, Any]]:
-    """The trail's entries as the store has them, each held against the hash of the one before."""
+def checked(config: Path, *keys: PublicKey) -> tuple[FoundTrail, TrailReport]:
+    """The one trail of a configuration, held against the registry and the journal, too."""
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
-        assert registry.audit.waiting(topic) == ()
         head = registry.audit.head(topic)
-    assert head is not None
-    found = Journal.of(settings).named(topic.table, head.table_uuid)
-    assert found.trail is not None
-    read, before = [], "0" * 64
-    for _, line in TrailFolder(path=found.trail, objects=found.objects).lines():
-        value = json.loads(line)
-        assert value["prev"] == before
-        before = hashlib.sha256(line).hexdigest()
-        read.append(value)
-    assert [each["seq"] for each in read] == list(range(1, len(read) + 1))
-    assert (head.entries, head.last_hash) == (len(read), before)
-    return read
+    (found,) = find_trails(settings, [topic.topic])
+    report = found.check(keys, head=head)
+    assert report.problems == []
+    return found, report
 
 
-def kinds(config: Path) -> list[str]:
-    return [each["act"] for each in entries(config)]
-
-
-@pytest.mark.parametrize("point", ["after_commit", "audit_recorded", "audit_written"])
-def test_a_kill_between_the_commit_and_its_entry_leaves_one_entry(stack: Stack, point: str) -> None:
+def test_a_kill_between_a_commit_and_its_entry_leaves_one_entry(stack: Stack, tmp_path: Path) -> None:
     topic = stack.topic(PARTITIONS)
-    config = stack.config({topic: {}}, audit={"principal": "ops@example.com"})
-    produce(stack, topic, 0)
+    key = SigningKey.generate(tmp_path / "key", tmp_path / "key.pub").public
+    config = stack.config({topic: {}}, audit={"principal": "ops@example.com", "signing_key": str(tmp_path / "key")})
+    for turn, fault in enumerate(("after_commit:kill", "audit_recorded:kill@2", "audit_written:kill@2"), 1):
+        produce(stack, topic, turn)
+        assert archive(config, fault).returncode == KILLED
     assert archive(config).returncode == 0
-    produce(stack, topic, EACH)
-    assert archive(config, f"{point}:kill").returncode == KILLED
 
-    assert archive(config).returncode == 0
-
-    assert_each_once(stack, config, topic, 2 * EACH)
-    found = entries(config)
-    appended = [each for each in found if each["act"] == "append"]
-    assert [each["act"] for each in found[:2]] == ["create", "evolve"]
-    assert sum(each["details"]["rows"] for each in appended) == 2 * EACH * PARTITIONS
-    assert all(each["by"]["principal"] == "ops@example.com" for each in found)
+    assert_each_once(stack, config, topic, 3 * EACH)
+    found, report = checked(config, key)
+    entries = list(found.entries())
+    commits = [each for each in entries if each["act"] == "append"]
     snapshots = stack.catalog().load_table(load_config(config).topic(topic).table).metadata.snapshots
-    assert [each["details"]["snapshot_id"] for each in appended] == [str(each.snapshot_id) for each in snapshots]
+    assert [each["act"] for each in entries[:2]] == ["create", "evolve"]
+    assert [each["details"]["snapshot_id"] for each in commits] == [str(each.snapshot_id) for each in snapshots]
+    assert sum(each["details"]["rows"] for each in commits) == 3 * EACH * PARTITIONS
+    assert [each.get("late", False) for each in commits] == [True, False, False]
+    assert {each["by"]["principal"] for each in entries} == {"ops@example.com"}
+    assert (report.checkpoints, report.signed >= 2, report.unsigned >= 1) == (1, True, True)
+    with Registry(load_config(config).registry.dsn) as registry:
+        assert registry.audit.holdings(registry.topics.every()[0]).digest == report.digest
+
+
+def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic, proto = archived_wrongly(stack, tmp_path)
+    settings = load_config(config)
+    proto.write_text(RIGHT)
+    assert Reprocess(settings, topic, engine=InlineEngine()).run().commit_id is not None
+    delete_rows(stack, config, topic, 0, range(5))
+    monkeypatch.setenv("ARCHIVER_FAULT", "after_commit:raise")
+    with pytest.raises(Exception, match="A test asked"):
+        RefillJob(settings, topic, engine=InlineEngine()).run()
+    monkeypatch.delenv("ARCHIVER_FAULT")
+    archive_once(config, topic, engine=InlineEngine())
+    assert Orphans(settings, [topic], older_than=86_400.0, deletes=True).run().succeeded
+    dsn = stack.database()
+    config.write_text(config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(dsn)))
+    Rebuild(load_config(config), [topic]).run()
+    archive_once(config, topic, engine=InlineEngine())
+
+    found, _ = checked(config)
+    entries = list(found.entries())
+    assert [each["act"] for each in entries] == [
+        "create", "evolve", "append", "append", "evolve", "reprocess", "refill", "rebuild"
+    ]  # fmt: skip
+    assert [each["act"] for each in entries if each.get("late")] == ["refill"]
+    assert entries[5]["digest"]["before"] == entries[5]["digest"]["after"]
+    assert entries[6]["details"]["rows"] > 0
+
+
+@pytest.fixture
+def trail(stack: Stack) -> Iterator[AuditTrail]:
+    """The trail of a table that was never made: entries need none."""
+    config = load_config(stack.config())
+    with Registry(config.registry.dsn) as registry:
+        topic = registry.topics.register(
+            cluster_id="cluster", topic=unique("t"), topic_id=uuid4(), table=f"kafka.{unique('t')}"
+        )
+        journal = replace(Journal.of(config), root=f"s3://{stack.bucket}/{unique('journal')}", audit=AuditSection())
+        yield AuditTrail.of(topic, journal.named(topic.table, uuid4()), registry)
+
+
+def numbers(trail: AuditTrail) -> list[int]:
+    folder = trail.folder
+    assert folder is not None
+    report = FoundTrail(folder=folder).check(head=trail.registry.audit.head(trail.topic))
+    assert report.problems == []
+    return [one.place for one in folder.lines()]
+
+
+def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
+    acts = [appended(number) for number in range(12)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(trail.record, [*acts, *acts]))
+    assert numbers(trail) == list(range(1, 14))
+
+
+def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.LogCaptureFixture) -> None:
+    trail.record(appended(0))
+    nowhere = ObjectStore.of({"s3.endpoint": "http://127.0.0.1:1", "s3.connect-timeout": "1"}, attempts=1)
+    away = replace(trail, journal=replace(trail.journal, objects=nowhere))
+    away.record(appended(1))
+    away.record(appended(2))
+    assert "3 entries" not in caplog.text
+    assert "2 entries of the audit trail wait" in caplog.text
+    assert len(trail.registry.audit.waiting(trail.topic)) == 2
+    trail.begin()
+    assert numbers(trail) == [1, 2, 3, 4]
+
+
+def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(stack: Stack, trail: AuditTrail) -> None:
+    for number in range(3):
+        trail.record(appended(number))
+    dsn = trail.registry._postgres._conninfo
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT * FROM audit_chains")
+        connection.execute("CREATE TABLE kept_entries AS SELECT * FROM audit_entries")
+    known = Noted(kind="hold", id="hold-1", details={"why": "a case"})
+    trail.record(known)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "UPDATE audit_chains SET (entries, last_hash, digest) = (SELECT entries, last_hash, digest FROM kept)"
+        )
+        connection.execute("DELETE FROM audit_entries WHERE seq > (SELECT max(seq) FROM kept_entries)")
+    trails._KNOWN_FOLDERS.clear()
+
+    trail.record(appended(7))
+    trail.record(known)
+
+    assert numbers(trail) == [1, 2, 3, 4, 5, 6]

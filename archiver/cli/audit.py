@@ -1,0 +1,187 @@
+"""`archiver audit`: shows, checks, signs and copies the audit trails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
+from archiver.errors import ConfigError
+from archiver.observe.amounts import counted
+from archiver.observe.console import TextConsole
+
+audit_app = typer.Typer(help="The audit trail: what was done to each table.", no_args_is_help=True)
+
+_SHOWN: Final = 20
+
+PublicKeys = Annotated[
+    list[Path] | None,
+    typer.Option("--public-key", "-k", help="A PEM file with a key that signed checkpoints; several after a change."),
+]
+
+
+@audit_app.callback()
+def root() -> None:
+    """The audit trail: what was done to each table."""
+
+
+@audit_app.command()
+def show(
+    topic: Annotated[str, typer.Argument(help="A topic.")],
+    config: ConfigPath = DEFAULT_CONFIG,
+    kind: Annotated[
+        list[str] | None, typer.Option("--act", help="Only these acts: append, compact, erase, …; may be repeated.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--from", help="Only from this time on (2026-01-31T00:00:00Z).")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Only before this time.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the last so many entries.")] = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Print the entries of a topic's trail, the oldest first: what was done, when and by whom. Checks nothing."""
+    from archiver.audit.trails import find_trails
+    from archiver.cli.audit_screen import Wanted, entry_listing
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        wanted = Wanted.of(kinds=kind or (), since=since, until=until, limit=limit)
+        found = [
+            entry for trail in find_trails(load_config(config), [topic]) for entry in wanted.select(trail.entries())
+        ]
+    if as_json:
+        for entry in found:
+            typer.echo(json.dumps(entry, ensure_ascii=False, separators=(",", ":")))
+    else:
+        TextConsole().print(entry_listing(found))
+
+
+@audit_app.command()
+def check(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; every trail in the journal otherwise.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    public_key: PublicKeys = None,
+    checkpoint: Annotated[
+        list[Path] | None, typer.Option("--checkpoint", help="A checkpoint that was kept elsewhere; may be repeated.")
+    ] = None,
+    max_age: Annotated[
+        str | None, typer.Option("--max-age", help="It is wrong if the last signed checkpoint is older (2d).")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Check what `archiver audit export` wrote; needs no configuration.")
+    ] = None,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="The registry has to know the same end of each trail.")
+    ] = False,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Check trails: no entry changed, dropped, moved or cut off. Needs the journal's store and the public key alone.
+
+    Without a public key no signature is checked. Entries after the last checkpoint aren't signed yet: that some of them
+    were cut off can be seen only with --registry.
+    """
+    from archiver.audit.signing import PublicKey
+    from archiver.audit.trails import exported_trail, find_trails
+    from archiver.cli.audit_checks import KeptCheckpoints, heads_of
+    from archiver.cli.audit_screen import report_json, report_lines
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        if folder is not None and (topics or registry):
+            raise ConfigError("--folder is one exported trail: it goes without topics and without --registry")
+        keys = [PublicKey.load(path) for path in public_key or ()]
+        seconds = seconds_of("--max-age", max_age)
+        if (seconds is not None or checkpoint) and not keys:
+            raise ConfigError("--max-age and --checkpoint are about signatures: give the --public-key")
+        kept = KeptCheckpoints.read(checkpoint or ())
+        trails = (exported_trail(folder),) if folder is not None else find_trails(load_config(config), topics or ())
+        heads = heads_of(load_config(config)) if registry else {}
+        found = [
+            trail.check(keys, kept=kept.of(trail), max_age=seconds, head=heads.get(trail.folder.path))
+            for trail in trails
+        ]
+        kept.refuse_unmatched()
+    if as_json:
+        typer.echo(json.dumps({"trails": [report_json(each) for each in found]}, indent=2, ensure_ascii=False))
+    else:
+        for line in report_lines(found, shown=_SHOWN):
+            TextConsole().print(line)
+    if any(not each.is_whole for each in found):
+        raise typer.Exit(FAILED)
+
+
+@audit_app.command()
+def checkpoint(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Sign how far trails go, with the configured key. Jobs do this by themselves each `checkpoint_every`."""
+    from archiver.cli.audit_checks import sign_all
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        settings = load_config(config)
+        if settings.audit.signing_key is None:
+            raise ConfigError("Nothing signs checkpoints: set `signing_key` in [audit]", key="audit.signing_key")
+        done = sign_all(settings, topics or ())
+    signed: list[dict[str, Any]] = [
+        {"topic": topic, "entries": made.entries if made else None, "root": made.root if made else None}
+        for topic, made in done.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"checkpoints": signed}, indent=2))
+    else:
+        for each in signed:
+            told = (
+                "nothing signed" if each["root"] is None else f"{counted(each['entries'], 'entry', 'entries')} signed"
+            )
+            TextConsole().print(f"{each['topic']}: {told}")
+    if any(each["root"] is None for each in signed):
+        raise typer.Exit(FAILED)
+
+
+@audit_app.command()
+def export(
+    topic: Annotated[str, typer.Argument(help="A topic.")],
+    target: Annotated[Path, typer.Argument(help="A new folder.")],
+    config: ConfigPath = DEFAULT_CONFIG,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Copy a trail into a folder, byte for byte: entries as JSON lines, and the checkpoints."""
+    from archiver.audit.export import export as copy
+    from archiver.audit.trails import find_trails
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        trails = find_trails(load_config(config), [topic])
+        if len(trails) > 1:
+            raise ConfigError(
+                "The topic had several tables, each with a trail of its own: copy the folders from the store",
+                folders=[trail.folder.path for trail in trails],
+            )
+        entries = copy(trails[0].folder, target)
+    if as_json:
+        typer.echo(json.dumps({"topic": topic, "folder": str(target), "entries": entries}))
+    else:
+        TextConsole().print(f"{topic}: {counted(entries, 'entry', 'entries')} in {target}")
+
+
+@audit_app.command()
+def keygen(
+    path: Annotated[Path, typer.Argument(help="Where the private key goes; the public one beside it, as PATH.pub.")],
+    _verbose: Verbose = False,
+) -> None:
+    """Make a key that signs, and its public key. Keep the private one away from the journal's store."""
+    from archiver.audit.signing import SigningKey
+
+    with reported():
+        made = SigningKey.generate(path, path.with_name(f"{path.name}.pub"))
+    TextConsole().print(f"{path}: the private key, for `signing_key` in [audit]")
+    TextConsole().print(f"{path}.pub: the public key {made.id}, for whoever checks")

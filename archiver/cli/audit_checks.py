@@ -1,0 +1,87 @@
+"""What `archiver audit` gathers beside the store: checkpoints kept elsewhere, the registry's chains, signatures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from archiver.audit.checkpoints import Checkpoint
+    from archiver.audit.trails import FoundTrail
+    from archiver.config import Config
+    from catalog.registry.audit_chains import ChainHead
+
+
+@dataclass(slots=True)
+class KeptCheckpoints:
+    """Checkpoints that were kept elsewhere, by file, with the UUIDs of their tables."""
+
+    files: dict[str, bytes]
+    tables: dict[str, str]
+    _used: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, paths: Sequence[Path]) -> Self:
+        """Read the files. ConfigError where one is no checkpoint."""
+        files, tables = {}, {}
+        for path in paths:
+            try:
+                data = path.read_bytes()
+                tables[str(path)] = str(json.loads(data)["checkpoint"]["table_uuid"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise ConfigError(
+                    "This is no checkpoint that can be read", file=str(path), cause=repr(error)
+                ) from error
+            files[str(path)] = data
+        return cls(files, tables)
+
+    def of(self, trail: FoundTrail) -> dict[str, bytes]:
+        """Those of this trail; all for an exported one."""
+        uuid = None if trail.journal is None else str(trail.journal.uuid)
+        found = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
+        self._used.update(found)
+        return found
+
+    def refuse_unmatched(self) -> None:
+        """ConfigError where a checkpoint is about a table that has no trail: then nothing was held against it."""
+        if left := sorted(self.files.keys() - self._used):
+            raise ConfigError(
+                "A checkpoint is about a table whose trail was not found: name its topic. If it was, the trail is gone",
+                files=left,
+            )
+
+
+def heads_of(config: Config) -> dict[str, ChainHead]:
+    """Where the registry's chains end, by the folders of their trails."""
+    from archiver.storage.journal import Journal
+    from catalog.registry import Registry
+
+    journal = Journal.of(config)
+    with Registry(config.registry.dsn) as registry:
+        heads = {topic.table: registry.audit.head(topic) for topic in registry.topics.every()}
+    named = ((journal.named(table, head.table_uuid).trail, head) for table, head in heads.items() if head is not None)
+    return {trail: head for trail, head in named if trail is not None}
+
+
+def sign_all(config: Config, topics: Sequence[str]) -> dict[str, Checkpoint | None]:
+    """Sign the trails of these topics, or of all that the registry has a trail of."""
+    from archiver.audit.trail import AuditTrail
+    from archiver.storage.journal import Journal
+    from archiver.upkeep.archived_topic import known_topics
+    from catalog.registry import Registry
+
+    journal = Journal.of(config)
+    with Registry(config.registry.dsn) as registry:
+        rows = known_topics(config, topics, registry)
+        heads = {row: registry.audit.head(row) for row in rows}
+        trails = {
+            row.topic: AuditTrail.of(row, journal.named(row.table, head.table_uuid), registry)
+            for row, head in heads.items()
+            if head is not None
+        }
+        return {topic: trail.checkpoint() for topic, trail in trails.items()}

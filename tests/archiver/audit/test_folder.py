@@ -1,0 +1,66 @@
+"""The folder of a trail: packs keep every byte, whatever cuts them short, and an entry is never replaced by another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archiver.audit import folder as folders
+from archiver.audit.export import export
+from archiver.errors import ConfigError, StorageError
+from tests.support.archive.audit_trails import Written, acts, checked
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    monkeypatch.setattr(folders, "LEAST_PACKED", 4)
+    monkeypatch.setattr(folders, "MOST_PACKED", 6)
+    trail = Written.begin(tmp_path / "made")
+    trail.add(*acts(20))
+    trail.sign()
+    return trail
+
+
+def lines(written: Written) -> dict[int, bytes]:
+    return {one.place: one.data for one in written.folder.lines()}
+
+
+def test_packs_have_the_same_bytes(written: Written) -> None:
+    before = lines(written)
+    assert written.folder.pack(through=17) == 17
+    assert len(written.files("entries-*")) == 3
+    assert len(written.files("entry-*")) == 3
+    assert lines(written) == before
+    assert checked(written.path, [written.signing.public]).is_whole
+    assert written.folder.pack(through=17) == 0
+    assert written.folder.listed().last == 20
+
+
+def test_a_pack_that_was_cut_short_reads_the_same(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, singles = lines(written), {path: path.read_bytes() for path in written.files("entry-*")}
+    written.folder.pack(through=17)
+    for path in list(singles)[3:9]:
+        path.write_bytes(singles[path])
+    assert lines(written) == before
+    assert checked(written.path, [written.signing.public]).is_whole
+    assert [one.place for one in written.folder.lines(first=20)] == [20]
+
+
+def test_an_entry_is_written_again_but_never_replaced(written: Written) -> None:
+    written.folder.write(20, lines(written)[20].decode())
+    with pytest.raises(StorageError, match="another entry"):
+        written.folder.write(20, lines(written)[19].decode())
+
+
+def test_a_copy_keeps_places_where_entries_are_missing(written: Written, tmp_path: Path) -> None:
+    written.files("entry-*")[7].unlink()
+    assert export(written.folder, tmp_path / "copy") == 19
+    assert [each.name[:29] for each in sorted((tmp_path / "copy").glob("entries-*"))] == [
+        "entries-0000000001-0000000007",
+        "entries-0000000009-0000000020",
+    ]
+    problems = checked(tmp_path / "copy", [written.signing.public]).problems
+    assert [(each.kind, each.entry) for each in problems] == [("missing", 8)]
+    with pytest.raises(ConfigError, match="isn't empty"):
+        export(written.folder, tmp_path / "copy")

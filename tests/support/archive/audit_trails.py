@@ -1,0 +1,95 @@
+"""A small trail in a folder of this machine: entries alone and packed, and checkpoints that a fresh key signed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import UUID
+
+from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Noted
+from archiver.audit.check import TrailReport
+from archiver.audit.checkpoints import Checkpoint, sign
+from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject
+from archiver.audit.folder import TrailFolder
+from archiver.audit.signing import PublicKey, SigningKey
+from archiver.audit.trails import FoundTrail
+from archiver.storage.objects import ObjectStore
+from catalog.digests import digest_text
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.registry.audit_chains import ChainHead
+
+UUID_ = UUID(int=7)
+SUBJECT = Subject(cluster_id="cluster", topic="orders", table="kafka.orders", table_uuid=str(UUID_))
+AUTHOR = Author(principal="ops@example.com", host="one", version="1")
+EMPTY = ChainHead(table_uuid=UUID_, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS)
+
+
+def appended(number: int) -> Appended:
+    """An append of ten offsets, with a digest of its own."""
+    one = DataFileInfo(
+        path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, partition_value=0, digest=digest_text(number)
+    )
+    ranges = TranslatedRange(
+        id=new_id(),
+        topic="orders",
+        partition=number % 3,
+        start_offset=10 * number,
+        end_offset=10 * number + 10,
+        schema_version=1,
+        leader_epoch=0,
+        files=(one,),
+        created_ms=0,
+    )
+    return Appended(ranges=(ranges,), commit_id=new_id(), snapshot_id=1 << 62)
+
+
+def acts(count: int) -> list[Act]:
+    """A beginning, a schema, appends, and now and then something else."""
+    found: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
+    while len(found) < count:
+        number = len(found)
+        other = Noted(kind="hold", id=f"hold-{number}", details={"why": "Fall §5", "from": None})
+        found.append(other if number % 7 == 0 else appended(number))
+    return found
+
+
+@dataclass
+class Written:
+    """A trail that is being written. `head` is where its chain ends."""
+
+    path: Path
+    signing: SigningKey
+    head: ChainHead = EMPTY
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, folder: Path) -> Written:
+        folder.mkdir(parents=True)
+        (folder / "trail").mkdir()
+        return cls(path=folder / "trail", signing=SigningKey.generate(folder / "key.pem", folder / "key.pem.pub"))
+
+    @property
+    def folder(self) -> TrailFolder:
+        return TrailFolder(path=self.path.as_uri(), objects=ObjectStore())
+
+    def add(self, *those: Act, subject: Subject = SUBJECT) -> None:
+        for act in those:
+            entry = Draft.of(act, subject, AUTHOR, is_late=False).at(self.head)
+            self.folder.write(self.head.entries + 1, entry.line)
+            self.head = replace(self.head, entries=self.head.entries + 1, last_hash=entry.hash, digest=entry.digest)
+
+    def sign(self) -> Checkpoint:
+        self.checkpoints.append(sign(self.folder, SUBJECT, AUTHOR, self.head, self.signing))
+        return self.checkpoints[-1]
+
+    def files(self, pattern: str) -> list[Path]:
+        return sorted(self.path.glob(pattern))
+
+
+def checked(
+    path: Path, keys: Sequence[PublicKey], *, kept: dict[str, bytes] | None = None, max_age: float | None = None
+) -> TrailReport:
+    """The check of the trail in a folder of this machine."""
+    trail = FoundTrail(folder=TrailFolder(path=path.as_uri(), objects=ObjectStore()))
+    return trail.check(keys, kept=kept, max_age=max_age)
