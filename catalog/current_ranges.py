@@ -6,22 +6,36 @@ The registry applies the same changes one after the other. Here they may come in
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from catalog.journal_entries import JournaledCommit
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import regrouped
+from catalog.ranges.retirement import is_left_below, retired_below, summed_up
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
 
 _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentRanges:
+    """The ranges that a table has now, where its partitions begin, and which offsets were erased.
+
+    `erased` are spans (partition, start, end), each with the commit that erased it.
+    """
+
+    ranges: tuple[StoredRange, ...] = ()
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
+    erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
+
+
 def current_ranges(
     commits: Iterable[tuple[str, JournaledCommit]], accepted: Sequence[Acceptance] = ()
-) -> tuple[StoredRange, ...]:
+) -> CurrentRanges:
     """The ranges, in the order of the commits that brought them or their files.
 
     Each commit comes with its name in the journal. Names sort by time. Entries with one name are of one commit, and
@@ -43,14 +57,24 @@ def current_ranges(
     ]
     for name, rewrite, group in _in_order(groups):
         state.rewrite(name, rewrite, group)
-    return state.ranges()
+    rewrites = [commit.rewrite for commit in by_name.values() if commit.rewrite is not None]
+    first: dict[int, int] = {}
+    for rewrite in rewrites:
+        state.retire(rewrite)
+        for partition, offset in rewrite.first_offsets.items():
+            first[partition] = max(offset, first.get(partition, 0))
+    return CurrentRanges(
+        ranges=summed_up(state.ranges(), first) if first else state.ranges(),
+        first_offsets=first,
+        erased=tuple((rewrite.commit_id, each) for rewrite in rewrites for each in rewrite.erased),
+    )
 
 
 def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
     """The groups, each after the group that wrote its old files. Names may be out of order: clocks differ."""
     makers = {path: number for number, (_, _, group) in enumerate(groups) for path in group.new_paths}
     graph = {
-        number: {makers[path] for path in group.paths if makers.get(path, number) != number}
+        number: {makers[path] for path in group.known_paths if makers.get(path, number) != number}
         for number, (_, _, group) in enumerate(groups)
     }
     try:
@@ -71,10 +95,18 @@ class _State:
             self._by_path.setdefault(path, {})[one.id] = None
 
     def rewrite(self, name: str, rewrite: Rewrite, group: RewriteGroup) -> None:
-        ids = {range_id: None for path in group.paths for range_id in self._by_path.get(path, ())}
+        ids = {range_id: None for path in group.known_paths for range_id in self._by_path.get(path, ())}
         old = [self._less_accepted(self._remove(range_id)) for range_id in ids]
         for made in regrouped(rewrite, group, old, is_done=True):
             self.add(name, made)
+
+    def retire(self, rewrite: Rewrite) -> None:
+        """Retire what is left below the first offsets that a rewrite set."""
+        if not rewrite.first_offsets:
+            return
+        for name, one in tuple(self._held.values()):
+            if is_left_below(one, rewrite.first_offsets.get(one.partition, 0)):
+                self.add(name, retired_below(self._less_accepted(self._remove(one.id)), rewrite.commit_id))
 
     def ranges(self) -> tuple[StoredRange, ...]:
         found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))

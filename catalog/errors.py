@@ -9,6 +9,7 @@ CatalogError
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
+│   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
@@ -74,6 +75,10 @@ class RegistryBehind(RegistryError):
 
 class RewriteRefused(RegistryError):
     """A rewrite's new files don't have the offsets, the number or the digest of the old files' records."""
+
+
+class RecordsHeld(RegistryError):
+    """A legal hold is on records that were to be removed. Names the hold and the offsets. Nothing was changed."""
 
 
 class WouldBecomeRaw(RegistryError):

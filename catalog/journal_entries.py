@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
 from catalog.errors import RegistryOutdated
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
+from catalog.ranges.legal_holds import Hold
 from catalog.ranges.rewrite import Rewrite
 from catalog.ranges.stored_ranges import StoredRange
 from schema_mapping.columns.evolution import Change
@@ -33,6 +34,15 @@ REGROUPED_FORMAT: Final = 3
 
 Older archivers refuse it.
 """
+
+
+RETIRED_FORMAT: Final = 4
+"""The format of a commit that says where partitions begin, which offsets it erased, or which files others rewrote.
+
+An archiver that doesn't know these would take retired and erased records for missing ones, so it refuses it.
+"""
+
+_COMMIT_FORMATS: Final = (FORMAT, REGROUPED_FORMAT, RETIRED_FORMAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +100,24 @@ class JournaledCommit:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without the column statistics: manifests have those."""
-        is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)
         return {
-            "format": FORMAT if is_plain else REGROUPED_FORMAT,
+            "format": self._format,
             "commit_id": self.commit_id,
             "ranges": [replace(one, files=tuple(map(_slim, one.files))).to_json() for one in self.ranges],
             "rewrite": _slim_rewrite(self.rewrite).to_json() if self.rewrite else None,
         }
 
+    @property
+    def _format(self) -> int:
+        if self.rewrite is not None and not self.rewrite.is_of_known_files:
+            return RETIRED_FORMAT
+        is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)
+        return FORMAT if is_plain else REGROUPED_FORMAT
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
-        _check(value, FORMAT, REGROUPED_FORMAT)
+        _check(value, *_COMMIT_FORMATS)
         return cls(
             commit_id=value["commit_id"],
             ranges=tuple(TranslatedRange.from_json(each) for each in value["ranges"]),
@@ -128,11 +144,18 @@ class JournaledStarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """All that a journal knows of a table: ascending schema versions, and the ranges in the table now."""
+    """All that a journal knows of a table: ascending schema versions, and the ranges in the table now.
+
+    `first_offsets` are where partitions begin, by retention. `erased` are spans of offsets that were erased, each with
+    its commit. `holds` are all that were placed.
+    """
 
     schemas: tuple[JournaledSchema, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
     ranges: tuple[StoredRange, ...] = ()
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
+    erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
+    holds: tuple[Hold, ...] = ()
 
     @property
     def ledger(self) -> LedgerState:
@@ -216,7 +239,7 @@ def commits_in(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Journ
     if value.get("format") == MERGED_FORMAT:
         entries = value["commits"]
     else:
-        _check(value, FORMAT, REGROUPED_FORMAT)
+        _check(value, *_COMMIT_FORMATS)
         entries = {name: value}
     for each, entry in entries.items():
         yield each, JournaledCommit.from_json(entry)

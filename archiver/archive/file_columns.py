@@ -18,6 +18,7 @@ from archiver.storage.row_columns import MICROS_PER_MILLI, NO_TIMESTAMP
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
     EVENT_TIMESTAMP_ID,
+    INGEST_TIMESTAMP_ID,
     OFFSET_ID,
     PARTITION_ID,
     RAW_TIMESTAMP_ID,
@@ -30,6 +31,7 @@ HIGH_PARTITION: Final = "high_partition"
 LOW_OFFSET: Final = "low_offset"
 HIGH_OFFSET: Final = "high_offset"
 LATEST: Final = "latest"
+LATEST_INGEST: Final = "latest_ingest"
 SEQUENCE: Final = "sequence_number"
 
 COLUMNS: Final = pa.schema(
@@ -46,9 +48,10 @@ COLUMNS: Final = pa.schema(
         pa.field(LOW_OFFSET, pa.int64()),
         pa.field(HIGH_OFFSET, pa.int64()),
         pa.field(LATEST, pa.int64()),
+        pa.field(LATEST_INGEST, pa.int64()),
     ]
 )
-"""`place` holds the partition values as text (see `as_text`), `latest` is that of TableFile."""
+"""`place` holds the partition values as text (see `as_text`), `latest` and `latest_ingest` are those of TableFile."""
 
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
@@ -119,6 +122,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
         *_bounds(lower, upper, PARTITION_ID),
         *_bounds(lower, upper, OFFSET_ID),
         _latest(file, upper, nulls),
+        _number(upper.get(INGEST_TIMESTAMP_ID)),
         *(nulls.get(identifier) for identifier in counted),
     )
 

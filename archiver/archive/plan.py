@@ -24,13 +24,17 @@ UNKNOWN_LOW = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One snapshot of a topic's table: its files, and of each partition the next offset to archive and its epoch."""
+    """One snapshot of a topic's table: its files, and of each partition the next offset to archive and its epoch.
+
+    `first_offsets` are where partitions begin of which older records were retired.
+    """
 
     snapshot_id: int | None
     files: TableFiles
     next_offsets: Mapping[int, int]
     storage: TopicStorage
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def partitions(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ LEAST_FILES: Final = 500
 
 UNUSED_SECONDS: Final = 30 * 86_400.0
 FOLDER: Final = "plans"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SUM_BYTES: Final = 32
 _SUFFIX: Final = ".columns"
 

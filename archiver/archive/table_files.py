@@ -44,7 +44,8 @@ class TableFile:
     """A data file and the delete files that apply to it.
 
     `partitions` and `offsets` are bounds over its rows. `latest` is the highest timestamp (ms) that a record in it can
-    have, -1 if no record has one. All three are None if the manifest doesn't state them. `partition_values` are the
+    have, -1 if no record has one. `latest_ingest` is the highest ingest timestamp (µs). Each of these is None if the
+    manifest doesn't state it. `partition_values` are the
     values of the table partition that it is in, by the spec `spec_id`.
     """
 
@@ -57,6 +58,7 @@ class TableFile:
     partitions: Bounds | None
     offsets: Bounds | None
     latest: int | None
+    latest_ingest: int | None = None
     position_deletes: tuple[DataFile, ...] = ()
     equality_deletes: tuple[DataFile, ...] = ()
 
@@ -129,6 +131,7 @@ class TableFiles:
             partitions=_bounds(row[columns.LOW_PARTITION], row[columns.HIGH_PARTITION]),
             offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
             latest=row[columns.LATEST],
+            latest_ingest=row[columns.LATEST_INGEST],
             position_deletes=self._deletes.positions(path, sequence, spec_id, place),
             equality_deletes=self._deletes.equalities(sequence, spec_id, place),
         )

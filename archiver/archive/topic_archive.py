@@ -43,7 +43,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
-from catalog.iceberg.offsets import decode_offsets
+from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
 
 
 class TopicArchive:
@@ -103,6 +103,10 @@ class TopicArchive:
         """Low and high watermark: the first archived offset, and the one after the last. Equal in an empty archive."""
         return low_watermark(self._snapshot, partition), self.end(partition)
 
+    def first_offset(self, partition: int) -> int:
+        """Where the archive of a partition begins: what lay below was retired. 0 where nothing was."""
+        return self._snapshot.first_offsets.get(partition, 0)
+
     def end(self, partition: int) -> int:
         """The high watermark: the offset after the last archived one."""
         return high_watermark(self._snapshot, partition)
@@ -131,9 +135,9 @@ class TopicArchive:
         was rewritten and cleaned up meanwhile, the stream goes on with the current snapshot. Raises ReplayError, the
         leaves of StorageError and CatalogError; each names the file.
         """
-        position = start
         end = self.end(partition) if end is None else end
         snapshot = self._snapshot
+        position = max(start, snapshot.first_offsets.get(partition, 0))
         while position < end:
             try:
                 wanted = RowRange(
@@ -175,6 +179,7 @@ class TopicArchive:
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
             leader_epochs={partition: one.leader_epoch for partition, one in offsets.items()},
+            first_offsets=decode_first_offsets(table.properties.get(keys.FIRST_OFFSETS, "{}")),
             storage=TopicStorage(
                 deletes=DeleteFiles(objects, self._formats),
                 objects=objects,

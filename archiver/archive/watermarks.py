@@ -32,21 +32,24 @@ def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
 
 
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
-    """The first archived offset; the high watermark where nothing is archived."""
-    best = high_watermark(snapshot, partition)
-    for file in select_files(snapshot.files, RowRange(partition=partition)):
+    """The first archived offset that wasn't retired; the high watermark where there is none."""
+    best, first = high_watermark(snapshot, partition), snapshot.first_offsets.get(partition, 0)
+    for file in select_files(snapshot.files, RowRange(partition=partition, start_offset=first)):
         if _low(file) >= best:
             break
         found = _known_low(file)
-        if found is None:
-            found = _first_offset(snapshot.storage, file, RowRange(partition=partition, end_offset=best))
+        if found is None or found < first:
+            wanted = RowRange(partition=partition, start_offset=first, end_offset=best)
+            found = _first_offset(snapshot.storage, file, wanted)
         best = best if found is None else min(best, found)
     return best
 
 
 def first_offset_since(snapshot: TopicSnapshot, partition: int, timestamp: int) -> int | None:
     """The lowest offset whose timestamp (ms) is `timestamp` or later, as in Kafka's ListOffsets; None for none."""
-    wanted = RowRange(partition=partition, min_timestamp=timestamp)
+    wanted = RowRange(
+        partition=partition, start_offset=snapshot.first_offsets.get(partition, 0), min_timestamp=timestamp
+    )
     best: int | None = None
     for file in select_files(snapshot.files, wanted):
         if _low(file) >= wanted.end_offset:

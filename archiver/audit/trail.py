@@ -132,7 +132,7 @@ class AuditTrail:
             return
         act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
         if act.leaves_out:
-            old = self.registry.audit.old_digest(self.topic, rewrite.old_paths)
+            old = self.registry.audit.old_digest(self.topic, rewrite.known_paths)
             act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id, old_digest=old)
         self.record(act, is_late=is_late)
 

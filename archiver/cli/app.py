@@ -14,6 +14,8 @@ from archiver.cli.commands import Commands
 from archiver.cli.compact import compact
 from archiver.cli.demo import demo
 from archiver.cli.error_output import exit_code, print_error
+from archiver.cli.expire import expire
+from archiver.cli.hold import hold
 from archiver.cli.init import init
 from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
@@ -48,6 +50,8 @@ app.command()(replay)
 app.command()(reprocess)
 app.command()(reconcile)
 app.command()(refill)
+app.command()(expire)
+app.command()(hold)
 app.command()(orphans)
 app.command()(compact)
 app.command()(status)

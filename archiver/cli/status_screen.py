@@ -73,6 +73,7 @@ def status_table(status: TopicStatus) -> RenderableType:
         return Group(*(Text(f"{status.topic}: ").append_text(line) for line in _remarks(status)))
     listing = Listing(
         Column(heading="partition", alone="partition {}", kind="name"),
+        Column(heading="begins at", is_optional=True),
         Column(heading="archived to"),
         Column(heading="staged to"),
         Column(heading="last stable", is_optional=True),
@@ -83,6 +84,7 @@ def status_table(status: TopicStatus) -> RenderableType:
     for each in status.partitions:
         listing.add(
             str(each.partition),
+            _number(each.first_offset),
             _number(each.archived_to),
             f"{_number(each.staged_to)} ({counted(each.staged_files, 'file')})" if each.staged_files else NOTHING,
             _number(each.last_stable),
@@ -104,6 +106,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "erased_rows": status.gone.erased,
         "lost_rows": status.gone.lost,
         "retired_rows": status.gone.retired,
+        "holds": status.holds,
         "holes": [
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
             for each in status.holes
@@ -132,9 +135,10 @@ def _headlines(status: TopicStatus) -> list[Text]:
     counts = ", ".join(f"{count.ranges:,} {state}" for state, count in status.files.items() if count.ranges)
     gone = (
         (status.lost_offsets, "offset", "recorded as lost"),
-        (status.gone.erased, "row", "erased by others"),
+        (status.gone.erased, "row", "erased"),
         (status.gone.lost, "row", "recorded as lost"),
         (status.gone.retired, "row", "retired"),
+        (status.holds, "legal hold", "in force"),
     )
     behind = f": {counted(status.lag_records, 'record')} behind; files: {counts or 'none'}"
     losses = [f"{counted(number, noun)} {fate}" for number, noun, fate in gone if number]

@@ -147,6 +147,9 @@ class TopicSection(Section):
     compact_min_files: int = Field(default=5, ge=2, le=1_000)
     max_lag: Seconds = Field(default=300.0, ge=0.0, le=7 * 86400.0)
     snapshot_retention: Seconds = Field(default=86400.0, ge=0.0)
+    retention: Seconds | None = Field(default=None, gt=0.0)
+    retention_size: Bytes | None = Field(default=None, ge=1)
+    hold: bool = False
     start_from: StartFrom = "earliest"
     keep_removed: bool = True
     expand_cuts: bool = False

@@ -34,5 +34,8 @@ def _of_partition(archive: TopicArchive, selection: Selection, partition: int) -
             else []
         ),
     ]
+    first = archive.first_offset(partition)
+    if start < first:
+        yield f"partition {partition}: begins at {first:,}; the records before it were retired"
     if asked:
         yield f"partition {partition}: asked for {' '.join(asked)}; {has}"

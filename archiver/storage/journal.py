@@ -32,6 +32,7 @@ from catalog.journal_entries import (
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
 from catalog.ranges.holes import Acceptance
+from catalog.ranges.legal_holds import Hold
 from catalog.ranges.rewrite import Rewrite
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
 _STARTS: Final = "starts-"
 _ACCEPTED: Final = "accepted-"
+_HOLD: Final = "hold-"
 
 Record = TypeVar("Record")
 
@@ -146,6 +148,21 @@ class TableJournal:
         value = {"format": FORMAT, "commit_id": commit_id, "accepted": [each.to_json() for each in accepted]}
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
+    def keep_hold(self, hold: Hold) -> None:
+        """Write a legal hold, or its release. Call this before the registry records it."""
+        kind = "placed" if hold.is_active else "released"
+        self._write(f"{_HOLD}{hold.id}-{kind}", {"format": FORMAT, **hold.to_json()})
+
+    def holds(self) -> tuple[Hold, ...]:
+        """Return every hold, in the order of their ids. A release comes after what it releases."""
+        if self.folder is None:
+            return ()
+        paths = _named(sorted(each.path for each in self.objects.list(self.folder)), _HOLD)
+        found: dict[str, Hold] = {}
+        for hold in map(self._reader(Hold.from_json), paths):  # "released" sorts after "placed"
+            found[hold.id] = hold
+        return tuple(found.values())
+
     def accepted(self) -> tuple[tuple[str, tuple[Acceptance, ...]], ...]:
         """Return what refills wrote, in order: their commits, and the rows accepted as lost."""
         if self.folder is None:
@@ -184,8 +201,15 @@ class TableJournal:
             schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
             starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
         accepted = [each for _, those in self.accepted() for each in those]
-        ranges = current_ranges(self._commits.read(), accepted)
-        return JournalContents(schemas=schemas, starts=starts, ranges=ranges)
+        found = current_ranges(self._commits.read(), accepted)
+        return JournalContents(
+            schemas=schemas,
+            starts=starts,
+            ranges=found.ranges,
+            first_offsets=found.first_offsets,
+            erased=found.erased,
+            holds=self.holds(),
+        )
 
     def files_in_table(self, files: Collection[str]) -> set[str]:
         """Return which of these files, by name, are in the table as far as the journal knows.
@@ -198,7 +222,8 @@ class TableJournal:
             brought = [file.path for one in commit.ranges for file in one.files]
             if commit.rewrite is not None:
                 brought += commit.rewrite.new_paths
-                replaced.update(name for path in commit.rewrite.old_paths if (name := file_name(path)) in files)
+                gone = (*commit.rewrite.old_paths, *commit.rewrite.known_paths)
+                replaced.update(name for path in gone if (name := file_name(path)) in files)
             named.update(name for path in brought if (name := file_name(path)) in files)
         return named - replaced
 

@@ -1,7 +1,20 @@
 """Repairs of an archive and its registry, one package or module for each command.
 
 `compact`, `orphans`, `rebuild`, `reconcile`, `refill` and `reprocess` don't know each other; what they share is in the
-other modules. Upkeep never changes the offsets or bytes of archived records.
+other modules. Upkeep never changes the offsets or bytes of archived records. `retire` takes records out of tables on
+purpose, which `holds` forbid; `removal` has what such jobs share.
 """
 
 __all__ = ["archived_topic", "compact", "orphans", "rebuild", "reconcile", "refill", "reprocess", "verify"]
+__all__ = [
+    "archived_topic",
+    "compact",
+    "holds",
+    "orphans",
+    "rebuild",
+    "reconcile",
+    "refill",
+    "removal",
+    "reprocess",
+    "retire",
+]

@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 
 from catalog.iceberg import properties as keys
 from catalog.iceberg.bloom_filters import BloomFilters, bloom_filters
-from catalog.iceberg.offsets import decode_offsets
+from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
 from catalog.iceberg.partitions import PartitionBy, current_field, unit_of
 from catalog.model import PartitionOffset, TopicRow
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
@@ -73,6 +73,11 @@ class ArchiveTable:
     def offsets(self) -> dict[int, PartitionOffset]:
         """Property `archiver.offsets`: how far each archived partition is archived."""
         return decode_offsets(self.properties.get(keys.OFFSETS, "{}"))
+
+    @property
+    def first_offsets(self) -> dict[int, int]:
+        """Property `archiver.first-offsets`: where partitions begin of which records were retired."""
+        return decode_first_offsets(self.properties.get(keys.FIRST_OFFSETS, "{}"))
 
     @property
     def schema(self) -> Schema:

@@ -34,6 +34,18 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
     return len(going)
 
 
+def expire(table: ArchiveTable, going: Sequence[Snapshot], *, send: Send) -> None:
+    """Remove these very snapshots, then the manifests that only they had: what is removed may be told there, too.
+
+    Nothing is deleted if the table has changed since it was loaded.
+    """
+    io = table.io
+    before = {manifest.manifest_path for one in going for manifest in one.manifests(io)}
+    after = send(table, *removal(table.iceberg.metadata, going))
+    kept = {manifest.manifest_path for one in after.snapshots for manifest in one.manifests(io)}
+    delete(io, [*sorted(before - kept), *(one.manifest_list for one in going)])
+
+
 def _delete_lists(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> None:
     """Delete the manifest lists of expired snapshots, and the manifests that no remaining snapshot has."""
     delete(io, [*_unreachable(io, gone, after), *(one.manifest_list for one in gone)])

@@ -36,6 +36,23 @@ def decode_offsets(text: str) -> dict[int, PartitionOffset]:
         raise TableError(msg, found=text[:80]) from error
 
 
+def encode_first_offsets(first: Mapping[int, int]) -> str:
+    """The text of the property `archiver.first-offsets`: `{"<partition>":<offset>,…}`."""
+    return json.dumps({str(each): offset for each, offset in sorted(first.items())}, separators=(",", ":"))
+
+
+def decode_first_offsets(text: str) -> dict[int, int]:
+    """Read what `encode_first_offsets` wrote. TableError where somebody else wrote the property."""
+    try:
+        return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = (
+            "the table property archiver.first-offsets cannot be read: somebody changed it. Set it again to what an"
+            " earlier metadata file of the table has"
+        )
+        raise TableError(msg, found=text[:80]) from error
+
+
 def encode_ranges(ranges: Sequence[TranslatedRange]) -> str:
     """The text of `archiver.ranges` in a summary: `{"<partition>":[<start>,<end>],…}` for advanced partitions."""
     return json.dumps({str(partition): span for partition, span in spans(ranges).items()}, separators=(",", ":"))

@@ -69,7 +69,30 @@ class _MergeAppend(_UnderOwnSpecs, _MergeAppendFiles):
 
 
 class _Overwrite(_UnderOwnSpecs, _OverwriteFiles):
-    pass
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        """The entries of files that go, without bounds: these have parts of keys and values that may be erased."""
+        return [_without_bounds(each) for each in super()._deleted_entries()]
+
+
+def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
+    old = entry.data_file
+    file = DataFile.from_args(
+        content=old.content,
+        file_path=old.file_path,
+        file_format=old.file_format,
+        partition=old.partition,
+        record_count=old.record_count,
+        file_size_in_bytes=old.file_size_in_bytes,
+        sort_order_id=old.sort_order_id,
+    )
+    file.spec_id = old.spec_id
+    return ManifestEntry.from_args(
+        status=entry.status,
+        snapshot_id=entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=file,
+    )
 
 
 def merge_append(transaction: Transaction, summary: dict[str, str]) -> _MergeAppend:

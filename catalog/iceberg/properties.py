@@ -24,6 +24,9 @@ LAST_FIELD_ID = "archiver.last-field-id"
 HEAD = "archiver.head"
 """The snapshot that last brought records, and its sequence number. It outlives that snapshot."""
 
+FIRST_OFFSETS = "archiver.first-offsets"
+"""Where partitions begin, as JSON by partition: everything below was retired. It never goes back."""
+
 COMMIT_ID = "archiver.commit-id"
 """In a snapshot's summary: the ULID of the commit that made it."""
 RANGES = "archiver.ranges"

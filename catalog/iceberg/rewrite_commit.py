@@ -15,10 +15,12 @@ from pyiceberg.manifest import DataFile, DataFileContent
 
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.iceberg import properties as keys
-from catalog.iceberg.append import Attempt, attempt_of, data_file, evolve
+from catalog.iceberg.append import Attempt, attempt_of, data_file, evolve, head_text
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved, commit_once
 from catalog.iceberg.light_transaction import LightTransaction
+from catalog.iceberg.lineage import check_lineage
+from catalog.iceberg.offsets import encode_first_offsets
 from catalog.iceberg.producers import overwrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo
@@ -76,13 +78,23 @@ def commit_rewrite(
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
     """Write the manifests of a snapshot with the new files in place of the old ones.
 
-    The schema `change` goes with it.
+    The schema `change` goes with it. A rewrite that leaves records out raises RolledBack where others set the table
+    back: what goes must be what the registry means.
     """
+    if rewrite.removes:
+        check_lineage(table)
     transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
+    if rewrite.first_offsets:
+        before = table.first_offsets
+        moved = {each: max(offset, before.get(each, 0)) for each, offset in rewrite.first_offsets.items()}
+        properties[keys.FIRST_OFFSETS] = encode_first_offsets({**before, **moved})
     old = data_files(table, set(rewrite.old_paths))
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_told(rewrite)}
     producer = overwrite(transaction, summary)
+    if rewrite.removes:
+        # The head before has the records that go. Its snapshot would never expire in a topic without new records.
+        properties[keys.HEAD] = head_text(table, producer)
     for group in rewrite.groups:
         there = [old[path] for path in group.paths]
         for each in there:

@@ -16,6 +16,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
 from catalog.errors import CatalogUnreachable, TableError, TableMissing
@@ -26,7 +27,7 @@ from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.creation import first_updates
 from catalog.iceberg.expiry import Retention
-from catalog.iceberg.housekeeping import housekeep
+from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.iceberg.partitions import PartitionBy
@@ -213,6 +214,20 @@ class TableCatalog:
         except TableError:
             _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
             return 0
+
+    def expire(self, table: ArchiveTable, snapshots: Sequence[Snapshot]) -> None:
+        """Remove these snapshots, and delete their manifest lists and the manifests that no other snapshot has.
+
+        `table` is the table as it was loaded a short time ago. CatalogUnreachable (retryable) where others have
+        committed since.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            try:
+                expire(table, snapshots, send=self._update)
+            except CommitFailedException as error:
+                raise CatalogUnreachable(
+                    "others committed while snapshots were expired; look again", table=table.topic.table
+                ) from error
 
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed

@@ -4,4 +4,4 @@ The registry, the journal and the tables share them. Nothing here does I/O. SQL 
 in `catalog.iceberg`.
 """
 
-__all__ = ["fence", "holes", "regrouping", "rewrite", "spans", "stored_ranges"]
+__all__ = ["fence", "holes", "legal_holds", "regrouping", "retirement", "rewrite", "spans", "stored_ranges"]

@@ -34,7 +34,7 @@ def regrouped(
     empty where no range of `held` is in an old file: others wrote that file. A rewrite that leaves records of such a
     file out on purpose is refused: their ranges would still expect them, and a refill would bring them back.
     """
-    old = [one for one in held if set(one.paths) & set(group.paths)]
+    old = [one for one in held if set(one.paths) & set(group.known_paths)]
     if not old:
         if not is_done and any(span.erased or span.retired for span in group.all_spans):
             raise RewriteRefused(
@@ -80,7 +80,7 @@ class _Regrouping:
         self._rewrite = rewrite
         self._group = group
         self._old = tuple(old)
-        self._paths = frozenset(group.paths)
+        self._paths = frozenset(group.known_paths)
 
     def parts(self) -> Iterator[_Part]:
         """The parts of the rewrite, by partition and offset."""

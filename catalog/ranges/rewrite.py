@@ -6,8 +6,8 @@ journals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Self
 
@@ -60,13 +60,15 @@ class RewriteGroup:
     """The paths of old files, and the new files that have their records. There is no new file if no record is kept.
 
     The new files and the `emptied` spans (offsets with no record left) cover exactly the offsets of the old files.
-    `why` is the reason for records that were left out on purpose.
+    `why` is the reason for records that were left out on purpose. `recorded` are the paths under which the registry has
+    the records, where others rewrote files of ours to some of `paths`; without it, these are the same.
     """
 
     paths: tuple[str, ...]
     files: tuple[NewFile, ...] = ()
     emptied: tuple[RecordSpan, ...] = ()
     why: str = ""
+    recorded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.paths or len(set(self.paths)) < len(self.paths):
@@ -86,7 +88,13 @@ class RewriteGroup:
     @property
     def is_plain(self) -> bool:
         """Whether the group replaces one file by one, with the same offsets."""
-        return len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
+        is_same = len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
+        return is_same and not self.recorded
+
+    @property
+    def known_paths(self) -> tuple[str, ...]:
+        """The paths under which registry and journal have the records of the old files."""
+        return self.recorded or self.paths
 
     @property
     def all_spans(self) -> tuple[RecordSpan, ...]:
@@ -108,6 +116,7 @@ class RewriteGroup:
             ],
             "emptied": [asdict(each) for each in self.emptied],
             "why": self.why,
+            **({"recorded": list(self.recorded)} if self.recorded else {}),
         }
 
     @classmethod
@@ -122,25 +131,51 @@ class RewriteGroup:
             for one in value["files"]
         )
         emptied = tuple(RecordSpan(**each) for each in value["emptied"])
-        return cls(paths=tuple(value["paths"]), files=files, emptied=emptied, why=value["why"])
+        return cls(
+            paths=tuple(value["paths"]),
+            files=files,
+            emptied=emptied,
+            why=value["why"],
+            recorded=tuple(value.get("recorded", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     """The groups of one commit, all of one topic.
 
-    `reason` is the name of the command. `schema_version` is that of the new rows.
+    `reason` is the name of the command. `schema_version` is that of the new rows. `first_offsets` are where partitions
+    begin after it: everything below is retired. `erased` are the very offsets (partition, start, end) of records that
+    it erased.
     """
 
     commit_id: str
     reason: str
     schema_version: int
     groups: tuple[RewriteGroup, ...]
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
+    erased: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def is_plain(self) -> bool:
         """Whether every group replaces one file by one. Every archiver can read such a rewrite."""
-        return all(group.is_plain for group in self.groups)
+        return all(group.is_plain for group in self.groups) and not self.removes
+
+    @property
+    def removes(self) -> bool:
+        """Whether it leaves records out on purpose."""
+        left_out = any(span.erased or span.retired for group in self.groups for span in group.all_spans)
+        return left_out or bool(self.first_offsets or self.erased)
+
+    @property
+    def is_of_known_files(self) -> bool:
+        """Whether an archiver that knows neither first offsets nor erased ones reads it right."""
+        return not (self.first_offsets or self.erased or any(group.recorded for group in self.groups))
+
+    @property
+    def known_paths(self) -> tuple[str, ...]:
+        """The paths under which registry and journal have the records of the old files."""
+        return tuple(path for group in self.groups for path in group.known_paths)
 
     @property
     def old_paths(self) -> tuple[str, ...]:
@@ -161,7 +196,12 @@ class Rewrite:
         """Plain JSON values. One file for one is written in the first JSON format."""
         about = {"commit_id": self.commit_id, "reason": self.reason, "schema_version": self.schema_version}
         if not self.is_plain:
-            return about | {"groups": [group.to_json() for group in self.groups]}
+            more: dict[str, Any] = {"groups": [group.to_json() for group in self.groups]}
+            if self.first_offsets:
+                more["first_offsets"] = {str(each): offset for each, offset in sorted(self.first_offsets.items())}
+            if self.erased:
+                more["erased"] = [list(each) for each in self.erased]
+            return about | more
         return about | {
             "replacements": [
                 {"path": group.paths[0], **file_json(one.file), "is_sorted": one.is_sorted}
@@ -186,4 +226,6 @@ class Rewrite:
             reason=value["reason"],
             schema_version=value["schema_version"],
             groups=tuple(groups),
+            first_offsets={int(each): offset for each, offset in value.get("first_offsets", {}).items()},
+            erased=tuple((partition, start, end) for partition, start, end in value.get("erased", ())),
         )

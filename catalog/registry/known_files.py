@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from catalog.model import FileState, TopicRow, file_name
-from catalog.registry import pending_rewrites, trimming
+from catalog.ranges.legal_holds import in_the_way
+from catalog.registry import holds, pending_rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
 
 UPLOAD_CLAIM_DAYS: Final = 30
@@ -29,27 +30,38 @@ state = 'replaced' AND EXISTS (
     AND present.end_offset > files.start_offset AND present.expected_rows > present.rows)
 """
 
+_HAS_REMOVED: Final = """
+state = 'replaced' AND EXISTS (
+    SELECT FROM files AS present WHERE present.topic_id = files.topic_id AND present.partition = files.partition
+    AND present.state = 'committed' AND present.start_offset < files.end_offset
+    AND present.end_offset > files.start_offset AND present.erased_rows + present.retired_rows > 0)
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStates:
     """What the registry knows of files, by name.
 
     `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `missed` are
-    replaced files with rows that the table should have and that their successors lack. `renewed` is when a run last
-    claimed an upload of its own, in ms since 1970.
+    replaced files with rows that the table should have and that their successors lack. `held` are replaced files with
+    records that were removed and that a legal hold is on; `removed` are all with records that were removed. `renewed`
+    is when a run last claimed an upload of its own, in ms since 1970.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
     rewriting: frozenset[str] = frozenset()
     missed: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     renewed: Mapping[str, int] = field(default_factory=dict)
 
     def needs(self, name: str) -> bool:
         """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite.
 
-        Also whether it has rows that a refill may bring back.
+        Also whether it has rows that a refill may bring back, or records that a legal hold is on and no other file has.
         """
-        return name in self.rewriting or name in self.missed or self.states.get(name) in _NEEDED
+        is_kept = name in self.rewriting or name in self.missed or name in self.held
+        return is_kept or self.states.get(name) in _NEEDED
 
 
 class Standstill:
@@ -78,22 +90,31 @@ class Standstill:
 def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
     """What the registry knows of `files`: their paths, with the ULIDs in their names."""
     found = connection.execute(
-        f"SELECT path, state, {_IS_MISSED} FROM files"  # noqa: S608 - no input
+        f"SELECT path, state, {_IS_MISSED}, partition, start_offset, end_offset, {_HAS_REMOVED} FROM files"  # noqa: S608 - no input
         " WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
         (topic.id, list(files), list(files.values())),
     )
     states: dict[str, FileState] = {}
     missed: set[str] = set()
-    for path, text, is_missed in found:
+    held: set[str] = set()
+    removed: set[str] = set()
+    in_force = holds.active(connection, topic)
+    for path, text, is_missed, partition, start, end, has_removed in found:
         name, state = file_name(path), FileState(text)
         if is_missed:
             missed.add(name)
+        if has_removed:
+            removed.add(name)
+        if has_removed and in_the_way(in_force, partition, start, end) is not None:
+            held.add(name)
         if states.get(name) not in _NEEDED:
             states[name] = state
     return FileStates(
         states=states,
         rewriting=frozenset(_rewriting(connection, topic)),
         missed=frozenset(missed),
+        held=frozenset(held),
+        removed=frozenset(removed),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
     )
 
@@ -102,7 +123,7 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
     return [
         file_name(path)
         for rewrite in pending_rewrites.unfinished(connection, topic)
-        for path in (*rewrite.old_paths, *rewrite.new_paths)
+        for path in (*rewrite.old_paths, *rewrite.known_paths, *rewrite.new_paths)
     ]
 
 

@@ -23,7 +23,7 @@ class TopicOverview:
 
     `staged_ends` is how far ranges that wait for a commit reach, by partition. `has_missing` says that there are ranges
     whose objects were missing. `recognition` says how well the schemas fitted the committed records, `uncounted_rows`
-    how many of them nobody counted: older archivers did not.
+    how many of them nobody counted: older archivers did not. `holds` is how many legal holds are in force.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
@@ -33,6 +33,7 @@ class TopicOverview:
     has_missing: bool = False
     recognition: Recognition = field(default_factory=Recognition)
     uncounted_rows: int = 0
+    holds: int = 0
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, TopicOverview]:
@@ -45,6 +46,11 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, T
     lost, gone, fits = _lost_offsets(connection, ids), _gone(connection, ids), _recognition(connection, ids)
     missing = connection.execute("SELECT DISTINCT topic_id FROM files WHERE topic_id = ANY(%s) AND missing", (ids,))
     with_missing = {topic_id for (topic_id,) in missing}
+    found = connection.execute(
+        "SELECT topic_id, count(*) FROM holds WHERE topic_id = ANY(%s) AND released_at IS NULL GROUP BY topic_id",
+        (ids,),
+    )
+    holds: dict[int, int] = dict(found.fetchall())
     return {
         each: TopicOverview(
             staged_ends=staged[each],
@@ -54,6 +60,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, T
             has_missing=each in with_missing,
             recognition=fits.get(each, Recognition()),
             uncounted_rows=gone.get(each, (GoneRows(), 0))[1],
+            holds=holds.get(each, 0),
         )
         for each in ids
     }

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from catalog.model import TopicRow
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
-from catalog.registry import file_rows, topics
+from catalog.registry import erased_offsets, file_rows, first_offsets, holds, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
@@ -20,11 +20,13 @@ _KEY = "rewrite"
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     """Remember a rewrite before its commit, so that its outcome can be found out whatever happens.
 
-    RewriteRefused where the new files don't account for all records of the old ones.
+    RewriteRefused where the new files don't account for all records of the old ones. RecordsHeld where it would remove
+    records that a legal hold is on.
     """
     topics.lock(connection, topic)
+    holds.check(connection, topic, rewrite)
     for group in rewrite.groups:
-        regrouped(rewrite, group, file_rows.in_files(connection, topic, group.paths), is_done=False)
+        regrouped(rewrite, group, file_rows.in_files(connection, topic, group.known_paths), is_done=False)
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (topic.id, _KEY, rewrite.commit_id, Jsonb(rewrite.to_json())),
@@ -44,6 +46,8 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     topics.lock(connection, topic)
     for group in rewrite.groups:
         _replace(connection, topic, rewrite, group)
+    first_offsets.move(connection, topic, rewrite)
+    erased_offsets.add(connection, topic, rewrite.erased, commit_id=rewrite.commit_id)
     forget(connection, topic, rewrite)
 
 
@@ -57,13 +61,13 @@ def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
     # An uploaded range is in the table too, though its archiver has not confirmed it: else it could not be replaced.
-    old = file_rows.in_files(connection, topic, group.paths)
+    old = file_rows.in_files(connection, topic, group.known_paths)
     new = regrouped(rewrite, group, old, is_done=True)
     why = f": {group.why}" if group.why else ""
     connection.execute(
         "UPDATE files SET state = 'replaced', committed_at = coalesce(committed_at, now()), reason = %s,"
         " replaced_by = %s, part = 0, parts = 1, range_id = NULL"
         " WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
-        (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.paths)),
+        (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.known_paths)),
     )
     file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})

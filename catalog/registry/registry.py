@@ -20,10 +20,13 @@ from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
     audit_chains,
+    erased_offsets,
     expected_rows,
     files,
+    first_offsets,
     held_ranges,
     history,
+    holds,
     known_files,
     last_known,
     ledger,
@@ -31,13 +34,14 @@ from catalog.registry import (
     overview,
     partition_starts,
     pending_rewrites,
+    removable,
     restoring,
     topics,
     trimming,
 )
 from catalog.registry.leases import Leases
 from catalog.registry.postgres import Connection, Postgres
-from catalog.registry.restoring import Restored
+from catalog.registry.restoring import Restored, Retained
 from schema_mapping.columns.ledger import LedgerState
 
 _Arguments = ParamSpec("_Arguments")
@@ -173,6 +177,32 @@ class PendingRewrites(Part):
     unfinished = in_transaction(pending_rewrites.unfinished)
 
 
+class Retention(Part):
+    """Where partitions begin, and the ranges that may be taken out of a table."""
+
+    first_offsets = in_transaction(first_offsets.load)
+    ranges = in_transaction(removable.ranges)
+    removed_files = in_transaction(removable.removed_files)
+
+
+class Holds(Part):
+    """Legal holds on a topic's records."""
+
+    load = in_transaction(holds.load)
+    active = in_transaction(holds.active)
+    keep = in_transaction(holds.keep)
+    named = in_transaction(holds.named)
+
+
+class Erasures(Part):
+    """Records that were erased on purpose, by their offsets."""
+
+    offsets = in_transaction(erased_offsets.load)
+    begin = in_transaction(erased_offsets.begin_erasure)
+    finish = in_transaction(erased_offsets.finish_erasures)
+    unfinished = in_transaction(erased_offsets.open_erasures)
+
+
 class KnownFiles(Part):
     """Which files the registry needs, whatever the table says; and the claims of runs on their uploads."""
 
@@ -267,6 +297,9 @@ class Registry(_Opened):
         self.rows = ExpectedRows(self._postgres)
         self.rewrites = PendingRewrites(self._postgres)
         self.claims = KnownFiles(self._postgres)
+        self.retention = Retention(self._postgres)
+        self.holds = Holds(self._postgres)
+        self.erasures = Erasures(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.audit = AuditChains(self._postgres)
 
@@ -293,14 +326,16 @@ class Registry(_Opened):
         state: LedgerState,
         records: Sequence[VersionRecord],
         ranges: Sequence[StoredRange],
+        retained: Retained | None = None,
     ) -> Restored:
-        """Add what the registry lacks of a topic.
+        """Add what the registry lacks of a topic. `retained` is what retention, holds and erasures had done.
 
         RegistryBehind where the registry knows a table with another UUID.
         """
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)
             restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
+            restoring.restore_retained(connection, topic, retained or Retained())
             if restored.ranges:
                 expected_rows.forget_checked(connection, topic)
             return restored

@@ -5,13 +5,14 @@ What the registry already knows stays. Functions take a connection inside a tran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
+from catalog.ranges.legal_holds import Hold
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import file_rows, history, ledger, topics
+from catalog.registry import erased_offsets, file_rows, first_offsets, history, holds, ledger, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
 
@@ -22,6 +23,24 @@ class Restored:
 
     schema_versions: int
     ranges: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """Where partitions begin, which records are held, and the spans that were erased, each with its commit."""
+
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
+    holds: Sequence[Hold] = ()
+    erased: Sequence[tuple[str, tuple[int, int, int]]] = ()
+
+
+def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -> None:
+    """Add what the table and its journal know of retention, holds and erasures."""
+    first_offsets.restore(connection, topic, known.first_offsets, commit_id="rebuild")
+    for hold in known.holds:
+        holds.keep(connection, topic, hold)
+    for commit_id, span in known.erased:
+        erased_offsets.add(connection, topic, [span], commit_id=commit_id)
 
 
 def restore(

@@ -140,7 +140,7 @@ class Twins:
         """The ranges by the journal, its entries in any order and some twice."""
         entries = [*self.commits, *self._random.sample(self.commits, len(self.commits) // 2)]
         self._random.shuffle(entries)
-        found = current_ranges(entries, self._accepted)
+        found = current_ranges(entries, self._accepted).ranges
         return sorted(found, key=lambda one: one.start_offset)
 
     def _some(self) -> list[StoredRange]:

@@ -50,13 +50,15 @@ _LOG_APPEND: Final = 0x08
 class PartitionStatus:
     """One partition. Offsets are those that come next: `archived_to` in the table, `staged_to` with uploaded files.
 
-    Both are None where it never was archived. `lag_records` are offsets, so at most so many records; `lag_seconds` is
-    the age of the oldest of them by its timestamp, None where nothing waits or it has none. `open_transactions` hold
-    the last stable offset back. `problem` is why the job could not go on with it.
+    Both are None where it never was archived. `first_offset` is where it begins, if older records were retired.
+    `lag_records` are offsets, so at most so many records; `lag_seconds` is the age of the oldest of them by its
+    timestamp, None where nothing waits or it has none. `open_transactions` hold the last stable offset back. `problem`
+    is why the job could not go on with it.
     """
 
     partition: int
     archived_to: int | None = None
+    first_offset: int | None = None
     staged_to: int | None = None
     staged_files: int = 0
     log_start: int | None = None
@@ -72,11 +74,11 @@ class PartitionStatus:
 class TopicStatus:
     """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole.
 
-    `holes` are archived rows that the table doesn't have, `gone` those of which that is accepted, `altered` are ranges
-    whose rows others changed or doubled. `uncompared_rows` is how many rows others may have changed that aren't
-    compared yet; changes before the snapshot `unseen_before` weren't looked at. `recognition` says how well the schemas
-    fitted the archived records, of which nobody counted `uncounted_rows`. `doubts` are the parts whose schema is hardly
-    right, unless the topic says that it doesn't matter.
+    `holds` is how many legal holds are in force. `holes` are archived rows that the table doesn't have, `gone` those
+    of which that is accepted, `altered` are ranges whose rows others changed or doubled. `uncompared_rows` is how many
+    rows others may have changed that aren't compared yet; changes before the snapshot `unseen_before` weren't looked
+    at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
+    `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter.
     """
 
     topic: str
@@ -89,6 +91,7 @@ class TopicStatus:
     uncompared_rows: int = 0
     unseen_before: int | None = None
     gone: GoneRows = field(default_factory=GoneRows)
+    holds: int = 0
     recognition: Recognition = field(default_factory=Recognition)
     uncounted_rows: int = 0
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
@@ -217,7 +220,11 @@ class StatusReader:
             topic=config.name,
             table=config.table,
             partitions=tuple(
-                _with_staged(each, overview.staged_ends, archive.waiting) for each in self._partitions(archive, logs)
+                replace(
+                    _with_staged(each, overview.staged_ends, archive.waiting),
+                    first_offset=archive.first_offsets.get(each.partition),
+                )
+                for each in self._partitions(archive, logs)
             ),
             files=overview.counts,
             lost_offsets=overview.lost_offsets,
@@ -226,6 +233,7 @@ class StatusReader:
             uncompared_rows=archive.found.uncompared_rows,
             unseen_before=archive.found.unseen_before,
             gone=overview.gone,
+            holds=overview.holds + config.hold,
             recognition=overview.recognition,
             uncounted_rows=overview.uncounted_rows,
             doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
@@ -327,6 +335,11 @@ class _Archive:
     found: TableCheck
     missing: tuple[TranslatedRange, ...] = ()
     waiting: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def first_offsets(self) -> Mapping[int, int]:
+        """Where partitions begin of which older records were retired."""
+        return self.found.table.first_offsets if self.found.table else {}
 
     @property
     def offsets(self) -> Mapping[int, PartitionOffset]:

@@ -130,7 +130,7 @@ def _reset_offset(archive: TopicArchive, one: TopicPartition, reset: OffsetReset
         case OffsetReset.ERROR:
             raise failure(
                 AUTO_OFFSET_RESET,
-                f"{one.topic} [{one.partition}] has no committed offset, or one that isn't archived",
+                f"{one.topic} [{one.partition}] has no committed offset, or one that isn't archived, or was retired",
             )
         case _:
             assert_never(reset)

@@ -3,4 +3,4 @@
 `Orphans` runs it. `search` finds them with `references`, `removal` deletes them.
 """
 
-__all__ = ["job", "report"]
+__all__ = ["job", "references", "removal", "report"]

@@ -107,7 +107,14 @@ class Orphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)
         try:
             table = connected.catalog.require(topic)
-            search = OrphanSearch(connected, table, report, self._observer, older_than=self._older_than)
+            search = OrphanSearch(
+                connected,
+                table,
+                report,
+                self._observer,
+                older_than=self._older_than,
+                holds_all=self._config.topic(topic.topic).hold,
+            )
             report.orphans = search.run()
             self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
             if self._deletes and report.orphans:

@@ -36,7 +36,7 @@ class References:
         self._followed: set[str] = set()
         self._parents: dict[str, str] = {}
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._names
 
     def look(self, load: Callable[[], ArchiveTable], lists: Sequence[str]) -> ArchiveTable:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from archiver.errors import StorageError
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.report import Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
-from archiver.upkeep.orphans.search import OrphanSearch
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates, Standstill
@@ -33,8 +33,22 @@ CHECK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.2
 
 
+class Checks(Protocol):
+    """What a removal asks before it deletes: what the table refers to now, and which uploads a run has claimed."""
+
+    @property
+    def references(self) -> Container[str]:
+        """The names of the files that the table refers to, as far as they were looked at."""
+
+    def look(self) -> ArchiveTable:
+        """Look again at what the table refers to; return the table."""
+
+    def is_renewed(self, known: FileStates, name: str) -> bool:
+        """Whether a run has claimed this file a short time ago."""
+
+
 def remove_orphans(
-    search: OrphanSearch, topic: TopicRow, report: TopicOrphans, *, registry: Registry, observer: OrphanObserver
+    search: Checks, topic: TopicRow, report: TopicOrphans, *, registry: Registry, observer: OrphanObserver
 ) -> None:
     """Delete those of `report.orphans` that are still orphans; `report` gets the fate of each.
 
@@ -64,7 +78,7 @@ def remove_orphans(
             raise next(reversed(deletion.errors.values()))
 
 
-def _is_needed(search: OrphanSearch, known: FileStates, each: Orphan) -> bool:
+def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
     return each.name in search.references or known.needs(each.name) or search.is_renewed(known, each.name)
 
 

@@ -37,6 +37,8 @@ class KeptFor(StrEnum):
     """The journal has it, though the registry doesn't: run `archiver registry rebuild`."""
     OFFSETS = "offsets"
     """It has offsets that the table does not have yet: it may be the only copy."""
+    HOLD = "hold"
+    """It has records that were removed, and a legal hold is on the topic by its configuration."""
     FOOTER = "footer"
     """Its footer doesn't show that it belongs to this archive."""
 

@@ -73,7 +73,8 @@ class _Listed:
 class OrphanSearch:
     """The search in one topic's table. `references` keeps growing with what a removal finds later.
 
-    `table` is the topic's table as it was loaded a short time ago. It is loaded again and again.
+    `table` is the topic's table as it was loaded a short time ago. It is loaded again and again. `holds_all` says that
+    the topic is on hold by its configuration: files with records that were removed stay.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class OrphanSearch:
         observer: OrphanObserver,
         *,
         older_than: float,
+        holds_all: bool = False,
     ) -> None:
         self._connected = connected
         self._table = table
@@ -91,6 +93,7 @@ class OrphanSearch:
         self._report = report
         self._observer = observer
         self._older_than = older_than
+        self._holds_all = holds_all
         self._lists: tuple[str, ...] = ()
         self.references = References()
 
@@ -112,9 +115,12 @@ class OrphanSearch:
         )
         young = [name for name in data if self.is_renewed(known, name)]
         wanted = [name for name in data if known.needs(name) and name not in young]
+        held = [name for name in data if name in known.removed and name not in (*young, *wanted)]
+        held = held if self._holds_all else []
         self._report.kept[KeptFor.AGE] += len(young)
         self._report.kept[KeptFor.REGISTRY] += len(wanted)
-        for name in (*young, *wanted):
+        self._report.kept[KeptFor.HOLD] += len(held)
+        for name in (*young, *wanted, *held):
             del data[name]
         proven = self._proven(table, objects, self._not_journaled(table, data))
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]

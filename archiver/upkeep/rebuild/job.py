@@ -31,6 +31,7 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.journal_entries import JournalContents
 from catalog.model import new_id
 from catalog.registry import Registry
+from catalog.registry.restoring import Retained
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.field_ids import assign
 from schema_mapping.ledger_rebuild import rebuild_ledger
@@ -119,6 +120,11 @@ class Rebuild:
             state=state,
             records=[each.record for each in journal.schemas],
             ranges=table_ranges(table, journal.ranges, files, footers),
+            retained=Retained(
+                first_offsets=_furthest(table.first_offsets, journal.first_offsets),
+                holds=journal.holds,
+                erased=journal.erased,
+            ),
         )
         for commit_id, accepted in self._journal.of_table(table).accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
@@ -191,6 +197,10 @@ class Rebuild:
                 schema_version=table.ledger_version,
             )
         return assignment.state
+
+
+def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
+    return {each: max(first.get(each, 0), second.get(each, 0)) for each in first.keys() | second.keys()}
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:

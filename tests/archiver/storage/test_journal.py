@@ -279,10 +279,10 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
         path = change.new_paths[0]
         at = len(commits) * 10
         commits.append((name * 2, JournaledCommit(commit_id=name * 2, ranges=(span(0, at, at + 10),))))
-    wanted = current_ranges(commits)
+    wanted = current_ranges(commits).ranges
     shuffled = commits + commits[:twice]
     random.shuffle(shuffled)
-    found = current_ranges(shuffled)
+    found = current_ranges(shuffled).ranges
     assert found == wanted
     assert path in {path for one in found for path in one.paths}
 
@@ -309,7 +309,7 @@ def test_a_list_that_a_merge_runs_through_misses_nothing(journal: TableJournal) 
     before = held(journal)
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged(names(folder)[0], journal.merge_commits))
-    found = current_ranges(JournalCommits(folder=folder, objects=store).read())
+    found = current_ranges(JournalCommits(folder=folder, objects=store).read()).ranges
     assert len(names(folder)) == 1, "it was merged while the list was read"
     assert held_files(found) == before
 

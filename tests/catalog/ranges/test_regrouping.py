@@ -237,7 +237,7 @@ def test_the_journal_knows_what_the_registry_does() -> None:
         ("a", JournaledCommit(commit_id="C", rewrite=second)),
     ]
     for commits in (entries, entries[::-1], entries * 2):
-        one, other = sorted(current_ranges(commits, (accepted,)), key=lambda each: each.start_offset)
+        one, other = sorted(current_ranges(commits, (accepted,)).ranges, key=lambda each: each.start_offset)
         assert (one.offsets, one.rows, one.expected, one.files[0].erased) == ((0, 20), 18, 18, 2)
         assert one.paths == second.new_paths
         assert other.paths == paths(OLD[2:])
@@ -273,5 +273,5 @@ def test_an_old_journal_is_read() -> None:
     }
     commit = JournaledCommit.from_json(value)
     assert commit.to_json() == value
-    (one,) = current_ranges([("a", JournaledCommit(commit_id="A", ranges=(OLD[0],))), ("b", commit)])
+    (one,) = current_ranges([("a", JournaledCommit(commit_id="A", ranges=(OLD[0],))), ("b", commit)]).ranges
     assert (one.paths, one.offsets, one.files[0].commit_id) == ((made.path,), (0, 10), "B")

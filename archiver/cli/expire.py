@@ -1,0 +1,63 @@
+"""`archiver expire`: retires the oldest records of topics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.errors import ConfigError
+
+
+def expire(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", help="Retire what lies before this offset or time, instead of the configured limits."),
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Also rows of files that have younger ones: these are written anew.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
+) -> None:
+    """Retire the oldest records, as `retention` and `retention_size` of each topic say, or --before.
+
+    The archive of a partition begins later then; replay, status and verify tell. Whole files go, and are deleted once
+    no snapshot needs them. A legal hold keeps what it covers. May run at the same time as `archiver archive`.
+    """
+    from archiver.config import load_config
+    from archiver.observe.console import Terminal
+    from archiver.observe.expire_json import expire_lines
+    from archiver.observe.expire_screen import ExpireScreen
+    from archiver.observe.output import Output
+    from archiver.replay.selection import AtOffset, AtTime, parse_point
+    from archiver.upkeep.retire.cut import Limits
+    from archiver.upkeep.retire.job import Expire
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        limits: Limits | None = None
+        if before is not None:
+            match parse_point(before):
+                case AtOffset(offset):
+                    limits = Limits(offset=offset, partitions=frozenset(partition or ()))
+                case AtTime(time_ms):
+                    limits = Limits(time_ms=time_ms, partitions=frozenset(partition or ()))
+                case _:
+                    raise ConfigError("--before is an offset such as 1200, or a time such as 2026-01-31T00:00:00Z")
+        elif partition:
+            raise ConfigError("--partition goes with --before: `retention` is that of a whole topic")
+        output = Output(as_json=as_json, lines_of=expire_lines, screen=lambda: ExpireScreen(Terminal()))
+        with output:
+            job = Expire(load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run)
+            report = job.run()
+    if not report.succeeded or output.failed:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,219 @@
+"""`archiver hold`: place legal holds on records, list them, release them.
+
+A hold stops every removal of the records that it covers: `expire`, `erase`, and the deletion of files that a removal
+took out before. What is retired or erased already doesn't come back by it, and is told.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from archiver.archive.topic_archive import TopicArchive, open_archive
+from archiver.audit.acts import Noted
+from archiver.audit.trail import AuditTrail
+from archiver.config import Config
+from archiver.errors import ConfigError
+from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
+from archiver.storage.journal import Journal
+from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import TopicRow, new_id
+from catalog.ranges.legal_holds import WHOLE_TOPIC, HeldSpan, Hold, of_config
+from catalog.registry import Registry
+from catalog.registry.holds import removed_spans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A hold, with what it comes too late for.
+
+    `retired` are first offsets above its start, by partition. `erased` is how many of its offsets were erased before.
+    `in_doubt` are commits that may still take some of the records out of the table: their files stay in the store.
+    """
+
+    topic: str
+    hold: Hold
+    retired: dict[int, int]
+    erased: int
+    in_doubt: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicHolds:
+    """The holds of a topic, that of its section among them."""
+
+    topic: str
+    holds: tuple[Hold, ...]
+
+
+class Holds:
+    """The legal holds of archived topics."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def place(
+        self,
+        topic: str,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        partitions: Sequence[int] = (),
+        reason: str = "",
+    ) -> Placed:
+        """Place a hold. Start and end are offsets or times; a time means the first offset at or after it.
+
+        Without either and without partitions it covers everything, also what comes later, in partitions of any number.
+        ConfigError where nothing lies between. Raises the leaves of RegistryError, TableError and StorageError.
+        """
+        first, last = _point(start, "--from"), _point(end, "--to")
+        with self._connected() as (registry, catalog):
+            archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
+            spans = self._spans(topic, first, last, tuple(partitions))
+            hold = Hold(
+                id=new_id(),
+                spans=spans,
+                reason=reason,
+                placed_at=_now(),
+                placed_by=_who(),
+                asked=" ".join(part for part in (start and f"from {start}", end and f"to {end}") if part),
+            )
+            self._keep(archived, hold, registry)
+            table = catalog.reload(archived.table)  # after it is in force: what was removed before can be told
+            return Placed(
+                topic=topic,
+                hold=hold,
+                retired={
+                    partition: offset
+                    for partition, offset in table.first_offsets.items()
+                    if any(span.overlaps(partition, 0, offset) for span in spans)
+                },
+                erased=_erased(hold, registry, archived.topic),
+                in_doubt=tuple(
+                    rewrite.commit_id
+                    for rewrite in registry.rewrites.unfinished(archived.topic)
+                    if rewrite.removes
+                    and any(span.overlaps(*each) for span in spans for each in removed_spans(rewrite))
+                ),
+            )
+
+    def release(self, topic: str, hold_id: str, *, reason: str = "") -> Hold:
+        """Release a hold. One that is released already stays as it was. RegistryError where there is none."""
+        with self._connected() as (registry, catalog):
+            archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
+            known = registry.holds.named(archived.topic, hold_id)
+            if not known.is_active:
+                return known
+            hold = replace(known, released_at=_now(), released_by=_who(), released_why=reason)
+            self._keep(archived, hold, registry)
+            return hold
+
+    def listed(self, topics: Sequence[str] = (), *, with_released: bool = False) -> tuple[TopicHolds, ...]:
+        """The holds of these topics, or of all that the registry knows and the configuration has."""
+        with Registry(self._config.registry.dsn) as registry:
+            return tuple(
+                TopicHolds(
+                    topic=row.topic,
+                    holds=(
+                        *of_config(hold=self._config.topic(row.topic).hold),
+                        *(each for each in registry.holds.load(row) if with_released or each.is_active),
+                    ),
+                )
+                for row in known_topics(self._config, topics, registry)
+            )
+
+    def _keep(self, archived: ArchivedTopic, hold: Hold, registry: Registry) -> None:
+        """Note a hold, or its release, in journal and audit trail; then it is in force, or isn't any more."""
+        journal = Journal.of(self._config).of_table(archived.table)
+        journal.keep_hold(hold)
+        spans = [[each.partition, each.start_offset, each.end_offset] for each in hold.spans]
+        told = {"hold": hold.id, "spans": spans, "asked": hold.asked}
+        act = (
+            Noted(kind="hold", id=f"hold-{hold.id}", details=told | {"reason": hold.reason})
+            if hold.is_active
+            else Noted(kind="release", id=f"release-{hold.id}", details=told | {"reason": hold.released_why or ""})
+        )
+        AuditTrail.of(archived.topic, journal, registry).record(act)
+        registry.holds.keep(archived.topic, hold)
+
+    @contextmanager
+    def _connected(self) -> Iterator[tuple[Registry, TableCatalog]]:
+        with Registry(self._config.registry.dsn) as registry, TableCatalog(self._config.catalog) as catalog:
+            yield registry, catalog
+
+    def _spans(self, topic: str, first: Point, last: Point, partitions: tuple[int, ...]) -> tuple[HeldSpan, ...]:
+        if isinstance(last, AtOffset) and isinstance(first, AtOffset) and first.offset >= last.offset:
+            raise ConfigError("--from comes after --to: nothing lies between them", start=first.offset, end=last.offset)
+        is_by_time = isinstance(first, AtTime) or isinstance(last, AtTime)
+        if not is_by_time:
+            start = first.offset if isinstance(first, AtOffset) else 0
+            end = last.offset if isinstance(last, AtOffset) else None
+            whole = HeldSpan(start_offset=start, end_offset=end)
+            return tuple(replace(whole, partition=each) for each in partitions) or (whole,)
+        archive = open_archive(self._config, topic)
+        unknown = sorted(set(partitions) - set(archive.partitions))
+        if unknown:
+            raise ConfigError("the archive has no such partition", topic=topic, partitions=unknown)
+        found = tuple(
+            HeldSpan(partition=each, start_offset=_start(archive, each, first), end_offset=_end(archive, each, last))
+            for each in partitions or archive.partitions
+        )
+        kept = tuple(each for each in found if each.end_offset is None or each.start_offset < each.end_offset)
+        if not kept:
+            raise ConfigError("no archived record lies between --from and --to", topic=topic)
+        return kept if kept != (WHOLE_TOPIC,) else (WHOLE_TOPIC,)
+
+
+def _start(archive: TopicArchive, partition: int, point: Point) -> int:
+    match point:
+        case AtOffset(offset):
+            return offset
+        case AtTime(time_ms):
+            found = archive.offset_for_time(partition, time_ms)
+            return archive.end(partition) if found is None else found
+        case _:
+            return 0
+
+
+def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
+    """The end of a hold in a partition. None where the end isn't archived yet: what comes until then is held, too."""
+    match point:
+        case AtOffset(offset):
+            return offset
+        case AtTime(time_ms):
+            return archive.offset_for_time(partition, time_ms)
+        case _:
+            return None
+
+
+def _point(text: str | None, option: str) -> Point:
+    """A start or end. `latest` means nothing here: a hold without an end also covers what comes."""
+    if text is None:
+        return Earliest() if option == "--from" else Latest()
+    point = parse_point(text)
+    if not isinstance(point, AtOffset | AtTime):
+        raise ConfigError(f"{option} is an offset such as 1200, or a time such as 2026-01-31T00:00:00Z", found=text)
+    return point
+
+
+def _erased(hold: Hold, registry: Registry, topic: TopicRow) -> int:
+    return sum(
+        min(end, 2**63 - 1 if span.end_offset is None else span.end_offset) - max(start, span.start_offset)
+        for partition, those in registry.erasures.offsets(topic).items()
+        for start, end in those
+        for span in hold.spans
+        if span.overlaps(partition, start, end)
+    )
+
+
+def _who() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,134 @@
+"""Which files of a table have to go or stay together, because ranges of the registry have records in all of them.
+
+A file of ours holds the ranges that the registry has of it. A file that others wrote may hold any range with offsets in
+its bounds whose own files aren't in the table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from archiver.archive.table_files import TableFile
+from catalog.model import file_name
+from catalog.registry.removable import RemovableRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Ranges, and the files of the table that may have records of them and of no other known range.
+
+    `recorded` are the paths that the registry has of the ranges; `has_foreign` says that some of these are not in the
+    table, or that others wrote some of the files.
+    """
+
+    ranges: tuple[RemovableRange, ...]
+    files: tuple[TableFile, ...]
+    recorded: tuple[str, ...]
+    has_foreign: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files in the table."""
+        return sum(each.size_bytes for each in self.files)
+
+    @property
+    def rows(self) -> int:
+        """How many rows its files have."""
+        return sum(each.rows for each in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """The components of a table. `strangers` are files in which no known range can have records."""
+
+    all: tuple[Component, ...]
+    strangers: tuple[TableFile, ...]
+
+
+def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> Components:
+    """Put ranges and files together. `ranges` are all that have records in one of the files."""
+    owners: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(ranges):
+        for path in one.paths:
+            owners[file_name(path)].append(number)
+    table = {file_name(file.path): file for file in files}
+    homeless = _Places(
+        (number, one) for number, one in enumerate(ranges) if any(file_name(path) not in table for path in one.paths)
+    )
+    joined = _Sets(len(ranges))
+    held: list[tuple[int, TableFile, bool]] = []
+    strangers: list[TableFile] = []
+    for name, file in table.items():
+        own = owners.get(name)
+        found = own or list(homeless.in_bounds(file))
+        if not found:
+            strangers.append(file)
+            continue
+        for other in found[1:]:
+            joined.join(found[0], other)
+        held.append((found[0], file, own is None))
+    members: dict[int, list[RemovableRange]] = defaultdict(list)
+    for number, one in enumerate(ranges):
+        members[joined.find(number)].append(one)
+    theirs: dict[int, list[tuple[TableFile, bool]]] = defaultdict(list)
+    for number, file, is_foreign in held:
+        theirs[joined.find(number)].append((file, is_foreign))
+    return Components(
+        all=tuple(_component(those, theirs.get(root, []), table) for root, those in members.items()),
+        strangers=tuple(strangers),
+    )
+
+
+def _component(
+    ranges: Sequence[RemovableRange], files: Sequence[tuple[TableFile, bool]], table: Mapping[str, TableFile]
+) -> Component:
+    recorded = tuple(dict.fromkeys(path for one in ranges for path in one.paths))
+    return Component(
+        ranges=tuple(ranges),
+        files=tuple(file for file, _ in files),
+        recorded=recorded,
+        has_foreign=any(is_foreign for _, is_foreign in files)
+        or any(file_name(path) not in table for path in recorded),
+    )
+
+
+class _Places:
+    """Ranges by partition and offset."""
+
+    def __init__(self, ranges: Iterable[tuple[int, RemovableRange]]) -> None:
+        self._ranges: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for number, one in ranges:
+            self._ranges[one.partition].append((one.start_offset, one.end_offset, number))
+
+    def in_bounds(self, file: TableFile) -> Iterator[int]:
+        """The ranges that a file may have records of, by its bounds. All where it states none."""
+        for partition, those in self._ranges.items():
+            at = file.partitions
+            if at is not None and not at.low <= partition <= at.high:
+                continue
+            low, high = 0, len(those)
+            if file.offsets is not None:
+                low = bisect_right(those, file.offsets.low, key=lambda each: each[1])
+                high = bisect_left(those, file.offsets.high + 1, key=lambda each: each[0])
+            yield from (number for _, _, number in those[low:high])
+
+
+class _Sets:
+    """Disjoint sets of numbers."""
+
+    def __init__(self, count: int) -> None:
+        self._above = list(range(count))
+
+    def find(self, one: int) -> int:
+        """The number that stands for a number's set."""
+        while self._above[one] != one:
+            self._above[one] = self._above[self._above[one]]
+            one = self._above[one]
+        return one
+
+    def join(self, one: int, other: int) -> None:
+        """Make one set of two."""
+        self._above[self.find(other)] = self.find(one)

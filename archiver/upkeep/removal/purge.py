@@ -1,0 +1,153 @@
+"""Delete the files that a removal took out of a table, once nothing refers to them: the end of retired records.
+
+The registry names them, so no folder of data is listed. Deleting goes the way of `archiver orphans`: under the topic's
+row lock, each file checked once more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from archiver.errors import ObjectMissing
+from archiver.observer import ignore
+from archiver.storage.file_names import DataFileName
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.orphans.references import References
+from archiver.upkeep.orphans.removal import remove_orphans
+from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
+from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import ManifestName
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import file_name
+from catalog.registry import Registry
+from catalog.registry.known_files import FileStates
+from schema_mapping.errors import ContextError
+
+EXPIRY_TRIES: Final = 5
+"""How often snapshots are looked at again because others commit meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What became of the files: how many were deleted, with their bytes, and which are left.
+
+    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps.
+    """
+
+    deleted: int = 0
+    size_bytes: int = 0
+    left: tuple[str, ...] = ()
+    held: int = 0
+    snapshots: HoldingSnapshots = field(default_factory=HoldingSnapshots)
+    failures: Mapping[str, ContextError] = field(default_factory=dict)
+
+
+def purge(
+    table: ArchiveTable,
+    *,
+    registry: Registry,
+    catalog: TableCatalog,
+    grace_seconds: float,
+    with_others: bool = False,
+    holds_all: bool = False,
+) -> Purged:
+    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete files that none needs.
+
+    `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
+    on hold by its configuration. Raises the leaves of TableError, RegistryError and StorageError.
+    """
+    removed = registry.retention.removed_files(table.topic)
+    if not removed or holds_all:
+        return Purged(left=tuple(removed), held=len(removed) if holds_all else 0)
+    names = {file_name(path) for path in removed}
+    table, found = _expired(table, names, catalog, grace_seconds=grace_seconds, with_others=with_others)
+    search = _RemovedFiles(table, catalog)
+    search.look()
+    files = {path: name.ulid for path in removed if (name := DataFileName.of(file_name(path))) is not None}
+    known = registry.claims.file_states(table.topic, files)
+    free = [path for path in files if file_name(path) not in search.references]
+    going = [path for path in free if not known.needs(file_name(path))]
+    report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
+    report.orphans = tuple(_orphans(table, going, files))
+    sizes = {each.path: each.size for each in report.orphans}
+    remove_orphans(search, table.topic, report, registry=registry, observer=ignore)
+    deleted = {each.path for each in report.deleted}
+    return Purged(
+        deleted=len(deleted),
+        size_bytes=sum(sizes[path] for path in deleted),
+        left=tuple(path for path in removed if path not in deleted),
+        held=sum(1 for path in free if file_name(path) in known.held),
+        snapshots=found,
+        failures=report.failures,
+    )
+
+
+def _expired(
+    table: ArchiveTable, names: set[str], catalog: TableCatalog, *, grace_seconds: float, with_others: bool
+) -> tuple[ArchiveTable, HoldingSnapshots]:
+    """Expire what may be expired; return the table and what was found before. Others may commit meanwhile."""
+    for left in reversed(range(EXPIRY_TRIES)):
+        table = catalog.reload(table)
+        older_than_ms = time.time_ns() // 1_000_000 + 1 - int(grace_seconds * 1_000)
+        found = holding_snapshots(table, names, older_than_ms=older_than_ms, with_others=with_others)
+        if not found.going:
+            break
+        try:
+            catalog.expire(table, found.going)
+        except CatalogUnreachable:
+            if not left:
+                raise
+        else:
+            break
+    return table, found
+
+
+def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> list[Orphan]:
+    objects = ObjectStore.of_table(table.iceberg)
+    found = []
+    for path in paths:
+        try:
+            size = objects.size(path)
+        except ObjectMissing:
+            size = 0  # deleted before; only its row in the registry is left
+        found.append(
+            Orphan(
+                path=path,
+                name=file_name(path),
+                size=size,
+                modified_ms=0,
+                kind=OrphanKind.REPLACED,
+                ulid=files[path],
+            )
+        )
+    return found
+
+
+class _RemovedFiles:
+    """What `remove_orphans` asks: whether files are referred to, by snapshots or by commits that may still land."""
+
+    def __init__(self, table: ArchiveTable, catalog: TableCatalog) -> None:
+        self._table = table
+        self._catalog = catalog
+        self.references = References()
+
+    def look(self) -> ArchiveTable:
+        """Add what the table refers to now; return the table."""
+        objects = ObjectStore.of_table(self._table.iceberg)
+        lists = [
+            each.path
+            for part in objects.walk(self._table.metadata_location)
+            for each in part
+            if (name := ManifestName.of(each.name)) is not None and name.is_list
+        ]
+        return self.references.look(partial(self._catalog.reload, self._table), lists)
+
+    def is_renewed(self, known: FileStates, name: str) -> bool:  # noqa: ARG002 - the protocol's
+        """No run claims a file that was in the table."""
+        return False

@@ -1,0 +1,406 @@
+"""The task of a removal: read the files of one component, and write those that have such rows anew without them.
+
+A task holds one row group in memory, whatever the files' sizes. Each new file is read back, and uploaded only if it has
+exactly the records that are to stay.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.archive.assemble import Assembler
+from archiver.archive.deletes import DeleteFiles, Deletes, Mask
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import KAFKA_IDS
+from archiver.archive.table_files import TableFile
+from archiver.errors import ObjectMissing, UpkeepError
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.storage.file_names import DataFileName
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import SpoolFile
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.conditions import Condition, rows_of
+from archiver.wire.record_digest import RecordDigest
+from catalog.model import DataFileInfo, file_name, new_id
+from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
+from catalog.ranges.spans import joined
+from catalog.registry.removable import RemovableRange
+from schema_mapping import names
+from schema_mapping.row import RowMapping, row_mapping_from_text
+
+Fate = Literal["erased", "retired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalTarget:
+    """What the tasks of a topic share.
+
+    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none.
+    """
+
+    topic: str
+    mappings: Mapping[int, str]
+    table_properties: Mapping[str, str]
+    bloom_filters: Mapping[int, float]
+    objects: ObjectStore
+    formats: SegmentFormats
+    spool: Path
+
+    def row_mapping(self, version: int) -> RowMapping | None:
+        """The mapping of a schema version. None where it isn't known."""
+        text = self.mappings.get(version)
+        return None if text is None else row_mapping_from_text(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalTask:
+    """A component, and the rows to take out of it. `why` is told with the rewrite. `dry_run` writes nothing.
+
+    `places` are, by path, the transform and field of the files' partitions (`DataFileInfo.partitioned_by`).
+    """
+
+    target: RemovalTarget
+    component: Component
+    condition: Condition
+    fate: Fate
+    why: str
+    places: Mapping[str, str | None] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalResult:
+    """What was found in a component: how many rows go, their offsets (partition, start, end), and the rewrite.
+
+    `group` is None where no row goes, or nothing was written. `before` and `after` are digests of the rows in
+    the table.
+    """
+
+    rows: int = 0
+    removed: tuple[tuple[int, int, int], ...] = ()
+    before: str = ""
+    after: str = ""
+    group: RewriteGroup | None = None
+
+
+def remove_rows(task: RemovalTask) -> RemovalResult:
+    """Rewrite a component. Raises UpkeepError, ReplayError and the leaves of StorageError, with the file's path."""
+    return _Removal(task).run()
+
+
+class _Removal:
+    def __init__(self, task: RemovalTask) -> None:
+        self._task = task
+        self._target = task.target
+        self._mappings = KnownMappings(task.target.topic, task.target)
+        self._storage = TopicStorage(
+            deletes=DeleteFiles(task.target.objects, task.target.formats),
+            objects=task.target.objects,
+            formats=task.target.formats,
+            mappings=self._mappings,
+        )
+        self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
+        self._account = _Account(task.component.ranges)
+        self._before, self._after = RecordDigest(), RecordDigest()
+
+    def run(self) -> RemovalResult:
+        rows = sum(self._survey(file) for file in self._task.component.files)
+        in_copies = self._survey_copies()
+        if not rows and not in_copies:
+            return RemovalResult()
+        spans = tuple(
+            (partition, start, end)
+            for partition, those in sorted(self._removed.items())
+            for start, end in _runs(np.unique(np.concatenate(those)))
+        )
+        if self._task.dry_run:
+            return RemovalResult(rows=rows, removed=spans)
+        with TaskSpool(self._target.spool) as spool:
+            made = [new for file in self._task.component.files if (new := self._rewritten(file, spool)) is not None]
+        group = RewriteGroup(
+            paths=tuple(file.path for file in self._task.component.files),
+            files=tuple(
+                NewFile(file=info, spans=self._account.spans(number, self._task.fate)) for number, info in made
+            ),
+            emptied=self._account.emptied(self._task.fate),
+            why=self._task.why,
+            recorded=self._task.component.recorded if self._task.component.has_foreign else (),
+        )
+        if not group.paths:
+            return RemovalResult(rows=rows, removed=spans)
+        return RemovalResult(rows=rows, removed=spans, before=self._before.text, after=self._after.text, group=group)
+
+    def _survey(self, file: TableFile) -> int:
+        """Note the offsets of the rows that go; return how many they are."""
+        count = 0
+        with closing(OpenFile.open(self._storage, file)) as opened:
+            for _, records in _read(opened):
+                count += self._note(records, rows_of(self._task.condition, records))
+        return count
+
+    def _survey_copies(self) -> bool:
+        """Whether files of ours that others replaced, and that the store still has, have such rows."""
+        present = {file_name(file.path) for file in self._task.component.files}
+        found = False
+        for path in self._task.component.recorded:
+            if file_name(path) in present:
+                continue
+            try:
+                with self._target.formats.of_path(path).open(self._target.objects, path) as reader:
+                    self._mappings.learn(reader.metadata)
+                    assembler = Assembler(path, reader.schema, self._mappings)
+                    for _, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
+                        found |= bool(self._note(records, rows_of(self._task.condition, records)))
+            except ObjectMissing:
+                continue
+        return found
+
+    def _note(self, records: pa.RecordBatch, going: Mask) -> int:
+        if going.any():
+            partitions = records.column("partition").to_numpy()[going]
+            offsets = records.column("offset").to_numpy()[going]
+            for partition in np.unique(partitions):
+                self._removed[int(partition)].append(offsets[partitions == partition])
+        return int(going.sum())
+
+    def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
+        """Write one file anew, check it and upload it. None where no row of it stays."""
+        target = self._target
+        with closing(OpenFile.open(self._storage, file)) as opened:
+            layout = self._layout(opened)
+            file_id = new_id()
+            local = spool.create(f"{file_id}.{target.formats.written.extension}")
+            origin = self._origin(opened)
+            path = f"{file.path.rpartition('/')[0]}/{self._name(file_id, origin)}"
+            writer = target.formats.written.start(local, layout)
+            number = self._account.next_file()
+            before, after = RecordDigest(), RecordDigest()
+            try:
+                for rows, records in _read(opened):
+                    going = rows_of(self._task.condition, records)
+                    before += RecordDigest.of_seen(records)
+                    self._account.count_gone(records, going, file)
+                    if going.all():
+                        continue
+                    kept = pa.array(~going)
+                    left = records.filter(kept)
+                    writer.write(rows.filter(kept))
+                    after += RecordDigest.of_seen(left)
+                    self._account.count_kept(number, left, file)
+                self._check_original(opened, file, before)
+                self._before, self._after = self._before + before, self._after + after
+                if not writer.rows:
+                    writer.abort()
+                    return None
+                info = writer.close(origin=origin, path=path, partition_value=file.ordinal, digest=after.text)
+            except BaseException:
+                writer.abort()
+                raise
+        self._check(local, info, file)
+        pass_point(FaultPoint.BEFORE_UPLOAD)
+        target.objects.upload(local, path, expected=info.size_bytes)
+        pass_point(FaultPoint.AFTER_UPLOAD)
+        return number, replace(info, partitioned_by=self._task.places.get(file.path))
+
+    def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
+        """The range of a file that holds that one and no other, as its footer says."""
+        origin = opened.reader.metadata.origin
+        ranges = self._task.component.ranges
+        if origin is None or len(ranges) != 1 or len(self._task.component.files) != 1:
+            return None
+        told = (origin.partition, origin.start_offset, origin.end_offset)
+        return origin if told == (ranges[0].partition, ranges[0].start_offset, ranges[0].end_offset) else None
+
+    def _layout(self, opened: OpenFile) -> SegmentLayout:
+        about = opened.reader.metadata
+        texts = dict(about.mappings)
+        version = about.schema_version
+        if version is None:
+            seen: set[int] = set()
+            for block in opened.reader.blocks():
+                for _, kafka in opened.rows(block, None, KAFKA_IDS):
+                    seen.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
+            texts = {each: self._mappings.row_mapping(each).text for each in seen}
+            version = max(seen)
+        return SegmentLayout(
+            schema=opened.reader.schema,
+            mapping=texts[version],
+            schema_version=version,
+            table_properties=self._target.table_properties,
+            bloom_filters=self._target.bloom_filters,
+            other_mappings={each: text for each, text in texts.items() if each != version},
+            is_sorted=about.origin is not None,
+        )
+
+    def _name(self, file_id: str, origin: SegmentOrigin | None) -> DataFileName:
+        return DataFileName(
+            topic=self._target.topic,
+            ulid=file_id,
+            extension=self._target.formats.written.extension,
+            partition=None if origin is None else origin.partition,
+            start_offset=None if origin is None else origin.start_offset,
+        )
+
+    @staticmethod
+    def _check_original(opened: OpenFile, file: TableFile, found: RecordDigest) -> None:
+        known = opened.reader.metadata.digest
+        if known is not None and known != found.text and not file.has_deletes:
+            raise UpkeepError(
+                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
+                file=file.path,
+                footer=known,
+                found=found.text,
+            )
+
+    def _check(self, local: SpoolFile, info: DataFileInfo, old: TableFile) -> None:
+        """Read the new file back. UpkeepError unless it has exactly the records that were to stay."""
+        found, count = RecordDigest(), 0
+        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
+            mappings = KnownMappings(self._target.topic)
+            mappings.learn(reader.metadata)
+            opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(str(local), reader.schema, mappings))
+            for _, records in _read(opened):
+                found += RecordDigest.of_seen(records)
+                count += records.num_rows
+                if rows_of(self._task.condition, records).any():
+                    count = -1
+                    break
+        if found.text != info.digest or count != info.rows:
+            raise UpkeepError(
+                "the file written anew doesn't have exactly the records that were to stay; the old one stays. This is a"
+                " fault of the archiver: please report it",
+                file=old.path,
+            )
+
+
+class _Account:
+    """Counts, by range, which rows were kept in which new file, and how many go."""
+
+    def __init__(self, ranges: tuple[RemovableRange, ...]) -> None:
+        self._ranges = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
+        self._places: dict[int, list[int]] = defaultdict(list)
+        for number, one in enumerate(self._ranges):
+            self._places[one.partition].append(number)
+        self._starts = {
+            each: np.array([self._ranges[n].start_offset for n in those]) for each, those in self._places.items()
+        }
+        self._ends = {
+            each: np.array([self._ranges[n].end_offset for n in those]) for each, those in self._places.items()
+        }
+        self._files = 0
+        self._kept: dict[int, dict[int, tuple[int, RecordDigest]]] = defaultdict(dict)
+        self._gone: dict[int, int] = defaultdict(int)
+
+    def next_file(self) -> int:
+        """The number of the next new file."""
+        self._files += 1
+        return self._files - 1
+
+    def count_gone(self, records: pa.RecordBatch, going: Mask, file: TableFile) -> None:
+        """Count the rows that go. All rows must be of known ranges."""
+        for number, mask in self._by_range(records, file):
+            self._gone[number] += int((mask & going).sum())
+
+    def count_kept(self, file_number: int, left: pa.RecordBatch, file: TableFile) -> None:
+        """Count rows that stay, in a new file."""
+        for number, mask in self._by_range(left, file):
+            rows, digest = self._kept[file_number].get(number, (0, RecordDigest()))
+            part = left if mask.all() else left.filter(pa.array(mask))
+            self._kept[file_number][number] = (rows + part.num_rows, digest + RecordDigest.of_seen(part))
+
+    def spans(self, file_number: int, fate: Fate) -> tuple[RecordSpan, ...]:
+        """The spans of one new file."""
+        return tuple(
+            self._span(number, rows, digest.text, fate, is_first=self._home(number) == file_number)
+            for number, (rows, digest) in sorted(self._kept[file_number].items())
+        )
+
+    def emptied(self, fate: Fate) -> tuple[RecordSpan, ...]:
+        """The spans of ranges of which no row stays."""
+        return tuple(
+            self._span(number, 0, None, fate, is_first=True)
+            for number in range(len(self._ranges))
+            if self._home(number) is None
+        )
+
+    def _home(self, number: int) -> int | None:
+        """The first new file with rows of a range: it tells what became of the others."""
+        return min((each for each, held in self._kept.items() if number in held), default=None)
+
+    def _span(self, number: int, rows: int, digest: str | None, fate: Fate, *, is_first: bool) -> RecordSpan:
+        one = self._ranges[number]
+        gone = self._gone[number] if is_first else 0
+        kept = sum(held[number][0] for held in self._kept.values() if number in held)
+        missed = one.rows - kept - gone if is_first else 0
+        if missed > one.rows - one.expected:
+            raise UpkeepError(
+                "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
+                " refill TOPIC` first, which brings them back or has them accepted as gone",
+                partition=one.partition,
+                offsets=f"[{one.start_offset}, {one.end_offset})",
+                missing=missed - (one.rows - one.expected),
+            )
+        return RecordSpan(
+            partition=one.partition,
+            start_offset=one.start_offset,
+            end_offset=one.end_offset,
+            rows=rows,
+            digest=digest,
+            removed=missed,
+            erased=gone if fate == "erased" else 0,
+            retired=gone if fate == "retired" else 0,
+        )
+
+    def _by_range(self, records: pa.RecordBatch, file: TableFile) -> Iterator[tuple[int, Mask]]:
+        partitions = records.column("partition").to_numpy()
+        offsets = records.column("offset").to_numpy()
+        for partition in np.unique(partitions):
+            here = partitions == partition
+            those = self._places.get(int(partition), [])
+            if not those:
+                raise _unknown_rows(file, int(partition), int(offsets[here][0]))
+            places = np.searchsorted(self._starts[int(partition)], offsets, side="right") - 1
+            inside = here & (places >= 0) & (offsets < self._ends[int(partition)][np.maximum(places, 0)])
+            if (here & ~inside).any():
+                raise _unknown_rows(file, int(partition), int(offsets[here & ~inside][0]))
+            for place in np.unique(places[inside]):
+                yield those[int(place)], inside & (places == place)
+
+
+def _unknown_rows(file: TableFile, partition: int, offset: int) -> UpkeepError:
+    return UpkeepError(
+        "the file has rows that the registry has no range of, so they can't be accounted for; it stays as it is. If"
+        " others added these rows, take them out; else run `archiver registry rebuild`",
+        file=file.path,
+        partition=partition,
+        offset=offset,
+    )
+
+
+def _read(opened: OpenFile) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """The rows of a file that aren't deleted, each batch with its records."""
+    for block in opened.reader.blocks():
+        for rows, kafka in opened.rows(block):
+            yield rows, opened.assembler.records(rows, kafka)
+
+
+def _runs(offsets: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Sorted offsets as joined spans."""
+    borders = np.flatnonzero(np.diff(offsets) > 1)
+    starts = offsets[np.concatenate(([0], borders + 1))]
+    ends = offsets[np.concatenate((borders, [len(offsets) - 1]))] + 1
+    return joined(zip(starts.tolist(), ends.tolist(), strict=True))

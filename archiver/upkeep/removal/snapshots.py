@@ -1,0 +1,95 @@
+"""Which retained snapshots still refer to files that a removal took out, and which of them may be expired for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+
+from archiver.archive.manifests import live_entries, manifests_of
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import is_ours
+from catalog.model import file_name
+
+READERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldingSnapshots:
+    """The snapshots that refer to some of the files.
+
+    Those of `going` may be expired, those of `young` not yet, and those of `others` never by us without being asked.
+    `named` are tags and branches that have such snapshots, with these.
+    """
+
+    going: tuple[Snapshot, ...] = ()
+    young: tuple[Snapshot, ...] = ()
+    others: tuple[Snapshot, ...] = ()
+    named: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def stay(self) -> bool:
+        """Whether some of them stay for now."""
+        return bool(self.young or self.others or self.named)
+
+
+def holding_snapshots(
+    table: ArchiveTable, files: Collection[str], *, older_than_ms: int, with_others: bool
+) -> HoldingSnapshots:
+    """Find the snapshots that refer to files with these names.
+
+    One may be expired if it is older than the time, not the current one, in no history of a tag or another branch, and
+    ours, unless `with_others` says that all may be. Raises the leaves of StorageError.
+    """
+    metadata = table.iceberg.metadata
+    holding = _holding(table, frozenset(files))
+    parents = {one.snapshot_id: one.parent_snapshot_id for one in metadata.snapshots}
+    named: dict[str, int] = {}
+    kept: set[int] = set()
+    for name, ref in metadata.refs.items():
+        line: int | None = ref.snapshot_id
+        while name != MAIN_BRANCH and line in parents:
+            kept.add(line)
+            if line in holding:
+                named.setdefault(name, line)
+            line = parents[line]
+    going, young, others = list[Snapshot](), list[Snapshot](), list[Snapshot]()
+    for one in metadata.snapshots:
+        if one.snapshot_id not in holding or one.snapshot_id in kept:
+            continue
+        if one.snapshot_id == metadata.current_snapshot_id or one.timestamp_ms >= older_than_ms:
+            young.append(one)
+        elif with_others or is_ours(one):
+            going.append(one)
+        else:
+            others.append(one)
+    return HoldingSnapshots(going=tuple(going), young=tuple(young), others=tuple(others), named=named)
+
+
+def _holding(table: ArchiveTable, files: frozenset[str]) -> set[int]:
+    snapshots = table.iceberg.metadata.snapshots
+    with ThreadPoolExecutor(READERS, thread_name_prefix="snapshots") as pool:
+        lists = list(pool.map(partial(manifests_of, table.io), [one.manifest_list for one in snapshots]))
+        manifests = {each.manifest_path: each for found in lists for each in found}
+        bad = {
+            each.manifest_path
+            for each, has in zip(
+                manifests.values(), pool.map(partial(_has, table, files), manifests.values()), strict=True
+            )
+            if has
+        }
+    return {
+        one.snapshot_id
+        for one, found in zip(snapshots, lists, strict=True)
+        if any(each.manifest_path in bad for each in found)
+    }
+
+
+def _has(table: ArchiveTable, files: frozenset[str], manifest: ManifestFile) -> bool:
+    return any(file_name(entry.data_file.file_path) in files for entry in live_entries(table.io, manifest))

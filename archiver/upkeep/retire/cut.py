@@ -1,0 +1,104 @@
+"""Where a retention would have each partition begin, before it is known which files can go.
+
+The clock is the ingest timestamp: the time of a record's batch, by which tables are partitioned too. A record with a
+wild timestamp of its producer neither goes too early nor keeps a file for ever (ADR 0045).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from archiver.archive.table_files import TableFile
+from catalog.model import PartitionOffset
+
+MICROS: int = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may be retired: records before `time_ms` or `offset`, and the oldest ones beyond `size_bytes`.
+
+    The size is counted for each partition, as Kafka does. None is no limit. No `partitions` means all.
+    """
+
+    time_ms: int | None = None
+    offset: int | None = None
+    size_bytes: int | None = None
+    partitions: frozenset[int] = frozenset()
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing may be retired."""
+        return self.time_ms is None and self.offset is None and self.size_bytes is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The offset at which a partition would begin: no record from there on may be retired by the limits."""
+
+    partition: int
+    offset: int
+
+
+def whole_file_cuts(
+    limits: Limits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
+) -> dict[int, int]:
+    """The first offset of each partition, as far as whole files can be retired. A file without bounds keeps all."""
+    chosen = {
+        partition: reached.next_offset
+        for partition, reached in offsets.items()
+        if not limits.partitions or partition in limits.partitions
+    }
+    cuts: dict[int, int] = {}
+    by_partition = _by_partition(files, chosen)
+    for partition, end in chosen.items():
+        held = by_partition[partition]
+        found = [0]
+        if limits.offset is not None:
+            found.append(min(limits.offset, end))
+        if limits.time_ms is not None:
+            young = [_low(file) for file in held if _is_young(file, limits.time_ms * MICROS)]
+            found.append(min(young, default=end))
+        if limits.size_bytes is not None:
+            found.append(_by_size(held, limits.size_bytes, end))
+        if max(found) > 0:
+            cuts[partition] = max(found)
+    return cuts
+
+
+def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[int, list[TableFile]]:
+    """The files that may have rows of each partition, in the order of their lowest offsets."""
+    found: dict[int, list[TableFile]] = defaultdict(list)
+    for file in files:
+        at = file.partitions
+        those = chosen if at is None else (each for each in chosen if at.low <= each <= at.high)
+        for partition in those:
+            found[partition].append(file)
+    for held in found.values():
+        held.sort(key=_low)
+    return found
+
+
+def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
+    """The lowest offset that stays, if the oldest files go as long as the others have at least `most` bytes."""
+    left = list(files)
+    total = sum(map(_share, left))
+    while left and total - _share(left[0]) >= most:
+        total -= _share(left.pop(0))
+    return _low(left[0]) if left else end
+
+
+def _share(file: TableFile) -> int:
+    """A file's size in one of its partitions. A file of several counts in equal parts."""
+    at = file.partitions
+    return file.size_bytes // (1 if at is None else at.high - at.low + 1)
+
+
+def _is_young(file: TableFile, before_micros: int) -> bool:
+    return file.latest_ingest is None or file.latest_ingest >= before_micros
+
+
+def _low(file: TableFile) -> int:
+    return file.offsets.low if file.offsets else 0

@@ -1,0 +1,347 @@
+"""`archiver expire`: retire the oldest records of topics by their retention, or those before an offset or a time.
+
+A commit takes files out of the table and moves the first offsets of partitions with it. Whoever reads the table, or
+rebuilds the registry, sees both or neither. The files are deleted later, once no snapshot needs them. It may run beside
+an archiver, and may be killed at any moment and run again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from archiver.archive.plan_cache import PlanCache
+from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.config import Config
+from archiver.config.model import TopicConfig
+from archiver.engine.runner import Engine
+from archiver.engine.session import check_spark
+from archiver.engine.threads import ThreadEngine
+from archiver.errors import ConfigError
+from archiver.observer import all_of, ignore
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
+from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.conditions import Below
+from archiver.upkeep.removal.purge import purge
+from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
+from archiver.upkeep.removal.target import places_of, removal_target
+from archiver.upkeep.retire.cut import Limits, whole_file_cuts
+from archiver.upkeep.retire.edge import first_young_offsets
+from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
+from archiver.upkeep.retire.report import (
+    ExpireFailed,
+    ExpireFinished,
+    ExpireObserver,
+    ExpireReport,
+    FilesRetired,
+    RetirementPlanned,
+    TopicRetired,
+)
+from archiver.upkeep.upload_claims import UploadClaims
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.rewrite_commit import Rewritten
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import TopicRow, new_id
+from catalog.ranges.legal_holds import Hold, of_config
+from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+REASON: Final = "expire"
+ROUNDS: Final = 5
+"""How often a topic is planned again because others changed its files meanwhile."""
+BATCH: Final = 500
+"""How many components one commit takes out."""
+HERE_BYTES: Final = 1 << 30
+"""Files of no more bytes together are written anew in this process. Starting Spark would take longer."""
+
+
+class Expire:
+    """Retires records of `topics` (default: all that the registry knows and the configuration has).
+
+    Without `limits` each topic's `retention` and `retention_size` count. With `rows` also the rows of files that have
+    younger ones go. A dry run changes nothing.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        topics: Sequence[str] = (),
+        observer: ExpireObserver = ignore,
+        *,
+        limits: Limits | None = None,
+        rows: bool = False,
+        dry_run: bool = False,
+        engine: Engine | None = None,
+        formats: SegmentFormats = FORMATS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if limits is not None and not topics:
+            raise ConfigError("an offset or a time is that of a topic: name the topics that it is for")
+        self._config = config
+        self._topics = tuple(topics)
+        self._observer = all_of(observer)
+        self._limits = limits
+        self._rows = rows
+        self._dry_run = dry_run
+        self._engine = engine
+        self._formats = formats
+        self._clock = clock
+
+    def run(self) -> ExpireReport:
+        """Retire topic by topic. Raises what stops all topics; the failure of one is in the report."""
+        started = time.monotonic()
+        with ExitStack() as closing:
+            registry = closing.enter_context(Registry(self._config.registry.dsn))
+            catalog = closing.enter_context(TableCatalog(self._config.catalog))
+
+            @cache
+            def spark() -> Engine:
+                from archiver.engine.spark import SparkEngine
+
+                check_spark(self._config.spark)
+                return closing.enter_context(SparkEngine.start(self._config.spark))
+
+            def engine(size_bytes: int) -> Engine:
+                return self._engine or (ThreadEngine() if size_bytes <= HERE_BYTES else spark())
+
+            rows = known_topics(self._config, self._topics, registry)
+            done = tuple(self._topic(row, registry, catalog, engine) for row in rows)
+        report = ExpireReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
+        self._observer(ExpireFinished(report=report))
+        return report
+
+    def _topic(
+        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engine: Callable[[int], Engine]
+    ) -> TopicRetired:
+        settings = self._config.topic(topic.topic)
+        limits = self._limits or limits_of(settings, self._clock())
+        report = TopicRetired(topic=topic.topic, table=topic.table, has_limits=not limits.is_none)
+        try:
+            archived = find_archived(self._config, topic.topic, registry=registry, catalog=catalog)
+            work = TopicExpiry(
+                config=self._config,
+                archived=archived,
+                registry=registry,
+                catalog=catalog,
+                manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
+                engine=engine,
+                observer=self._observer,
+                formats=self._formats,
+            )
+            work.run(limits, report, rows=self._rows, dry_run=self._dry_run)
+        except ContextError as error:
+            report.error = error
+            self._observer(ExpireFailed(topic=topic.topic, path=None, error=error))
+        return report
+
+
+def limits_of(settings: TopicConfig, now: float) -> Limits:
+    """What a topic's section says may go at this time (seconds since 1970)."""
+    time_ms = None if settings.retention is None else int((now - settings.retention) * 1_000)
+    return Limits(time_ms=time_ms, size_bytes=settings.retention_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicExpiry:
+    """The retirement of one topic, with all that it needs."""
+
+    config: Config
+    archived: ArchivedTopic
+    registry: Registry
+    catalog: TableCatalog
+    manifests: ManifestReader
+    engine: Callable[[int], Engine]
+    observer: ExpireObserver
+    formats: SegmentFormats = FORMATS
+
+    def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
+        """Retire what the limits say, and delete files that were retired before; `report` gets what was done.
+
+        Raises the leaves of TableError, RegistryError and StorageError.
+        """
+        table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
+        if not dry_run:
+            settle_rewrites(table, self.registry, self.catalog, self.manifests, journal)
+        if not limits.is_none:
+            with UploadClaims.of_run(self.registry, self.archived.topic) as claims:
+                for _ in range(ROUNDS):
+                    planned, files = self._plan(limits, rows=rows)
+                    report.held, report.kept = planned.held, planned.kept
+                    size = planned.files + sum(len(each.files) for each in planned.edges)
+                    self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
+                    if dry_run:
+                        _tell(report, planned)
+                        return
+                    if self._commit(planned, files, report, claims):
+                        break
+                else:
+                    raise CatalogUnreachable(
+                        "Others rewrite the table's files faster than they can be retired; run it again when they are"
+                        " done",
+                        table=table.topic.table,
+                    )
+        if not dry_run:
+            report.purged = purge(
+                table,
+                registry=self.registry,
+                catalog=self.catalog,
+                grace_seconds=self.archived.config.snapshot_retention,
+                holds_all=self.archived.config.hold,
+            )
+
+    def holds(self) -> tuple[Hold, ...]:
+        """The active holds of the topic, that of its section among them."""
+        return (*of_config(hold=self.archived.config.hold), *self.registry.holds.active(self.archived.topic))
+
+    def _plan(self, limits: Limits, *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
+        table = self.catalog.reload(self.archived.table)
+        cuts = self._cuts(limits, table, rows=rows)
+        ranges = self.registry.retention.ranges(self.archived.topic, below=cuts)  # before the table: so it has them
+        table = self.catalog.reload(table)
+        files = tuple(self.manifests.files(table.iceberg))
+        later = self._cuts(limits, table, rows=rows)
+        planned = retirement(
+            {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
+            ranges=ranges,
+            files=files,
+            holds=self.holds(),
+            known=table.first_offsets,
+            rows=rows,
+        )
+        return planned, {file.path: file for file in files}
+
+    def _cuts(self, limits: Limits, table: ArchiveTable, *, rows: bool) -> dict[int, int]:
+        files = tuple(self.manifests.files(table.iceberg))
+        cuts = whole_file_cuts(limits, files, table.offsets)
+        if not rows or limits.time_ms is None:
+            return cuts
+        ends = {each: reached.next_offset for each, reached in table.offsets.items()}
+        wanted = {each: end for each, end in ends.items() if not limits.partitions or each in limits.partitions}
+        target = removal_target(self.config, table, self.registry, self.formats)
+        exact = first_young_offsets(limits.time_ms, wanted, files, target)
+        found = {each: max(cuts.get(each, 0), offset) for each, offset in exact.items()}
+        return {each: offset for each, offset in found.items() if offset > 0}
+
+    def _commit(
+        self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
+    ) -> bool:
+        """Commit batch by batch, the oldest first. False where others changed a file meanwhile."""
+        table = self.catalog.reload(self.archived.table)
+        edges, first_offsets = self._edges(planned, table, report, claims)
+        going = sorted(planned.going, key=_place)
+        batches = [going[start : start + BATCH] for start in range(0, len(going), BATCH)] or ([[]] if edges else [])
+        for number, batch in enumerate(batches):
+            is_last = number == len(batches) - 1
+            later = [each for those in batches[number + 1 :] for each in those]
+            reached = first_offsets if is_last else _reached(first_offsets, (*later, *planned.edges))
+            written = [each.group for each in edges if each.group] if is_last else []
+            groups = (*groups_of(batch, _why(reached)), *written)
+            moved = {each: offset for each, offset in reached.items() if offset > table.first_offsets.get(each, 0)}
+            if not groups and not moved:
+                continue
+            if not self._put(table, groups, moved, known):
+                return False
+            table = self.catalog.reload(table)
+            report.first_offsets |= moved
+            report.files += sum(len(each.files) for each in batch)
+            report.size_bytes += sum(each.size_bytes for each in batch)
+            report.rows += sum(span.retired for group in groups for span in group.all_spans)
+            report.rewritten += sum(len(each.paths) for each in written)
+            self.observer(FilesRetired(topic=report.topic, files=sum(len(group.paths) for group in groups)))
+        return True
+
+    def _put(
+        self,
+        table: ArchiveTable,
+        groups: tuple[RewriteGroup, ...],
+        first_offsets: Mapping[int, int],
+        known: Mapping[str, TableFile],
+    ) -> bool:
+        rewrite = Rewrite(
+            commit_id=new_id(),
+            reason=REASON,
+            schema_version=table.ledger_version,
+            groups=groups,
+            first_offsets=first_offsets,
+        )
+        done = put_in_place(
+            table,
+            rewrite,
+            known,
+            change=None,
+            registry=self.registry,
+            catalog=self.catalog,
+            manifests=self.manifests,
+            journal=Journal.of(self.config).of_table(table),
+        )
+        return isinstance(done, Rewritten)
+
+    def _edges(
+        self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims
+    ) -> tuple[list[RemovalResult], dict[int, int]]:
+        """Write the files at the edge anew. A component that fails stays as it is, and its partition begins with it."""
+        first_offsets = dict(planned.first_offsets)
+        if not planned.edges:
+            return [], first_offsets
+        target = removal_target(self.config, table, self.registry, self.formats)
+        tasks = [
+            RemovalTask(
+                target=target,
+                component=each,
+                condition=Below(planned.first_offsets),
+                fate="retired",
+                why=_why(planned.first_offsets),
+                places=places_of(table, each.files),
+            )
+            for each in planned.edges
+        ]
+        made: list[RemovalResult] = []
+        engine = self.engine(sum(each.size_bytes for each in planned.edges))
+        for outcome in engine.run_tasks(tasks, remove_rows):
+            component = planned.edges[outcome.index]
+            if outcome.result is not None:
+                made.append(outcome.result)
+                claims.keep(*(outcome.result.group.new_paths if outcome.result.group else ()))
+                continue
+            assert outcome.error is not None
+            path = next((file.path for file in component.files), "")
+            report.failures[path] = outcome.error
+            self.observer(ExpireFailed(topic=report.topic, path=path, error=outcome.error))
+            first_offsets = _reached(first_offsets, (component,))
+        if report.failures:  # what was written is below other first offsets by now
+            return [], _reached(first_offsets, planned.edges)
+        return made, first_offsets
+
+
+def _tell(report: TopicRetired, planned: Retirement) -> None:
+    report.first_offsets = dict(planned.first_offsets)
+    report.rows, report.files, report.size_bytes = planned.rows, planned.files, planned.size_bytes
+    report.rewritten = sum(len(each.files) for each in planned.edges)
+
+
+def _reached(first_offsets: Mapping[int, int], later: Sequence[Component]) -> dict[int, int]:
+    """The first offsets as long as these components are in the table."""
+    found = dict(first_offsets)
+    for each in later:
+        for one in each.ranges:
+            if one.start_offset < found.get(one.partition, 0):
+                found[one.partition] = one.start_offset
+    return found
+
+
+def _place(each: Component) -> tuple[int, int]:
+    return min((one.start_offset, one.partition) for one in each.ranges)
+
+
+def _why(first_offsets: Mapping[int, int]) -> str:
+    told = ", ".join(f"{each} at {offset}" for each, offset in sorted(first_offsets.items())[:5])
+    return f"retired: partitions begin: {told}"

@@ -1,0 +1,173 @@
+"""Which ranges and files of a table a retention takes out, and where partitions begin then.
+
+A partition begins at one offset: whatever lies below goes, whatever lies above stays. So a file that can't go keeps all
+that comes after its first record, and a legal hold all that comes after its first offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from archiver.archive.table_files import TableFile
+from archiver.upkeep.removal.components import Component, components
+from catalog.model import file_name
+from catalog.ranges.legal_holds import Hold, first_held
+from catalog.ranges.rewrite import RecordSpan, RewriteGroup
+from catalog.registry.removable import RemovableRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """What goes: whole components, and `edges`, components of which the rows below the first offsets go.
+
+    `held` are the partitions of which a hold keeps more than the limits would, `kept` those that a file keeps which
+    can't go, each with its path.
+    """
+
+    first_offsets: Mapping[int, int]
+    going: tuple[Component, ...] = ()
+    edges: tuple[Component, ...] = ()
+    held: Mapping[int, str] = field(default_factory=dict)
+    kept: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """How many whole files go."""
+        return sum(len(each.files) for each in self.going)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the whole files have."""
+        return sum(each.rows for each in self.going)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the whole files."""
+        return sum(each.size_bytes for each in self.going)
+
+
+def retirement(
+    cuts: Mapping[int, int],
+    *,
+    ranges: Sequence[RemovableRange],
+    files: Sequence[TableFile],
+    holds: Iterable[Hold],
+    known: Mapping[int, int],
+    rows: bool = False,
+) -> Retirement:
+    """Plan what goes below the cuts. `ranges` are all that start below them; `known` are the first offsets so far.
+
+    With `rows`, partitions begin at the very cuts, and files with rows on both sides are written anew.
+    """
+    wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
+    held = _held_back(wanted, tuple(holds), known)
+    low = [one for one in ranges if one.start_offset < wanted.get(one.partition, 0)]
+    own = {file_name(path) for one in low for path in one.paths}
+    found = components(low, [file for file in files if file_name(file.path) in own or _begins_below(file, wanted)])
+    first_offsets = dict(wanted)
+    kept: dict[int, str] = {}
+    for file in found.strangers:
+        _keep(first_offsets, kept, file)
+    going, staying = list(found.all), list[Component]()
+    while stuck := [each for each in going if not _is_below(each, first_offsets)]:
+        going = [each for each in going if each not in stuck]
+        staying += stuck
+        for each in stuck:
+            if not rows or _is_unbounded(each):
+                _keep_whole(first_offsets, kept, each)
+    first_offsets = {each: offset for each, offset in first_offsets.items() if offset > known.get(each, 0)}
+    edges = tuple(each for each in staying if _has_rows_below(each, first_offsets)) if rows else ()
+    return Retirement(
+        first_offsets=first_offsets if going or edges else {},
+        going=tuple(going),
+        edges=edges,
+        held=held,
+        kept=kept,
+    )
+
+
+def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
+    """Have partitions begin no later than at what a hold covers; return the holds in the way, by partition."""
+    held: dict[int, str] = {}
+    for partition, offset in tuple(wanted.items()):
+        above = known.get(partition, 0)
+        first = first_held(holds, partition, above=above)
+        if first is not None and first < offset:
+            wanted[partition] = first
+            held[partition] = next(each.id for each in holds if first_held((each,), partition, above=above) == first)
+    return held
+
+
+def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Component) -> None:
+    """Have partitions begin no later than the component."""
+    for one in each.ranges:
+        if one.start_offset < first_offsets.get(one.partition, 0):
+            first_offsets[one.partition] = one.start_offset
+    for file in each.files if each.has_foreign else ():
+        _keep(first_offsets, kept, file)
+
+
+def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
+    return any(one.start_offset < first_offsets.get(one.partition, 0) for one in each.ranges)
+
+
+def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
+    """The groups that take these components out of the table, with all of their rows.
+
+    A component without a file in the table needs no group: whatever is below the first offsets counts as retired.
+    """
+    return tuple(
+        RewriteGroup(
+            paths=tuple(file.path for file in each.files),
+            emptied=tuple(
+                RecordSpan(
+                    partition=one.partition,
+                    start_offset=one.start_offset,
+                    end_offset=one.end_offset,
+                    retired=one.expected,
+                    removed=one.rows - one.expected,
+                )
+                for one in each.ranges
+            ),
+            why=why,
+            recorded=each.recorded if each.has_foreign else (),
+        )
+        for each in going
+        if each.files
+    )
+
+
+def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
+    """Whether a file may have rows below the cuts."""
+    low = file.offsets.low if file.offsets else 0
+    at = file.partitions
+    return any(low < offset for each, offset in wanted.items() if at is None or at.low <= each <= at.high)
+
+
+def _is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
+    """Whether all of a component lies below the first offsets."""
+    return all(one.end_offset <= first_offsets.get(one.partition, 0) for one in each.ranges) and not (
+        each.has_foreign and any(_reaches_above(file, first_offsets) for file in each.files)
+    )
+
+
+def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
+    """Whether a file that others wrote may have rows that stay."""
+    if file.offsets is None or file.partitions is None:
+        return True
+    partitions = range(file.partitions.low, file.partitions.high + 1)
+    return any(file.offsets.high >= first_offsets.get(each, 0) for each in partitions)
+
+
+def _is_unbounded(each: Component) -> bool:
+    return any(file.offsets is None or file.partitions is None for file in each.files)
+
+
+def _keep(first_offsets: dict[int, int], kept: dict[int, str], file: TableFile) -> None:
+    """Have partitions begin no later than at the file's first record."""
+    low, at = (file.offsets.low if file.offsets else 0), file.partitions
+    for partition, offset in first_offsets.items():
+        if low < offset and (at is None or at.low <= partition <= at.high):
+            first_offsets[partition] = low
+            kept[partition] = file.path

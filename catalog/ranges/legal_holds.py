@@ -1,0 +1,98 @@
+"""Legal holds: offsets of a topic of which no record may be removed until the hold is released.
+
+A hold covers one partition or all, from an offset up to another. Without an end it also covers what comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSpan:
+    """Half-open offsets of a partition. No `partition` means all of them, no `end_offset` without end."""
+
+    partition: int | None = None
+    start_offset: int = 0
+    end_offset: int | None = None
+
+    def overlaps(self, partition: int, start: int, end: int) -> bool:
+        """Whether the span has some of these offsets."""
+        is_same = self.partition is None or self.partition == partition
+        return is_same and start < end and start < _end(self) and self.start_offset < end
+
+    @property
+    def text(self) -> str:
+        """The span as text: `partition 0 [10, 20)`, `all partitions [0, …)`."""
+        where = "all partitions" if self.partition is None else f"partition {self.partition}"
+        return f"{where} [{self.start_offset}, {'…' if self.end_offset is None else self.end_offset})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A legal hold of a topic. Times are ISO 8601 in UTC. It is active until it was released.
+
+    `asked` is what a person wrote as start and end: offsets or times. The spans are what that meant then.
+    """
+
+    id: str
+    spans: tuple[HeldSpan, ...]
+    reason: str
+    placed_at: str
+    placed_by: str
+    asked: str = ""
+    released_at: str | None = None
+    released_by: str | None = None
+    released_why: str | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still holds."""
+        return self.released_at is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"spans": [asdict(each) for each in self.spans]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote, beside the number of its format."""
+        plain = {name: each for name, each in value.items() if name != "format"}
+        return cls(**{**plain, "spans": tuple(HeldSpan(**each) for each in value["spans"])})
+
+
+WHOLE_TOPIC = HeldSpan()
+"""Everything of a topic, as `hold = true` in its section has it."""
+
+
+def of_config(*, hold: bool) -> tuple[Hold, ...]:
+    """The hold that `hold = true` in a topic's section means."""
+    if not hold:
+        return ()
+    return (Hold(id="config", spans=(WHOLE_TOPIC,), reason="hold = true", placed_at="", placed_by="configuration"),)
+
+
+def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> Hold | None:
+    """The first active hold that has some of these offsets."""
+    for hold in holds:
+        if hold.is_active and any(span.overlaps(partition, start, end) for span in hold.spans):
+            return hold
+    return None
+
+
+def first_held(holds: Iterable[Hold], partition: int, *, above: int = 0) -> int | None:
+    """The lowest offset of a partition, from `above` on, that an active hold covers. None where there is none."""
+    found = (
+        max(above, span.start_offset)
+        for hold in holds
+        if hold.is_active
+        for span in hold.spans
+        if span.overlaps(partition, above, 2**63 - 1)
+    )
+    return min(found, default=None)
+
+
+def _end(span: HeldSpan) -> int:
+    return 2**63 - 1 if span.end_offset is None else span.end_offset

@@ -1,0 +1,69 @@
+"""What becomes of ranges below a partition's first offset: their rows are retired, and they are summed up.
+
+The functions are pure. The registry and the journal both use them, so a registry that is rebuilt is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from catalog.ranges.stored_ranges import StoredFile, StoredRange
+
+
+def is_left_below(one: StoredRange, first_offset: int) -> bool:
+    """Whether a range ends below the first offset, and still has files or rows that the table should have."""
+    return one.end_offset <= first_offset and bool(one.paths or one.expected)
+
+
+def retired_below(one: StoredRange, commit_id: str) -> StoredRange:
+    """The range after a commit that moved the first offset past it. What the table should have had of it is retired."""
+    held = StoredFile(
+        id=f"{commit_id}-{one.partition}-{one.start_offset}",
+        file=None,
+        rows=0,
+        digest=None,
+        expected=0,
+        schema_version=one.files[0].schema_version,
+        commit_id=commit_id,
+        erased=sum(file.erased for file in one.files),
+        lost=sum(file.lost for file in one.files),
+        retired=sum(file.retired + file.expected for file in one.files),
+    )
+    return replace(one, files=(held,))
+
+
+def summed_up(ranges: Iterable[StoredRange], first_offsets: Mapping[int, int]) -> tuple[StoredRange, ...]:
+    """The ranges, with neighbours of which nothing is left below the first offset as one range.
+
+    Offsets that a log had lost stay apart: they are counted by range.
+    """
+    found: list[StoredRange] = []
+    ordered = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
+    for partition, group in groupby(ordered, key=lambda one: one.partition):
+        first = first_offsets.get(partition, 0)
+        last: StoredRange | None = None
+        for one in group:
+            is_empty = not one.lost and not one.paths and not one.expected and one.end_offset <= first
+            if is_empty and last is not None and last.end_offset == one.start_offset:
+                last = _joined(last, one)
+                found[-1] = last
+                continue
+            found.append(one)
+            last = one if is_empty else None
+    return tuple(found)
+
+
+def _joined(one: StoredRange, after: StoredRange) -> StoredRange:
+    first = one.files[0]
+    both = (*one.files, *after.files)
+    held = replace(
+        first,
+        erased=sum(file.erased for file in both),
+        lost=sum(file.lost for file in both),
+        retired=sum(file.retired for file in both),
+    )
+    return replace(
+        one, end_offset=after.end_offset, leader_epoch=max(one.leader_epoch, after.leader_epoch), files=(held,)
+    )

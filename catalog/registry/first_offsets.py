@@ -1,0 +1,88 @@
+"""Where the archive of each partition begins: a commit of `archiver expire` moves that, and nothing moves it back.
+
+Ranges below have no rows any more. They are summed up as one row of `files` for each partition. Functions take a
+connection inside a transaction. They are safe to call again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog.model import TopicRow
+from catalog.ranges.retirement import is_left_below, retired_below, summed_up
+from catalog.ranges.rewrite import Rewrite
+from catalog.registry import file_rows
+from catalog.registry.postgres import Connection
+
+
+def load(connection: Connection, topic: TopicRow) -> dict[int, int]:
+    """The first offset of each partition that records were retired of."""
+    found = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
+    return dict(found.fetchall())
+
+
+def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
+    """Note the first offsets of a rewrite that is in the table, retire what is left below them, and sum it up."""
+    for partition, offset in sorted(rewrite.first_offsets.items()):
+        _note(connection, topic, partition, offset, rewrite.commit_id)
+        left = file_rows.held(
+            connection,
+            topic,
+            "state = 'committed' AND partition = %(partition)s AND end_offset <= %(offset)s"
+            " AND (path IS NOT NULL OR coalesce(expected_rows, rows) > 0)",
+            partition=partition,
+            offset=offset,
+        )
+        for each in tuple(left):
+            if not is_left_below(each.range, offset):
+                continue
+            connection.execute(
+                "UPDATE files SET state = 'replaced', reason = %(reason)s, replaced_by = %(commit)s, part = 0,"  # noqa: S608 - no input
+                f" parts = 1, range_id = NULL WHERE topic_id = %(topic)s AND {file_rows.IDS}",
+                {
+                    "reason": f"{rewrite.reason}: commit {rewrite.commit_id}",
+                    "commit": rewrite.commit_id,
+                    "topic": topic.id,
+                    "ids": [each.range.id],
+                },
+            )
+            connection.execute("DELETE FROM files WHERE id = %s AND path IS NULL", (each.range.id,))
+            file_rows.put_committed(connection, topic, [retired_below(each.range, rewrite.commit_id)])
+        _sum_up(connection, topic, partition, offset)
+
+
+def restore(connection: Connection, topic: TopicRow, first: Mapping[int, int], *, commit_id: str) -> None:
+    """Add what the table or its journal know."""
+    for partition, offset in sorted(first.items()):
+        _note(connection, topic, partition, offset, commit_id)
+
+
+def _note(connection: Connection, topic: TopicRow, partition: int, offset: int, commit_id: str) -> None:
+    connection.execute(
+        "INSERT INTO first_offsets (topic_id, partition, first_offset, commit_id) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (topic_id, partition) DO UPDATE SET first_offset = excluded.first_offset,"
+        " commit_id = excluded.commit_id, moved_at = now() WHERE first_offsets.first_offset < excluded.first_offset",
+        (topic.id, partition, offset, commit_id),
+    )
+
+
+def _sum_up(connection: Connection, topic: TopicRow, partition: int, offset: int) -> None:
+    empty = file_rows.held(
+        connection,
+        topic,
+        "state = 'committed' AND partition = %(partition)s AND end_offset <= %(offset)s AND path IS NULL AND NOT lost"
+        " AND coalesce(expected_rows, rows) = 0 AND parts = 1",
+        partition=partition,
+        offset=offset,
+    )
+    ranges = {each.range.id: each.range for each in empty}
+    made = {one.id: one for one in summed_up(ranges.values(), {partition: offset})}
+    connection.execute("DELETE FROM files WHERE id = ANY(%s)", ([each for each in ranges if each not in made],))
+    for range_id, one in made.items():
+        if one != ranges[range_id]:
+            (held,) = one.files
+            connection.execute(
+                "UPDATE files SET end_offset = %s, leader_epoch = %s, erased_rows = %s, lost_rows = %s,"
+                " retired_rows = %s, slim = true WHERE id = %s",
+                (one.end_offset, one.leader_epoch, held.erased, held.lost, held.retired, range_id),
+            )

@@ -1,0 +1,94 @@
+"""Legal holds in the registry. A removal of records is refused where an active hold is in its way.
+
+They are placed under the topic's row lock, under which rewrites begin too. Functions take a connection inside a
+transaction. They are safe to call again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg.types.json import Jsonb
+
+from catalog.errors import RecordsHeld, RegistryError
+from catalog.model import TopicRow
+from catalog.ranges.legal_holds import Hold, in_the_way
+from catalog.ranges.rewrite import Rewrite
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+
+
+def load(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
+    """Every hold of a topic, released ones too, in the order in which they were placed."""
+    found = connection.execute("SELECT value FROM holds WHERE topic_id = %s ORDER BY id", (topic.id,))
+    return tuple(Hold.from_json(value) for (value,) in found)
+
+
+def active(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
+    """The holds that weren't released."""
+    found = connection.execute(
+        "SELECT value FROM holds WHERE topic_id = %s AND released_at IS NULL ORDER BY id", (topic.id,)
+    )
+    return tuple(Hold.from_json(value) for (value,) in found)
+
+
+def keep(connection: Connection, topic: TopicRow, hold: Hold) -> None:
+    """Place a hold, or record its release. A released hold stays released."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "INSERT INTO holds (id, topic_id, value, released_at) VALUES (%s, %s, %s, %s::timestamptz)"
+        " ON CONFLICT (id) DO UPDATE SET value = excluded.value, released_at = excluded.released_at"
+        " WHERE holds.released_at IS NULL",
+        (hold.id, topic.id, Jsonb(hold.to_json()), hold.released_at),
+    )
+
+
+def named(connection: Connection, topic: TopicRow, hold_id: str) -> Hold:
+    """One hold. RegistryError where the topic has none of this id."""
+    for hold in load(connection, topic):
+        if hold.id == hold_id:
+            return hold
+    raise RegistryError("the topic has no such hold: see `archiver hold --list`", topic=topic.topic, hold=hold_id)
+
+
+def check(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
+    """RecordsHeld where a rewrite would take records out of the table that an active hold has."""
+    if rewrite.removes:
+        refuse_held(topic, active(connection, topic), removed_spans(rewrite), command=rewrite.reason)
+
+
+def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:
+    """The spans (partition, start, end) of records that a rewrite leaves out on purpose.
+
+    Erased offsets are told one by one. Retired records are those below the first offset that the rewrite sets.
+    """
+    left_out = [span for group in rewrite.groups for span in group.all_spans]
+    first = rewrite.first_offsets
+    found = [
+        (each.partition, each.start_offset, min(each.end_offset, first.get(each.partition, each.end_offset)))
+        for each in left_out
+        if each.retired
+    ]
+    if not rewrite.erased:
+        found += [(each.partition, each.start_offset, each.end_offset) for each in left_out if each.erased]
+    return [*found, *rewrite.erased]
+
+
+def refuse_held(topic: TopicRow, holds: Iterable[Hold], spans: Iterable[tuple[int, int, int]], *, command: str) -> None:
+    """RecordsHeld where an active hold has some of these offsets."""
+    those = tuple(holds)
+    for partition, start, end in spans:
+        hold = in_the_way(those, partition, start, end)
+        if hold is not None:
+            raise RecordsHeld(
+                "a legal hold is on these records, so none of them may be removed; nothing was changed. Release it"
+                " first, if that is right: `archiver hold TOPIC --release ID`",
+                topic=topic.topic,
+                command=command,
+                partition=partition,
+                offsets=f"[{start}, {end})",
+                hold=hold.id,
+                reason=hold.reason,
+                placed_by=hold.placed_by,
+                placed_at=hold.placed_at,
+            )

@@ -1,0 +1,82 @@
+"""What retention and erasure ask of the registry: ranges with their files, and files that a removal took out.
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from catalog.model import TopicRow
+from catalog.registry.postgres import Connection
+
+REMOVALS: Final = ("expire", "erase")
+"""The commands that take records out of a table on purpose, as `Rewrite.reason` names them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovableRange:
+    """A committed range: its offsets, its files, how many rows they have of it, and how many the table must have."""
+
+    id: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    paths: tuple[str, ...]
+    rows: int
+    expected: int
+
+
+def ranges(
+    connection: Connection, topic: TopicRow, below: Mapping[int, int] | None = None
+) -> tuple[RemovableRange, ...]:
+    """The committed ranges that have files or rows, by partition and offset.
+
+    With `below`, only those of its partitions that start below the offset given there. Ask before you load the table:
+    then the table has every range of the answer.
+    """
+    wanted = sorted((below or {}).items())
+    found = connection.execute(
+        "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, rows, coalesce(expected_rows, rows)"
+        " FROM files WHERE topic_id = %(topic)s AND state = 'committed'"
+        " AND (path IS NOT NULL OR coalesce(expected_rows, rows) > 0)"
+        " AND (%(all)s OR EXISTS (SELECT FROM unnest(%(partitions)s::integer[], %(offsets)s::bigint[]) AS cut(p, o)"
+        "   WHERE files.partition = cut.p AND files.start_offset < cut.o))"
+        " ORDER BY partition, start_offset, part",
+        {
+            "topic": topic.id,
+            "all": below is None,
+            "partitions": [each for each, _ in wanted],
+            "offsets": [offset for _, offset in wanted],
+        },
+    )
+    return tuple(_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
+
+
+def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
+    """The files that a removal of records took out of the table and that may still be in the store.
+
+    Paths, each with the commit that took it out.
+    """
+    found = connection.execute(
+        "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
+        " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",
+        (topic.id, list(REMOVALS)),
+    )
+    return dict(found.fetchall())
+
+
+def _range(rows: Sequence[tuple[str, int, int, int, str | None, int, int]]) -> RemovableRange:
+    range_id, partition, start, end = rows[0][:4]
+    return RemovableRange(
+        id=range_id,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        paths=tuple(row[4] for row in rows if row[4] is not None),
+        rows=sum(row[5] for row in rows),
+        expected=sum(row[6] for row in rows),
+    )

@@ -1,0 +1,260 @@
+"""`archiver expire` and legal holds on the real stack: what is retired, what stays, and what a rebuild knows of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka import KafkaException, TopicPartition
+
+from archiver.archive.topic_archive import open_archive
+from archiver.config import load_config
+from archiver.errors import InjectedFault, ObjectMissing
+from archiver.replay import ReplayConsumer
+from archiver.replay.range_notes import range_notes
+from archiver.replay.selection import Selection
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.holds import Holds
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.reconcile import reconcile
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.report import TopicRetired
+from catalog.errors import RecordsHeld
+from catalog.ranges.holes import GoneRows
+from catalog.ranges.rewrite import RewriteGroup
+from tests.support.archive.job_runs import archive_once, without_registry
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.archive.regrouping import Workshop, retired
+from tests.support.catalog.foreign_writes import compact
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+START = 1_767_225_600_000
+DAY = 86_400_000
+
+
+def produce(stack: Stack, topic: str, numbers: range, *, day: int, partition: int = 0) -> None:
+    records = ({"key": b"k%d" % n, "value": b"v%d" % n, "timestamp": START + day * DAY + n} for n in numbers)
+    stack.produce(topic, *({"partition": partition, **each} for each in records))
+
+
+def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
+    """A topic archived in three commits, a file of ten records each, a day apart."""
+    topic = stack.topic()
+    config = stack.config({topic: {"snapshot_retention": "0s", **settings}})
+    for day in range(3):
+        produce(stack, topic, range(day * 10, day * 10 + 10), day=day)
+        archive_once(config)
+    return config, topic
+
+
+def expire(config: Path, topic: str, *, day: float = 0.0, **options: Any) -> TopicRetired:
+    (done,) = (
+        Expire(
+            load_config(config),
+            (topic,),
+            engine=InlineEngine(),
+            clock=lambda: (START + day * DAY) / 1_000,
+            **options,
+        )
+        .run()
+        .topics
+    )
+    return done
+
+
+def ranges_of(config: Path) -> list[tuple[Any, ...]]:
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        return connection.execute(
+            "SELECT partition, start_offset, end_offset, path, rows, digest, expected_rows, erased_rows, lost_rows,"
+            " retired_rows, id FROM files WHERE state = 'committed' ORDER BY 1, 2, part"
+        ).fetchall()
+
+
+def check(config: Path, topic: str, records: Sequence[Seen], *, partitions: int = 1) -> None:
+    """A replay gives these records, nothing is missing, and a refill has nothing to bring back."""
+    assert from_archive(config, topic, partitions) == list(records)
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.mended == ()
+
+
+def objects_left(config: Path, paths: Sequence[str]) -> list[str]:
+    objects = ObjectStore.of(load_config(config).catalog)
+    left = []
+    for path in paths:
+        try:
+            objects.size(path)
+        except ObjectMissing:
+            continue
+        left.append(path)
+    return left
+
+
+def test_old_files_are_retired_and_everybody_is_told(stack: Stack) -> None:
+    config, topic = archived(stack, retention="1d")
+    with Workshop.of(config) as shop:
+        paths = [file.path for file in shop.files()]
+    assert expire(config, topic, day=1.0).files == 0, "the first file's records are a day old, and not older"
+    dry = expire(config, topic, day=2.5, dry_run=True)
+    assert (dry.first_offsets, dry.rows, dry.files) == ({0: 20}, 20, 2)
+    done = expire(config, topic, day=2.5)
+    assert done.succeeded
+    assert (done.first_offsets, done.rows, done.files, done.rewritten) == ({0: 20}, 20, 2, 0)
+    assert done.purged.deleted == 2
+    assert objects_left(config, paths) == paths[2:], "no snapshot needs them"
+    kafka = from_kafka(stack, topic, 1)
+    check(config, topic, kafka[20:])
+    archive = open_archive(load_config(config), topic)
+    assert (archive.watermarks(0), archive.first_offset(0)) == ((20, 30), 20)
+    (note,) = range_notes(archive, Selection.parse())
+    assert "begins at 20" in note
+    strict = ReplayConsumer(load_config(config), {"auto.offset.reset": "error"})
+    with strict as consumer, pytest.raises(KafkaException, match="retired"):
+        consumer.assign([TopicPartition(topic, 0, 5)])
+    before = ranges_of(config)
+    assert [row[1:3] for row in before] == [(0, 20), (20, 30)], "what is retired is one row"
+    with Workshop.of(config) as shop:
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=20)
+        assert shop.registry.retention.first_offsets(shop.topic) == {0: 20}
+        assert shop.registry.retention.removed_files(shop.topic) == {}
+    for with_journal in (True, False):
+        fresh = without_registry(stack, config, with_journal=with_journal)
+        Rebuild(load_config(fresh), [topic]).run()
+        with Workshop.of(fresh) as shop:
+            assert shop.registry.retention.first_offsets(shop.topic) == {0: 20}
+        if with_journal:
+            assert ranges_of(fresh) == before
+        check(fresh, topic, kafka[20:])
+    produce(stack, topic, range(30, 40), day=3)
+    archive_once(config)
+    assert expire(config, topic, day=3.5).first_offsets == {0: 30}
+    assert [row[1:3] for row in ranges_of(config)] == [(0, 30), (30, 40)]
+    check(config, topic, from_kafka(stack, topic, 1)[30:])
+
+
+def test_the_oldest_files_beyond_a_size_go(stack: Stack) -> None:
+    config, topic = archived(stack)
+    with Workshop.of(config) as shop:
+        sizes = [file.size_bytes for file in shop.files()]
+    most = sizes[1] + sizes[2] + 1
+    assert expire(config, topic, limits=Limits(size_bytes=most)).files == 0, "without the first, less would be left"
+    assert expire(config, topic, limits=Limits(size_bytes=most - 1)).first_offsets == {0: 10}
+    check(config, topic, from_kafka(stack, topic, 1)[10:])
+
+
+@pytest.mark.parametrize("fault", ["before_commit", "after_commit"])
+def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    limits = Limits(offset=15)
+    assert expire(config, topic, limits=limits).first_offsets == {0: 10}
+    with monkeypatch.context() as kill:
+        kill.setenv("ARCHIVER_FAULT", f"{fault}:raise")
+        assert isinstance(expire(config, topic, limits=limits, rows=True).error, InjectedFault)
+    (done,) = reconcile(load_config(config), [topic])
+    assert done.error is None
+    done_again = expire(config, topic, limits=limits, rows=True)
+    assert done_again.succeeded
+    assert done_again.rewritten == (1 if fault == "before_commit" else 0)
+    check(config, topic, kafka[15:])
+    with Workshop.of(config) as shop:
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=15)
+    assert expire(config, topic, limits=Limits(time_ms=START + 2 * DAY), rows=True).first_offsets == {0: 20}
+    before = ranges_of(config)
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert ranges_of(fresh) == before
+    check(fresh, topic, kafka[20:])
+
+
+def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
+    """Whole: only once all of it is old. At the edge: written anew, and the registry knows whose records it has."""
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    compact(stack, config, topic)
+    done = expire(config, topic, limits=Limits(offset=20))
+    assert (done.succeeded, done.first_offsets) == (True, {})
+    done = expire(config, topic, limits=Limits(offset=25), rows=True)
+    assert (done.succeeded, done.first_offsets, done.rows) == (True, {0: 25}, 25)
+    check(config, topic, kafka[25:])
+    before = ranges_of(config)
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert ranges_of(fresh) == before
+    compact(stack, config, topic)
+    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    check(config, topic, [])
+    produce(stack, topic, range(30, 35), day=3)
+    archive_once(config)
+    check(config, topic, from_kafka(stack, topic, 1)[30:])
+
+
+def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
+    config, topic = archived(stack)
+    settings = load_config(config)
+    kafka = from_kafka(stack, topic, 1)
+    with Workshop.of(config) as shop:
+        paths = [file.path for file in shop.files()]
+    placed = Holds(settings).place(topic, start="12", end="14", reason="case 7")
+    done = expire(config, topic, limits=Limits(offset=30))
+    assert (done.succeeded, done.first_offsets, done.held) == (True, {0: 10}, {0: placed.hold.id})
+    done = expire(config, topic, limits=Limits(offset=30), rows=True)
+    assert (done.first_offsets, done.held) == ({0: 12}, {0: placed.hold.id})
+    check(config, topic, kafka[12:])
+    with Workshop.of(config) as shop:
+        old = shop.files()[1]
+        group = RewriteGroup(paths=(old.path,), emptied=(retired(old, 20, 30),), why="older than a year")
+        later = Holds(settings).place(topic, start="2026-01-03T00:00:00Z")
+        assert [span.start_offset for span in later.hold.spans] == [20]
+        with pytest.raises(RecordsHeld, match="legal hold") as caught:
+            shop.put(group, reason="expire")
+        assert caught.value.context["hold"] == later.hold.id
+    late = Holds(settings).place(topic, start="0", end="12")
+    assert late.retired == {0: 12}, "it comes too late for these"
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    (known,) = Holds(load_config(fresh)).listed()
+    assert [each.id for each in known.holds] == [
+        each.id for (all_of,) in [Holds(settings).listed()] for each in all_of.holds
+    ]
+    for each in known.holds:
+        assert not Holds(settings).release(topic, each.id, reason="closed").is_active
+    (known,) = Holds(settings).listed(with_released=True)
+    assert {each.released_why for each in known.holds} == {"closed"}
+    assert Holds(settings).listed()[0].holds == ()
+    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    assert objects_left(config, paths) == []
+
+
+def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
+    """The files left the table, but not the store: neither expire nor orphans deletes them under the hold."""
+    config, topic = archived(stack, snapshot_retention="1d")
+    with Workshop.of(config) as shop:
+        paths = [file.path for file in shop.files()]
+    assert expire(config, topic, limits=Limits(offset=20)).purged.left == tuple(sorted(paths[:2]))
+    placed = Holds(load_config(config)).place(topic, start="5", end="10")
+    assert placed.retired == {0: 20}
+    text = config.read_text()
+    config.write_text(text.replace('"1d"', '"0s"'))
+    done = expire(config, topic)
+    assert (done.purged.deleted, done.purged.held) == (1, 1)
+    assert objects_left(config, paths) == [paths[0], paths[2]]
+    found = Orphans(
+        load_config(config), (topic,), older_than=None, deletes=True, clock=lambda: time.time() + 9 * 86_400
+    )
+    assert found.run().succeeded
+    assert objects_left(config, paths) == [paths[0], paths[2]]
+    Holds(load_config(config)).release(topic, placed.hold.id)
+    assert expire(config, topic).purged.deleted == 1
+    assert objects_left(config, paths) == [paths[2]]
