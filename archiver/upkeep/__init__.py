@@ -5,7 +5,6 @@ other modules. Upkeep never changes the offsets or bytes of archived records. `r
 purpose, which `holds` forbid; `removal` has what such jobs share.
 """
 
-__all__ = ["archived_topic", "compact", "orphans", "rebuild", "reconcile", "refill", "reprocess", "verify"]
 __all__ = [
     "archived_topic",
     "compact",
@@ -17,4 +16,5 @@ __all__ = [
     "removal",
     "reprocess",
     "retire",
+    "verify",
 ]

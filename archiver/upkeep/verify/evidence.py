@@ -104,7 +104,7 @@ def evidence_of(sources: Sources) -> Evidence:
 
 
 def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
-    return current_ranges(journal.commits, journal.accepted)
+    return current_ranges(journal.commits, journal.accepted).ranges
 
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
