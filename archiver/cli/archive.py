@@ -41,7 +41,7 @@ def archive(
         from archiver.ingest.job import ArchiveJob
         from archiver.observe.archive_json import archive_lines
         from archiver.observe.archive_screen import ArchiveScreen
-        from archiver.observe.compact_json import compact_lines
+        from archiver.observe.compact_json import note_lines
         from archiver.observe.compact_screen import CompactNotes
         from archiver.observe.console import Terminal
         from archiver.observe.output import Output
@@ -53,7 +53,7 @@ def archive(
             lines_of=archive_lines,
             screen=lambda: ArchiveScreen(Terminal(), repeats=seconds is not None),
         )
-        notes = Output(as_json=as_json, lines_of=compact_lines, screen=lambda: CompactNotes(Terminal()))
+        notes = Output(as_json=as_json, lines_of=note_lines, screen=lambda: CompactNotes(Terminal()))
         with output, notes, with_telemetry(loaded, output) as observer:
             idle = IdleCompaction(loaded, notes)
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)

@@ -11,8 +11,7 @@ from archiver.upkeep.compact.report import CompactEvent, CompactFinished, Groups
 
 def compact_lines(event: CompactEvent) -> Iterator[Line]:
     """Make the lines of an event. Progress between commits is only for people."""
-    if isinstance(event, GroupsCommitted):
-        yield "committed", {"topic": event.topic, "commit_id": event.commit_id, **_merged(event.done)}
+    yield from note_lines(event)
     if isinstance(event, CompactFinished):
         report = event.report
         for each in report.topics:
@@ -21,6 +20,12 @@ def compact_lines(event: CompactEvent) -> Iterator[Line]:
             "finished",
             {"succeeded": report.succeeded, "dry_run": report.dry_run, "seconds": round(report.seconds, 3)},
         )
+
+
+def note_lines(event: CompactEvent) -> Iterator[Line]:
+    """Make the line of a commit. Compactions between other work are told by these alone."""
+    if isinstance(event, GroupsCommitted):
+        yield "compacted_files", {"topic": event.topic, "commit_id": event.commit_id, **_merged(event.done)}
 
 
 def _topic(topic: TopicCompaction) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from archiver.commit.find_holes import search
 from archiver.config import load_config
 from archiver.engine.runner import Engine, Outcome
 from archiver.engine.spark import SparkEngine
+from archiver.ingest.job import ArchiveJob
+from archiver.upkeep.compact.idle import IdleCompaction
 from archiver.upkeep.compact.job import Compact, Wish
-from archiver.upkeep.compact.report import CompactReport
+from archiver.upkeep.compact.report import CompactEvent, CompactReport, GroupsCommitted
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from tests.support.archive.job_runs import archive_once, numbered, run, without_registry
@@ -140,6 +143,28 @@ def test_files_of_others_are_sorted_and_split(stack: Stack, archived: tuple[Path
     bare = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(bare), [topic]).run()
     check(stack, bare, topic)
+
+
+def test_an_archive_job_compacts_in_its_pauses(stack: Stack) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {"compact": "auto", "compact_min_files": 2}})
+    for start in range(0, 120, 40):
+        stack.produce(topic, *numbered(range(start, start + 40), PARTITIONS))
+        archive_once(config)
+    stop = threading.Event()
+
+    def watch(event: CompactEvent) -> None:
+        if isinstance(event, GroupsCommitted):
+            stop.set()
+
+    patience = threading.Timer(120, stop.set)
+    patience.start()
+    settings = load_config(config)
+    report = ArchiveJob(settings, engine=InlineEngine(), idle=IdleCompaction(settings, watch)).run_every(5.0, stop)
+    patience.cancel()
+    assert report.succeeded, report
+    assert sizes(config) == [30] * 4
+    check(stack, config, topic)
 
 
 PROTO_LATER = ORDER_PROTO.replace("message Order {", "message Order { string note = 99;")
