@@ -21,6 +21,7 @@ from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactEvent, CompactReport, GroupsCommitted
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.verify.job import Verify
 from tests.support.archive.job_runs import archive_once, numbered, run, without_registry
 from tests.support.archive.readers import Seen, digest_of, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
@@ -51,6 +52,7 @@ def check(stack: Stack, config: Path, topic: str) -> None:
         assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic)) == ()
         assert shop.registry.files.pending(shop.topic) == ()
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
+    assert Verify(load_config(config), [topic], engine=InlineEngine()).run().succeeded
 
 
 def sizes(config: Path) -> list[int]:
