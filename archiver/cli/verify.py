@@ -18,7 +18,7 @@ _REPORT = "The report"
 
 def verify(
     topics: Annotated[
-        list[str] | None, typer.Argument(help="Topics; those with a section of their own where none is named.")
+        list[str] | None, typer.Argument(help="Topics; all that the configuration has where none is named.")
     ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     start: Annotated[

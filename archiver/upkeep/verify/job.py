@@ -5,6 +5,7 @@ It changes nothing but its own state on local disk. What is wrong with one file 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -32,7 +33,11 @@ from archiver.upkeep.verify.report import (
 )
 from archiver.upkeep.verify.sources import SourceFinder
 from archiver.upkeep.verify.topic_run import TopicRun
+from catalog.errors import CatalogDenied, CatalogUnreachable
+from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
 
 READ_HERE_BYTES: Final = 128 << 20
 """Files that have no more bytes than this together are read in this process: starting Spark would take longer."""
@@ -41,7 +46,7 @@ RESUMES_FOR: Final = 86_400.0
 
 
 class Verify:
-    """Verifies `topics`: by default all topics that the configuration names.
+    """Verifies `topics`: by default all that the configuration names, and archived ones that its patterns match.
 
     `metadata` names a table's metadata file, or the folder of such files, in the place of the catalog. `compares` also
     compares with the brokers. With `resumes` the run goes on where an unfinished one was stopped. The report is written
@@ -64,7 +69,7 @@ class Verify:
         formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
-        self._topics = tuple(dict.fromkeys(topics)) or config.sections
+        self._topics = tuple(dict.fromkeys(topics))
         self._observer = all_of(observer)
         self._choice = choice or Choice()
         self._compares = compares
@@ -90,7 +95,7 @@ class Verify:
             def engine(size_bytes: int) -> Engine:
                 return self._engine or (ThreadEngine() if size_bytes <= READ_HERE_BYTES else spark())
 
-            for name in self._topics:
+            for name in self._topics or self._configured():
                 run = TopicRun(
                     config=self._config,
                     finder=SourceFinder(
@@ -116,11 +121,22 @@ class Verify:
         self._observer(VerifyFinished(report=report, paths=paths, is_signed=key is not None and bool(paths)))
         return report
 
+    def _configured(self) -> tuple[str, ...]:
+        """Topics with a section of their own, and archived ones that a pattern matches, if the catalog tells them."""
+        archived: list[str] = []
+        try:
+            with TableCatalog(self._config.catalog) as catalog:
+                for space in self._config.namespaces:
+                    archived += catalog.archives(space).values()
+        except (CatalogUnreachable, CatalogDenied) as error:
+            _LOG.warning("topics that only a pattern names aren't verified: %s", error)
+        return tuple(each.name for each in self._config.select(archived))
+
     def _checked(self) -> SigningKey | None:
         """The key that signs the report, after all checks that need no server."""
         for name in self._topics:
             self._config.topic(name)
-        if not self._topics:
+        if not self._topics and not self._config.sections:
             raise ConfigError("There is no topic to verify: name one as an argument, or add a [topics.NAME] section")
         if self._metadata is not None and len(self._topics) != 1:
             raise ConfigError("--metadata is of one topic's table: name that topic")

@@ -18,7 +18,7 @@ from archiver.upkeep.verify.lost_catalog import find_table
 from catalog.errors import CatalogDenied, CatalogUnreachable, RegistryError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import history, summary_of
+from catalog.iceberg.lineage import history, since, summary_of
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import RegistryReader
@@ -75,10 +75,15 @@ class SourceFinder:
             journal = Journal.of(self.config).of_table(table)
             entries = survey(journal)
             registry = self._registry(table, told) if self.asks_registry else None
-            is_same = load().snapshot_id == table.snapshot_id
-            if not left or (is_same and _has_newest(table, entries)):
+            is_same = _only_grew(table, load())
+            if is_same and (not left or _has_newest(table, entries)):
                 break
             time.sleep(_PAUSE)
+        else:
+            raise CatalogUnreachable(
+                "Others rewrite the table faster than its journal can be read: run it again when they are done",
+                table=table.topic.table,
+            )
         told["journal"] = "not configured" if journal.folder is None else f"{len(entries.commits)} commits"
         if journal.folder is not None:
             told["journal"] += f" in {journal.folder}"
@@ -150,11 +155,20 @@ class SourceFinder:
         )
 
 
+def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
+    """Whether the table is the same, or has only got more offsets: those don't count."""
+    if before.snapshot_id == after.snapshot_id:
+        return True
+    later = None if before.snapshot_id is None else since(after.iceberg.metadata, before.snapshot_id)
+    return later is not None and all(keys.RANGES in summary_of(each) for each in later)
+
+
 def _has_newest(table: ArchiveTable, journal: JournalSurvey) -> bool:
     """Whether the journal has the newest commit of ours: it is written right after the commit."""
     known = {commit.commit_id for _, commit in journal.commits}
     for snapshot in history(table.iceberg.metadata):
         commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
         if commit_id is not None:
-            return not known or commit_id in known or keys.RANGES not in summary_of(snapshot)
+            is_journaled = keys.RANGES in summary_of(snapshot) or keys.REWRITE in summary_of(snapshot)
+            return not known or commit_id in known or not is_journaled
     return True

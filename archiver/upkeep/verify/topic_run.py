@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+import pyarrow.compute as pc
+
+from archiver.archive.file_columns import ROWS
 from archiver.archive.manifests import manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
@@ -336,7 +339,7 @@ def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
     listed = [each for each in manifests_of(table.io, snapshot.manifest_list) if each.content.value == 0]
     rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in listed)
     count = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in listed)
-    held = sum(files.columns["rows"].to_pylist())
+    held = pc.sum(files.columns[ROWS]).as_py() or 0
     if (rows, count) == (held, len(files)):
         return []
     return [

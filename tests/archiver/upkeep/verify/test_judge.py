@@ -1,0 +1,156 @@
+"""What is proven, and what a gap is called: by the pieces of files, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from archiver.archive.table_files import Bounds, TableFile
+from archiver.upkeep.verify.evidence import Claimed, Evidence, Witness
+from archiver.upkeep.verify.file import FileResult
+from archiver.upkeep.verify.file_claims import FileClaim
+from archiver.upkeep.verify.findings import Fault, FaultKind, GapKind, Proof
+from archiver.upkeep.verify.judge import Judge, Judgement
+from archiver.upkeep.verify.tally import Cut, Piece
+from catalog.model import DataFileInfo, TranslatedRange
+from catalog.ranges.stored_ranges import StoredRange
+
+
+def digest(number: int) -> str:
+    return f"{number:032x}"
+
+
+def stored(start: int, end: int, rows: int, number: int, path: str) -> StoredRange:
+    info = DataFileInfo(path=path, size_bytes=9, rows=rows, partition_value=0, digest=digest(number))
+    return StoredRange.of(
+        TranslatedRange(
+            id=path,
+            topic="orders",
+            partition=0,
+            start_offset=start,
+            end_offset=end,
+            schema_version=1,
+            leader_epoch=0,
+            files=(info,) if rows else (),
+            created_ms=0,
+        )
+    )
+
+
+FIRST = stored(0, 10, 8, 5, "s3://b/first.parquet")
+SECOND = stored(10, 20, 10, 7, "s3://b/second.parquet")
+
+
+def cut(one: StoredRange) -> Cut:
+    return Cut(partition=0, start_offset=one.start_offset, end_offset=one.end_offset)
+
+
+def piece(one: StoredRange, rows: int, number: int, **more: object) -> Piece:
+    at = one.start_offset
+    known = {"low": at, "high": at + rows - 1} | more
+    return Piece(cut=cut(one), rows=rows, digest=digest(number), **known)  # type: ignore[arg-type]
+
+
+def result(path: str, *pieces: Piece, **more: object) -> FileResult:
+    rows = sum(each.rows for each in pieces)
+    number = sum(int(each.digest, 16) for each in pieces)
+    claim = FileClaim(rows=rows, digest=digest(number), schema_version=1)
+    found = FileResult(path=path, size_bytes=9, modified_ms=0, rows=rows, pieces=pieces, claim=claim, is_intact=True)
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+WHOLE = (result(FIRST.paths[0], piece(FIRST, 8, 5)), result(SECOND.paths[0], piece(SECOND, 10, 7)))
+
+
+def judged(
+    results: Sequence[FileResult], ranges: Sequence[StoredRange] = (FIRST, SECOND), *, end: int = 20
+) -> Judgement:
+    evidence = Evidence(
+        ranges=tuple(Claimed(range=one, witness=Witness.JOURNAL) for one in ranges),
+        starts={0: 0},
+        ends={0: end},
+        faults=(),
+    )
+    files = {
+        each.path: TableFile(
+            path=each.path,
+            format="parquet",
+            rows=each.rows,
+            size_bytes=9,
+            spec_id=0,
+            partition_values=(),
+            partitions=Bounds(0, 0),
+            offsets=None,
+            latest=None,
+        )
+        for each in results
+    }
+    places = {place: (cut(one),) for place, one in enumerate(ranges)}
+    judge = Judge(evidence, files, {each.path: each for each in results}, selected=places.keys())
+    return judge.judge(places)
+
+
+def told(found: Judgement) -> tuple[list[str], dict[str, int]]:
+    return [fault.kind for fault in found.faults], {gap.kind: gap.count for gap in found.gaps}
+
+
+def test_what_is_there_is_proven_and_offsets_without_records_are_named() -> None:
+    found = judged(WHOLE)
+    assert told(found) == ([], {GapKind.NO_RECORD: 2})
+    assert [(each.start_offset, each.rows, each.proof) for each in found.proven] == [
+        (0, 8, Proof.DIGEST),
+        (10, 10, Proof.DIGEST),
+    ]
+    assert (found.gaps[0].start_offset, found.gaps[0].end_offset) == (8, 10)
+    assert found.whole == found.proven
+
+
+def test_files_of_others_prove_the_same_if_their_records_are_the_same() -> None:
+    both = result("s3://b/foreign.parquet", piece(FIRST, 8, 5), piece(SECOND, 10, 7), claim=None, is_intact=False)
+    found = judged([both])
+    assert (told(found)[0], found.moved_rows) == ([], 18)
+
+
+def test_missing_rows_are_deleted_unless_a_file_explains_them() -> None:
+    assert told(judged(WHOLE[:1])) == ([FaultKind.DELETED], {GapKind.NO_RECORD: 2, GapKind.DELETED: 10})
+    fault = Fault(kind=FaultKind.MISSING_FILE, message="gone", file=SECOND.paths[0])
+    missing = result(SECOND.paths[0], is_read=False, faults=(fault,))
+    assert told(judged([WHOLE[0], missing]))[0] == [FaultKind.MISSING_FILE]
+    broken = replace(missing, faults=(replace(fault, kind=FaultKind.DAMAGED),))
+    assert told(judged([WHOLE[0], broken])) == ([FaultKind.DAMAGED], {GapKind.NO_RECORD: 2, GapKind.DAMAGED: 10})
+
+
+def test_another_digest_blames_the_file_the_others_or_the_journal() -> None:
+    own = result(SECOND.paths[0], piece(SECOND, 10, 8), is_intact=False)
+    assert FaultKind.DAMAGED in told(judged([WHOLE[0], own]))[0]
+    foreign = result("s3://b/foreign.parquet", piece(SECOND, 10, 8), is_intact=False)
+    assert told(judged([WHOLE[0], foreign]))[0] == [FaultKind.ALTERED]
+    as_written = result(SECOND.paths[0], piece(SECOND, 10, 8))
+    assert FaultKind.JOURNAL in told(judged([WHOLE[0], as_written]))[0]
+    more = result("s3://b/foreign.parquet", piece(SECOND, 1, 3))
+    assert told(judged([*WHOLE, more]))[0] == [FaultKind.ALTERED]
+
+
+def test_accepted_and_retired_records_are_gaps_and_no_faults() -> None:
+    less = SECOND.without(left=7, erased=2, lost=1)
+    found = judged([WHOLE[0], result(SECOND.paths[0], piece(SECOND, 7, 4))], (FIRST, less))
+    kinds, gaps = told(found)
+    assert (gaps[GapKind.ERASED], gaps[GapKind.LOST]) == (2, 1)
+    assert found.proven[1].proof is Proof.FILES
+    assert kinds == [FaultKind.FOOTER], "the footer was of all ten rows: another one isn't the file's"
+    foreign = result("s3://b/foreign.parquet", piece(SECOND, 7, 4), is_intact=False)
+    assert judged([WHOLE[0], foreign], (FIRST, less)).proven[1].proof is Proof.COUNT
+
+
+def test_offsets_that_nobody_knows_and_rows_that_nobody_archived_are_faults() -> None:
+    assert told(judged(WHOLE, end=25)) == (
+        [FaultKind.UNACCOUNTED],
+        {GapKind.NO_RECORD: 2, GapKind.UNACCOUNTED: 5},
+    )
+    stranger = replace(piece(SECOND, 1, 1), cut=Cut(partition=0, start_offset=90, end_offset=91), is_outside=True)
+    assert told(judged([*WHOLE, result("s3://b/x.parquet", stranger)]))[0] == [FaultKind.FOREIGN]
+
+
+def test_swapped_files_are_found_though_all_records_are_there() -> None:
+    swapped = (result(FIRST.paths[0], piece(SECOND, 10, 7)), result(SECOND.paths[0], piece(FIRST, 8, 5)))
+    assert FaultKind.FOREIGN in told(judged(swapped))[0]
