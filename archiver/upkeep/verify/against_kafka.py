@@ -26,6 +26,7 @@ from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.tally import Cut
 from archiver.wire import DecodedBatches
 from archiver.wire.record_digest import RecordDigest
+from catalog.model import TopicRow
 from schema_mapping.errors import ContextError
 
 TASK_ROWS: Final = 500_000
@@ -74,16 +75,22 @@ class Compared:
     faults: tuple[Fault, ...] = ()
 
 
-def log_state(kafka: Mapping[str, str], *, cluster_id: str, topic: str, partitions: Sequence[int]) -> LogState | Fault:
-    """Ask the brokers about a topic; a fault where they are another cluster's. Raises the leaves of SourceError."""
+def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence[int]) -> LogState | Fault:
+    """Ask the brokers about a topic. A fault where it isn't the archived one. Raises the leaves of SourceError."""
+    topic = archived.topic
     with BrokerClient(kafka) as brokers:
-        if (found := brokers.cluster_id()) != cluster_id:
+        if (found := brokers.cluster_id()) != archived.cluster_id:
             return Fault(
                 kind=FaultKind.KAFKA,
-                message=f"these are another cluster's brokers ({found}, archived was {cluster_id}): check"
+                message=f"these are another cluster's brokers ({found}, archived was {archived.cluster_id}): check"
                 " bootstrap.servers in [kafka]",
             )
         described = brokers.describe([topic])[topic]
+        if None not in (archived.topic_id, described.topic_id) and archived.topic_id != described.topic_id:
+            return Fault(
+                kind=FaultKind.KAFKA,
+                message="the topic was deleted and created again since it was archived: its offsets mean other records",
+            )
         known = sorted(set(partitions) & set(described.partitions))
         starts = brokers.list_offsets(topic, known, "earliest")
     try:

@@ -91,10 +91,7 @@ class TopicRun:
         return VerifyState.open(self.config.archive.spool, table.uuid, max_age=self.state_age)
 
     def _log(self, table: ArchiveTable) -> kafka.LogState | Fault:
-        topic = table.topic
-        return kafka.log_state(
-            self.config.kafka, cluster_id=topic.cluster_id, topic=topic.topic, partitions=sorted(table.offsets)
-        )
+        return kafka.log_state(self.config.kafka, table.topic, sorted(table.offsets))
 
     def _told_of(self, sources: Sources) -> list[Fault]:
         """Faults of the table's history, and of the summaries of its snapshots."""
