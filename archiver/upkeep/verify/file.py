@@ -247,8 +247,10 @@ class _Reading:
     def _fail(self, error: Exception, block: Block | None = None) -> None:
         self._is_read = False
         if isinstance(error, ObjectMissing):
-            message = "the table names the file, and the store doesn't have it: restore it from a backup, or"
-            self._add(FaultKind.MISSING_FILE, f"{message} run `archiver refill` once its rows are out of the table")
+            gone = error.context.get("file", self._file.path)
+            what = "the file" if gone == self._file.path else f"the delete file {gone} of it"
+            message = f"the table names {what}, and the store doesn't have it: restore it from a backup, or run"
+            self._add(FaultKind.MISSING_FILE, f"{message} `archiver refill` once its rows are out of the table")
             return
         is_passing = isinstance(error, StorageDenied) or (isinstance(error, ContextError) and error.retryable)
         text = str(error) if isinstance(error, ContextError) else f"{type(error).__name__}: {error}"

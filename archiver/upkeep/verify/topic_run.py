@@ -18,7 +18,7 @@ from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
 from archiver.config import Config
 from archiver.engine.runner import Engine
-from archiver.errors import StorageError
+from archiver.errors import SourceError, StorageError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.verify import against_kafka as kafka
@@ -91,7 +91,10 @@ class TopicRun:
         return VerifyState.open(self.config.archive.spool, table.uuid, max_age=self.state_age)
 
     def _log(self, table: ArchiveTable) -> kafka.LogState | Fault:
-        return kafka.log_state(self.config.kafka, table.topic, sorted(table.offsets))
+        try:
+            return kafka.log_state(self.config.kafka, table.topic, sorted(table.offsets))
+        except SourceError as error:
+            return Fault(kind=FaultKind.KAFKA, message=f"nothing was compared with the brokers: {error}")
 
     def _told_of(self, sources: Sources) -> list[Fault]:
         """Faults of the table's history, and of the summaries of its snapshots."""
