@@ -1,0 +1,1 @@
+"""Questions about the flights, and the engines that are asked."""
