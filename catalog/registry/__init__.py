@@ -4,6 +4,7 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
+from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
 
-__all__ = ["KnownFiles", "MissingObjects", "Part", "Registry", "RegistryReader", "in_transaction"]
+__all__ = ["GroupOffset", "KnownFiles", "MissingObjects", "Part", "Registry", "RegistryReader", "in_transaction"]

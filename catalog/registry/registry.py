@@ -24,6 +24,7 @@ from catalog.registry import (
     expected_rows,
     files,
     first_offsets,
+    group_offsets,
     held_ranges,
     history,
     holds,
@@ -243,6 +244,15 @@ class AuditChains(Part):
     old_digest = in_transaction(audit_chains.old_digest)
 
 
+class GroupOffsets(Part):
+    """Offsets that consumer groups committed."""
+
+    commit = in_transaction(group_offsets.commit)
+    load = in_transaction(group_offsets.load)
+    delete = in_transaction(group_offsets.delete)
+    groups = in_transaction(group_offsets.groups)
+
+
 class LastKnown(Part):
     """The last answers of the catalog and of the schema registry, for when they can't be reached."""
 
@@ -301,6 +311,7 @@ class Registry(_Opened):
         self.holds = Holds(self._postgres)
         self.erasures = Erasures(self._postgres)
         self.last_known = LastKnown(self._postgres)
+        self.group_offsets = GroupOffsets(self._postgres)
         self.audit = AuditChains(self._postgres)
 
     @contextmanager

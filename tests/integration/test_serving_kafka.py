@@ -6,8 +6,10 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,11 +64,17 @@ def served(stack: Stack) -> Iterator[Served]:
         wait_until_decided(stack, topic, partitions)
     config = stack.config({topic: {} for topic in topics}, serve={"refresh": "200ms"})
     archive_once(config)
+    with serving(config) as address:
+        yield Served(address=address, config=config, topics=topics)
+
+
+@contextmanager
+def serving(config: Path) -> Iterator[str]:
+    """The command in a process of its own, and its address."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        yield Served(address=told["advertise"], config=config, topics=topics)
+        yield json.loads(process.stdout.readline())["advertise"]
         process.terminate()
         assert process.wait(20) == 128 + 15
 
@@ -221,3 +229,55 @@ def test_producers_are_refused(served: Served) -> None:
     producer.produce(topic, b"no", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
     assert [each.name() for each in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
+
+
+def read_as_member(address: str, topic: str, strategy: str, seen: list[tuple[int, int]], count: int) -> None:
+    """Read as a member of a group until all members together have seen so many records; commit what was read."""
+    reading = consumer(
+        address,
+        **{
+            "group.id": strategy,
+            "partition.assignment.strategy": strategy,
+            "enable.partition.eof": False,
+            "session.timeout.ms": 6_000,
+        },
+    )
+    reading.subscribe([topic])
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(seen) < count and time.monotonic() < deadline:
+        messages = reading.consume(500, 0.1)
+        assert all(each.error() is None for each in messages)
+        seen += [(each.partition(), each.offset()) for each in messages]
+        if messages:
+            reading.commit(asynchronous=False)
+    reading.close()
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_members_of_a_group_share_the_partitions(stack: Stack, served: Served, strategy: str) -> None:
+    topic = next(iter(served.topics))
+    theirs = [(each.partition, each.offset) for each in by_librdkafka(stack.bootstrap_servers, topic, PARTITIONS)]
+    seen: list[tuple[int, int]] = []
+    arguments = (served.address, topic, strategy, seen, len(theirs))
+    members = [threading.Thread(target=read_as_member, args=arguments) for _ in range(2)]
+    for each in members:
+        each.start()
+    for each in members:
+        each.join(TIMEOUT_S)
+    assert sorted(set(seen)) == theirs
+
+
+def test_offsets_of_a_group_outlive_the_server(served: Served) -> None:
+    topic = next(iter(served.topics))
+    places = [TopicPartition(topic, partition, 10 + partition) for partition in range(PARTITIONS)]
+    committing = consumer(served.address, **{"group.id": "lasting"})
+    committing.commit(offsets=places, asynchronous=False)
+    committing.close()
+    with serving(served.config) as address:
+        asking = consumer(address, **{"group.id": "lasting"})
+        assert [each.offset for each in asking.committed(places, TIMEOUT_S)] == [10, 11]
+        asking.close()
+        command = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", address)
+        told = java(*command, "--describe", "--group", "lasting")
+        lines = sorted(line.split()[1:4] for line in told.splitlines() if line.startswith("lasting"))
+        assert lines == [[topic, str(each.partition), str(each.offset)] for each in places]

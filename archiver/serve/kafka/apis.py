@@ -8,7 +8,15 @@ from typing import Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.kafka import cluster, configs, list_offsets, refusals, versions
+from archiver.serve.kafka import (
+    cluster,
+    configs,
+    group_requests,
+    list_offsets,
+    offset_requests,
+    refusals,
+    versions,
+)
 from archiver.serve.kafka.fetch import fetch
 from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
 from archiver.serve.kafka.messages import Values, answer, encoded
@@ -44,6 +52,15 @@ APIS: Final[Mapping[int, Api]] = {
         Api("Fetch", 1, 4, 18, fetch),
         Api("ListOffsets", 2, 1, 11, list_offsets.list_offsets),
         Api("Metadata", 3, 0, 13, cluster.metadata),
+        Api("OffsetCommit", 8, 2, 10, offset_requests.offset_commit),
+        Api("OffsetFetch", 9, 1, 10, offset_requests.offset_fetch),
+        Api("FindCoordinator", 10, 0, 6, group_requests.find_coordinator),
+        Api("JoinGroup", 11, 0, 9, group_requests.join_group),
+        Api("Heartbeat", 12, 0, 4, group_requests.heartbeat),
+        Api("LeaveGroup", 13, 0, 5, group_requests.leave_group),
+        Api("SyncGroup", 14, 0, 5, group_requests.sync_group),
+        Api("DescribeGroups", 15, 0, 6, group_requests.describe_groups),
+        Api("ListGroups", 16, 0, 5, group_requests.list_groups),
         Api("ApiVersions", API_VERSIONS, 0, versions.MOST_ASKED, _versions),
         Api("CreateTopics", 19, 2, 7, refusals.create_topics),
         Api("DeleteTopics", 20, 1, 6, refusals.delete_topics),
@@ -53,7 +70,9 @@ APIS: Final[Mapping[int, Api]] = {
         Api("DescribeConfigs", 32, 1, 4, configs.describe_configs),
         Api("AlterConfigs", 33, 0, 2, refusals.alter_configs),
         Api("CreatePartitions", 37, 0, 3, refusals.create_partitions),
+        Api("DeleteGroups", 42, 0, 2, group_requests.delete_groups),
         Api("IncrementalAlterConfigs", 44, 0, 1, refusals.alter_configs),
+        Api("OffsetDelete", 47, 0, 0, offset_requests.offset_delete),
         Api("DescribeCluster", 60, 0, 2, cluster.describe_cluster),
         Api("GetTelemetrySubscriptions", 71, 0, 0, configs.no_subscription),
         Api("PushTelemetry", 72, 0, 0, configs.pushed),

@@ -18,6 +18,7 @@ from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError
+from archiver.serve.groups import Coordinator, RegistryOffsets
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Identity, Service
@@ -123,6 +124,10 @@ class Endpoint:
                 cache, read_ahead=section.read_ahead, most_loads=_LOADS_PER_THREAD * section.threads
             )
             ending.push_async_callback(reader.close)
+            coordinator = Coordinator()
+            ending.callback(coordinator.close)
+            offsets = RegistryOffsets(self._config.registry.dsn)
+            ending.push_async_callback(workers.offsets, offsets.close)
             await topics.load()
             service = Service(
                 identity=Identity(
@@ -133,6 +138,9 @@ class Endpoint:
                 ),
                 topics=topics,
                 reader=reader,
+                coordinator=coordinator,
+                offsets=offsets,
+                kept=workers.offsets,
                 most_response_bytes=lambda: max(_LEAST_RESPONSE, section.response_memory // max(1, server.connections)),
             )
             await server.start(service)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
+from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
+
+Kept: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,10 @@ class Service:
     topics: ServedTopics
     reader: PartitionReader
     most_response_bytes: Callable[[], int]
+    coordinator: Coordinator
+    offsets: OffsetStore
+    kept: Kept
+    """Calls the store of offsets, in a worker's thread."""
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""

@@ -15,6 +15,7 @@ from archiver.archive.batches import ArchivedBatches, BatchCursor, OpenStreams
 from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.plan import TopicSnapshot
 from archiver.archive.topic_archive import TopicArchive
+from archiver.archive.watermarks import high_watermark
 from archiver.errors import ReplayError
 from archiver.serve.reading.chunks import Chunk
 from archiver.serve.reading.workers import Workers
@@ -68,7 +69,7 @@ class ServedTopic:
         self._looked_at = asyncio.get_running_loop().time()
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._note(self._seen)
+        self._take_in(self._seen)
 
     @property
     def partitions(self) -> int:
@@ -171,13 +172,10 @@ class ServedTopic:
             self._looked_at = loop.time()
 
     def _note(self, snapshot: TopicSnapshot) -> None:
-        """Take in what a snapshot says."""
-        for partition in snapshot.partitions:
-            self._ends[partition] = max(self._archive.end(partition), self._ends.get(partition, 0))
-        for partition, epoch in snapshot.leader_epochs.items():
-            self._epochs[partition] = max(epoch, self._epochs.get(partition, -1))
+        """Take in what a snapshot says, if it is another one."""
         if snapshot is self._seen:
             return
+        self._take_in(snapshot)
         is_rewritten = not snapshot.files.only_adds_to(self._seen.files)
         self._seen = snapshot
         if is_rewritten:
@@ -185,6 +183,12 @@ class ServedTopic:
             self.edition += 1
             self._closing = asyncio.get_running_loop().create_task(self._workers.lookup(replaced.close))
             self._on_rewrite(self.key)
+
+    def _take_in(self, snapshot: TopicSnapshot) -> None:
+        for partition in snapshot.partitions:
+            self._ends[partition] = max(high_watermark(snapshot, partition), self._ends.get(partition, 0))
+        for partition, epoch in snapshot.leader_epochs.items():
+            self._epochs[partition] = max(epoch, self._epochs.get(partition, -1))
 
     def _described(self, partition: int, offset: int) -> tuple[int, int, int] | None:
         """An offset with its record's timestamp and leader epoch."""

@@ -17,11 +17,15 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Two pools: `threads` for batches, and a few for short questions, which never wait behind batches."""
+    """Three pools: `threads` for batches, a few for questions about tables, and a few for offsets of groups.
+
+    None waits for another: commits of offsets go on while a catalog takes its time.
+    """
 
     def __init__(self, threads: int) -> None:
         self._batches = ThreadPoolExecutor(threads, thread_name_prefix="batches")
         self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="lookups")
+        self._offsets = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="offsets")
 
     async def batches(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
@@ -35,9 +39,15 @@ class Workers:
         """Run what asks the catalog, or a file for one thing."""
         return await asyncio.get_running_loop().run_in_executor(self._lookups, lambda: function(*args, **kwargs))
 
+    async def offsets(
+        self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        """Run what reads or keeps offsets of groups."""
+        return await asyncio.get_running_loop().run_in_executor(self._offsets, lambda: function(*args, **kwargs))
+
     def close(self) -> None:
         """End the threads when they are done with what they are at. What waits for one is given up."""
-        for pool in (self._batches, self._lookups):
+        for pool in (self._batches, self._lookups, self._offsets):
             pool.shutdown(cancel_futures=True)
 
     def __enter__(self) -> Self:

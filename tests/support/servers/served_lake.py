@@ -7,7 +7,7 @@ import io
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -21,6 +21,7 @@ from kio.serial import entity_reader, entity_writer
 
 from archiver.archive.batches import OpenStreams
 from archiver.errors import ReplayError
+from archiver.serve.groups import CommittedOffsets, Coordinator
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Identity, Service
@@ -29,6 +30,37 @@ from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
 
 SECONDS = 20
+
+
+class OffsetsInMemory:
+    """An OffsetStore without Postgres. With `error` it is away."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self._groups: dict[str, dict[tuple[str, int], Any]] = {}
+
+    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
+        self._known().setdefault(group_id, {}).update(offsets)
+
+    def load(self, group_id: str) -> CommittedOffsets:
+        return dict(self._known().get(group_id, {}))
+
+    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
+        kept = self._known().get(group_id, {})
+        gone = [each for each in kept if places is None or each in places]
+        for each in gone:
+            del kept[each]
+        if not kept:
+            self._groups.pop(group_id, None)
+        return len(gone)
+
+    def groups(self) -> tuple[str, ...]:
+        return tuple(sorted(self._known()))
+
+    def _known(self) -> dict[str, dict[tuple[str, int], Any]]:
+        if self.error is not None:
+            raise self.error
+        return self._groups
 
 
 class ServedLake:
@@ -53,7 +85,7 @@ class ServedLake:
         **archive: Any,
     ) -> None:
         self.lake = lake
-        self.loads: list[int] = []
+        self.offsets = OffsetsInMemory()
         self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
         self._limits = ConnectionLimits(
             most_request_bytes=most_request_bytes,
@@ -95,17 +127,22 @@ class ServedLake:
 
             self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
             self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4)
+            coordinator = Coordinator(initial_delay=0.05)
             await self.topics.load()
             await self.server.start(
                 Service(
                     identity=Identity(cluster_id="archive", node_id=1, host="127.0.0.1", port=self.port),
                     topics=self.topics,
                     reader=self.reader,
+                    coordinator=coordinator,
+                    offsets=self.offsets,
+                    kept=workers.offsets,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )
             )
             self._ready.set()
             await self._stop.wait()
+            coordinator.close()
             await self.server.close()
             await self.reader.close()
             await self.topics.close()

@@ -1,0 +1,342 @@
+"""A consumer group with the classic protocol: joins, rebalances, sessions. The clock is passed in, and nothing waits.
+
+Each call says which waiting requests are answered now. `deadline` is when `tick` has something to do next. The rules
+are Kafka's (its GroupCoordinator's states and errors), so that its clients find what they know.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
+
+INITIAL_DELAY: Final = 0.5
+"""How long the first rebalance of an empty group waits for more members."""
+_MOST_MEMBERS: Final = 10_000
+
+
+class Group:
+    """One group. Generations rise with each rebalance."""
+
+    def __init__(self, group_id: str, *, initial_delay: float = INITIAL_DELAY) -> None:
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self._initial_delay = initial_delay
+        self._static: dict[str, str] = {}
+        self._pending: dict[str, float] = {}
+        self._opens = float("-inf")
+        self._closes = float("inf")
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody is in it or about to join."""
+        return not self.members and not self._pending
+
+    def deadline(self) -> float:
+        """When `tick` has something to do next."""
+        times = [*self._pending.values(), *(each.expires for each in self.members.values() if not each.is_waiting)]
+        if self.state is GroupState.PREPARING:
+            times.append(self._opens if self._all_joined() else self._closes)
+        elif self.state is GroupState.COMPLETING:
+            times.append(self._closes)
+        return min(times, default=float("inf"))
+
+    def join(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
+        """Take in a request to join."""
+        error = self._join_error(asked)
+        if error is not ErrorCode.none:
+            return [Joined(ticket=ticket, error=error, member_id=asked.member_id)]
+        if asked.member_id:
+            return self._rejoin(now, ticket, asked)
+        if asked.instance_id is not None:
+            return self._join_static(now, ticket, asked)
+        member_id = f"{asked.client_id}-{uuid4()}"
+        if asked.needs_id:
+            self._pending[member_id] = now + asked.session_seconds
+            return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
+        return self._add(now, ticket, asked, member_id)
+
+    def sync(self, now: float, ticket: Ticket, asked: Syncing) -> list[Reply]:
+        """Take in a request for an assignment. The leader brings those of all."""
+        error = self.member_error(asked.member_id, asked.instance_id, asked.generation)
+        is_other = asked.protocol_type not in (None, self.protocol_type) or asked.protocol not in (None, self.protocol)
+        if error is ErrorCode.none and is_other:
+            error = ErrorCode.inconsistent_group_protocol
+        if error is ErrorCode.none and self.state is GroupState.PREPARING:
+            error = ErrorCode.rebalance_in_progress
+        if error is not ErrorCode.none:
+            return [Synced(ticket=ticket, error=error)]
+        member = self.members[asked.member_id]
+        member.seen(now)
+        member.has_synced = True
+        if self.state is GroupState.STABLE:
+            return [self._synced(ticket, member)]
+        replaced = member.syncing
+        member.syncing = ticket
+        replies: list[Reply] = []
+        if replaced is not None:
+            replies.append(Synced(ticket=replaced, error=ErrorCode.unknown_server_error))
+        if asked.member_id == self.leader:
+            self.state = GroupState.STABLE
+            self._closes = float("inf")
+            for each in self.members.values():
+                each.assignment = asked.assignments.get(each.member_id, b"")
+                each.seen(now)
+                if each.syncing is not None:
+                    replies.append(self._synced(each.syncing, each))
+                    each.syncing = None
+        return replies
+
+    def heartbeat(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Take in a sign of life."""
+        error = self.member_error(member_id, instance_id, generation)
+        if error is not ErrorCode.none:
+            return error
+        self.members[member_id].seen(now)
+        return ErrorCode.rebalance_in_progress if self.state is GroupState.PREPARING else ErrorCode.none
+
+    def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
+        """Let a member go; a static one by its instance id alone."""
+        if instance_id is not None:
+            known = self._static.get(instance_id)
+            if known is None:
+                return ErrorCode.unknown_member_id, []
+            if member_id and member_id != known:
+                return ErrorCode.fenced_instance_id, []
+            member_id = known
+        if self._pending.pop(member_id, None) is not None:
+            return ErrorCode.none, self._completed_if_all(now)
+        if member_id not in self.members:
+            return ErrorCode.unknown_member_id, []
+        return ErrorCode.none, self._remove(now, member_id)
+
+    def tick(self, now: float) -> list[Reply]:
+        """Do what is due: expire sessions, and end a rebalance that took as long as it may."""
+        self._pending = {member: until for member, until in self._pending.items() if until > now}
+        replies: list[Reply] = []
+        for each in list(self.members.values()):
+            if each.expires <= now and not each.is_waiting:
+                replies += self._remove(now, each.member_id)
+        if self.state is GroupState.COMPLETING and now >= self._closes:
+            for each in [one for one in self.members.values() if not one.has_synced]:
+                replies += self._remove(now, each.member_id)
+        if self.state is GroupState.PREPARING and now >= self._closes:
+            return replies + self._completed(now)
+        return replies + self._completed_if_all(now)
+
+    def commit_error(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Whether offsets may be committed; a commit is a sign of life."""
+        if generation < 0 and not self.members:
+            return ErrorCode.none
+        error = self.member_error(member_id, instance_id, generation)
+        if error is not ErrorCode.none:
+            return error
+        self.members[member_id].seen(now)
+        return ErrorCode.rebalance_in_progress if self.state is GroupState.COMPLETING else ErrorCode.none
+
+    def member_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Whether the group knows a member, as this instance, in this generation."""
+        if instance_id is not None:
+            known = self._static.get(instance_id)
+            if known is None:
+                return ErrorCode.unknown_member_id
+            if known != member_id:
+                return ErrorCode.fenced_instance_id
+        if member_id not in self.members:
+            return ErrorCode.unknown_member_id
+        return ErrorCode.none if generation == self.generation else ErrorCode.illegal_generation
+
+    def _join_error(self, asked: Joining) -> ErrorCode:
+        if not asked.protocol_type or not asked.protocols:
+            return ErrorCode.inconsistent_group_protocol
+        others = [each for each in self.members.values() if each.member_id != asked.member_id]
+        if others:
+            shared = {name for name, _ in asked.protocols}.intersection(*map(_names, others))
+            if asked.protocol_type != self.protocol_type or not shared:
+                return ErrorCode.inconsistent_group_protocol
+        if not asked.member_id:
+            is_full = len(self.members) + len(self._pending) >= _MOST_MEMBERS
+            return ErrorCode.group_max_size_reached if is_full else ErrorCode.none
+        if asked.instance_id is not None and self._static.get(asked.instance_id) not in (None, asked.member_id):
+            return ErrorCode.fenced_instance_id
+        is_known = asked.member_id in self.members or asked.member_id in self._pending
+        return ErrorCode.none if is_known else ErrorCode.unknown_member_id
+
+    def _add(self, now: float, ticket: Ticket, asked: Joining, member_id: str) -> list[Reply]:
+        self._pending.pop(member_id, None)
+        self.members[member_id] = Member(
+            member_id=member_id,
+            instance_id=asked.instance_id,
+            client_id=asked.client_id,
+            host=asked.host,
+            session_seconds=asked.session_seconds,
+            rebalance_seconds=asked.rebalance_seconds,
+            protocols=asked.protocols,
+            expires=now + asked.session_seconds,
+            joining=ticket,
+        )
+        if asked.instance_id is not None:
+            self._static[asked.instance_id] = member_id
+        self.protocol_type = asked.protocol_type
+        self.leader = self.leader or member_id
+        return self._prepare(now)
+
+    def _rejoin(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
+        member = self.members.get(asked.member_id)
+        if member is None:
+            return self._add(now, ticket, asked, asked.member_id)
+        is_same = member.protocols == asked.protocols
+        is_leader = member.member_id == self.leader
+        if is_same and (self.state is GroupState.COMPLETING or (self.state is GroupState.STABLE and not is_leader)):
+            member.seen(now)
+            return [self._joined(ticket, member)]
+        return self._wait(now, ticket, member, asked)
+
+    def _wait(self, now: float, ticket: Ticket, member: Member, asked: Joining) -> list[Reply]:
+        """Let a member wait for the next generation."""
+        replies: list[Reply] = []
+        if member.joining is not None:  # its client asks again: the first request has lost its reader
+            replies.append(Joined(ticket=member.joining, error=ErrorCode.unknown_member_id))
+        member.joining = ticket
+        member.protocols = asked.protocols
+        member.session_seconds, member.rebalance_seconds = asked.session_seconds, asked.rebalance_seconds
+        member.seen(now)
+        self.protocol_type = asked.protocol_type
+        return replies + self._prepare(now)
+
+    def _join_static(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
+        """A static member begins, or comes back with a new id after a restart of its process."""
+        assert asked.instance_id is not None
+        member_id = f"{asked.instance_id}-{uuid4()}"
+        known = self._static.get(asked.instance_id)
+        if known is None:
+            return self._add(now, ticket, asked, member_id)
+        member = self.members.pop(known)
+        replies: list[Reply] = []
+        if member.joining is not None:
+            replies.append(Joined(ticket=member.joining, error=ErrorCode.fenced_instance_id))
+        if member.syncing is not None:
+            replies.append(Synced(ticket=member.syncing, error=ErrorCode.fenced_instance_id))
+        member.member_id, member.joining, member.syncing = member_id, None, None
+        self.members[member_id] = member
+        self._static[asked.instance_id] = member_id
+        was_leader = self.leader == known
+        self.leader = member_id if was_leader else self.leader
+        if self.state is GroupState.STABLE and member.protocols == asked.protocols:
+            member.seen(now)
+            told = self._joined(ticket, member, skips=was_leader)
+            if was_leader and not asked.may_skip:  # a leader would assign anew, and nobody else would ask for it
+                told = self._joined(ticket, member, leader=known)
+            return [*replies, told]
+        return replies + self._wait(now, ticket, member, asked)
+
+    def _prepare(self, now: float) -> list[Reply]:
+        """Begin a rebalance, or go on with one."""
+        replies: list[Reply] = []
+        if self.state is not GroupState.PREPARING:
+            self._opens = now + self._initial_delay if self.state is GroupState.EMPTY else now
+            self.state = GroupState.PREPARING
+            self._closes = now
+            for each in self.members.values():
+                if each.syncing is not None:
+                    replies.append(Synced(ticket=each.syncing, error=ErrorCode.rebalance_in_progress))
+                    each.syncing = None
+                    each.seen(now)
+            self._closes = max(
+                self._opens, now + max((each.rebalance_seconds for each in self.members.values()), default=0.0)
+            )
+        return replies + self._completed_if_all(now)
+
+    def _all_joined(self) -> bool:
+        return not self._pending and all(each.joining is not None for each in self.members.values())
+
+    def _completed_if_all(self, now: float) -> list[Reply]:
+        is_due = self.state is GroupState.PREPARING and self._all_joined() and now >= self._opens
+        return self._completed(now) if is_due else []
+
+    def _completed(self, now: float) -> list[Reply]:
+        """End the wait for joins: a new generation of those who came. Static members may be late."""
+        for each in [one for one in self.members.values() if one.joining is None and one.instance_id is None]:
+            self._forget(each)
+        self.generation += 1
+        joined = [each for each in self.members.values() if each.joining is not None]
+        if not joined:
+            for each in list(self.members.values()):
+                self._forget(each)
+            self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
+            self._closes = float("inf")
+            return []
+        if self.leader not in {each.member_id for each in joined}:
+            self.leader = joined[0].member_id
+        self.protocol = self._chosen()
+        self.state = GroupState.COMPLETING
+        self._closes = now + max(each.rebalance_seconds for each in joined)
+        replies: list[Reply] = []
+        for each in joined:
+            assert each.joining is not None
+            each.has_synced = False
+            replies.append(self._joined(each.joining, each))
+            each.joining = None
+            each.seen(now)
+        return replies
+
+    def _chosen(self) -> str:
+        """The protocol with the most votes. Each votes for the first of its protocols that all know."""
+        shared = set.intersection(*(set(_names(each)) for each in self.members.values()))
+        votes: dict[str, int] = {}
+        for each in self.members.values():
+            vote = next(name for name in _names(each) if name in shared)
+            votes[vote] = votes.get(vote, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    def _remove(self, now: float, member_id: str) -> list[Reply]:
+        member = self.members[member_id]
+        replies: list[Reply] = []
+        if member.joining is not None:
+            replies.append(Joined(ticket=member.joining, error=ErrorCode.unknown_member_id))
+        if member.syncing is not None:
+            replies.append(Synced(ticket=member.syncing, error=ErrorCode.unknown_member_id))
+        self._forget(member)
+        if self.state in (GroupState.STABLE, GroupState.COMPLETING):
+            return replies + self._prepare(now)
+        return replies + self._completed_if_all(now)
+
+    def _forget(self, member: Member) -> None:
+        del self.members[member.member_id]
+        if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
+            del self._static[member.instance_id]
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+
+    def _joined(self, ticket: Ticket, member: Member, *, skips: bool = False, leader: str | None = None) -> Joined:
+        is_leader = member.member_id == self.leader and leader is None
+        members = tuple(
+            (each.member_id, each.instance_id, each.metadata(self.protocol)) for each in self.members.values()
+        )
+        return Joined(
+            ticket=ticket,
+            member_id=member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=leader or self.leader or "",
+            skips=skips,
+            members=members if is_leader else (),
+        )
+
+    def _synced(self, ticket: Ticket, member: Member) -> Synced:
+        return Synced(
+            ticket=ticket, protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
+        )
+
+
+def _names(member: Member) -> tuple[str, ...]:
+    return tuple(name for name, _ in member.protocols)

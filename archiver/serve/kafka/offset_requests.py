@@ -1,0 +1,155 @@
+"""Offsets of groups: OffsetCommit, OffsetFetch and OffsetDelete, by names, and from version 10 on by topic ids."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.reading import ServedTopic
+from catalog.registry import GroupOffset
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+_BY_ID: Final = 10
+_WITH_GROUPS: Final = 8
+_MOST_METADATA: Final = 4096
+_NONE: Final = -1
+
+
+async def offset_commit(service: Service, request: Request) -> Values:
+    """OffsetCommit. It is answered when the offsets are safe."""
+    body = request.body
+    refused = service.coordinator.commit_error(
+        body.group_id,
+        getattr(body, "member_id", ""),
+        getattr(body, "group_instance_id", None),
+        getattr(body, "generation_id_or_member_epoch", _NONE),
+    )
+    offsets: dict[tuple[str, int], GroupOffset] = {}
+    told = []
+    for each in body.topics:
+        topic = await _topic(service, request, each)
+        partitions = []
+        for one in each.partitions:
+            error = refused if refused is not ErrorCode.none else _commit_error(request, topic, one)
+            if error is ErrorCode.none and topic is not None:
+                offsets[topic.name, one.partition_index] = GroupOffset(
+                    topic_id=topic.topic_id,
+                    offset=one.committed_offset,
+                    leader_epoch=getattr(one, "committed_leader_epoch", _NONE),
+                    metadata=one.committed_metadata or "",
+                )
+            partitions.append({"partition_index": one.partition_index, "error_code": error})
+        told.append({**_named(each), "partitions": partitions})
+    if offsets:
+        try:
+            await service.kept(service.offsets.commit, body.group_id, offsets)
+        except ContextError as error:
+            _LOG.warning("offsets of group %s can't be kept", body.group_id, exc_info=error)
+            for each in told:
+                for one in each["partitions"]:
+                    one["error_code"] = one["error_code"] or ErrorCode.coordinator_not_available
+    return {"topics": told}
+
+
+async def offset_fetch(service: Service, request: Request) -> Values:
+    """OffsetFetch: of one group, or from version 8 on of several."""
+    body = request.body
+    if request.version >= _WITH_GROUPS:
+        return {"groups": [await _of_group(service, request, each.group_id, each.topics) for each in body.groups]}
+    return await _of_group(service, request, body.group_id, body.topics)
+
+
+async def offset_delete(service: Service, request: Request) -> Values:
+    """OffsetDelete: while nobody reads them."""
+    body = request.body
+    nothing: dict[str, Any] = {"topics": []}
+    if body.group_id in service.coordinator.groups:
+        return nothing | {"error_code": ErrorCode.non_empty_group}
+    places = [(each.name, one.partition_index) for each in body.topics for one in each.partitions]
+    try:
+        if body.group_id not in await service.kept(service.offsets.groups):
+            return nothing | {"error_code": ErrorCode.group_id_not_found}
+        await service.kept(service.offsets.delete, body.group_id, places)
+    except ContextError:
+        return nothing | {"error_code": ErrorCode.coordinator_not_available}
+    told = [
+        {
+            "name": each.name,
+            "partitions": [
+                {"partition_index": one.partition_index, "error_code": ErrorCode.none} for one in each.partitions
+            ],
+        }
+        for each in body.topics
+    ]
+    return {"error_code": ErrorCode.none, "topics": told}
+
+
+async def _of_group(service: Service, request: Request, group_id: str, topics: Sequence[Any] | None) -> dict[str, Any]:
+    try:
+        known = await service.kept(service.offsets.load, group_id)
+    except ContextError as error:
+        _LOG.warning("offsets of group %s can't be read", group_id, exc_info=error)
+        return {"group_id": group_id, "error_code": ErrorCode.coordinator_not_available, "topics": []}
+    told = []
+    if topics is None:
+        names = sorted({name for name, _ in known})
+        found = [(name, await service.topic(name)) for name in names]
+        for name, topic in found:
+            if topic is None and request.version >= _BY_ID:
+                continue
+            numbers = [number for named, number in known if named == name]
+            told.append(_offsets({"name": name, "topic_id": topic.topic_id if topic else None}, topic, numbers, known))
+    else:
+        for each in topics:
+            topic = await _topic(service, request, each)
+            told.append(_offsets(_named(each), topic, each.partition_indexes, known, by_id=request.version >= _BY_ID))
+    return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
+
+
+def _offsets(
+    named: dict[str, Any], topic: ServedTopic | None, partitions: Sequence[int], known: Any, *, by_id: bool = False
+) -> dict[str, Any]:
+    error = ErrorCode.unknown_topic_id if topic is None and by_id else ErrorCode.none
+    told = []
+    for number in partitions:
+        kept = known.get((topic.name, number)) if topic is not None else None
+        if kept is not None and topic is not None and kept.topic_id != topic.topic_id:
+            kept = None  # of another topic of this name
+        told.append(
+            {
+                "partition_index": number,
+                "committed_offset": kept.offset if kept else _NONE,
+                "committed_leader_epoch": kept.leader_epoch if kept else _NONE,
+                "metadata": kept.metadata if kept else "",
+                "error_code": error,
+            }
+        )
+    return {**named, "partitions": told}
+
+
+async def _topic(service: Service, request: Request, named: Any) -> ServedTopic | None:
+    if request.version >= _BY_ID:
+        return service.topics.with_id(named.topic_id) if named.topic_id is not None else None
+    return await service.topic(named.name)
+
+
+def _named(topic: Any) -> dict[str, Any]:
+    return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None)}
+
+
+def _commit_error(request: Request, topic: ServedTopic | None, wanted: Any) -> ErrorCode:
+    if topic is None:
+        return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition
+    if not 0 <= wanted.partition_index < topic.partitions:
+        return ErrorCode.unknown_topic_or_partition
+    if wanted.committed_offset < 0:
+        return ErrorCode.invalid_request
+    if len(wanted.committed_metadata or "") > _MOST_METADATA:
+        return ErrorCode.offset_metadata_too_large
+    return ErrorCode.none

@@ -1,0 +1,329 @@
+"""A group's rebalances as clients go through them, with joins, kills and pauses at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups import Group, GroupState, Joined, Joining, Synced, Syncing
+
+SESSION, REBALANCE, DELAY = 10.0, 30.0, 0.5
+RANGE = (("range", b"topics"),)
+OK = ErrorCode.none
+
+
+def joining(member_id: str = "", **changes: Any) -> Joining:
+    values = {
+        "member_id": member_id,
+        "instance_id": None,
+        "client_id": "c",
+        "host": "/127.0.0.1",
+        "session_seconds": SESSION,
+        "rebalance_seconds": REBALANCE,
+        "protocol_type": "consumer",
+        "protocols": RANGE,
+    }
+    return Joining(**{**values, **changes})
+
+
+@dataclass(slots=True)
+class Course:
+    """A group, its time, and its answers by ticket."""
+
+    group: Group = field(default_factory=lambda: Group("g", initial_delay=DELAY))
+    now: float = 0.0
+    answers: dict[int, Any] = field(default_factory=dict)
+    tickets: int = 0
+
+    def take(self, replies: Any) -> None:
+        for each in replies:
+            assert each.ticket not in self.answers, "answered twice"
+            self.answers[each.ticket] = each
+
+    def join(self, member_id: str = "", **changes: Any) -> int:
+        self.tickets += 1
+        self.take(self.group.join(self.now, self.tickets, joining(member_id, **changes)))
+        return self.tickets
+
+    def named(self, **changes: Any) -> tuple[str, int]:
+        """Join as clients do since version 4: ask for an id first."""
+        told = self.answers[self.join(**changes)]
+        assert told.error == ErrorCode.member_id_required
+        return told.member_id, self.join(told.member_id, **changes)
+
+    def sync(self, joined: Joined, **changes: Any) -> int:
+        self.tickets += 1
+        assignments = {member: member.encode() for member, _, _ in joined.members}
+        asked = Syncing(
+            member_id=joined.member_id,
+            instance_id=changes.get("instance_id"),
+            generation=joined.generation,
+            assignments=assignments,
+        )
+        self.take(self.group.sync(self.now, self.tickets, asked))
+        return self.tickets
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; the group is called whenever it wants to be."""
+        until = self.now + seconds
+        while self.group.deadline() <= until:
+            self.now = max(self.now, self.group.deadline())
+            self.take(self.group.tick(self.now))
+        self.now = until
+
+    def stable(self, count: int) -> list[Joined]:
+        """A settled group of so many members."""
+        tickets = [self.named()[1] for _ in range(count)]
+        self.wait(DELAY)
+        joined = [self.answers[each] for each in tickets]
+        assert {each.error for each in joined} == {OK}
+        for each in sorted(joined, key=lambda one: bool(one.members)):
+            self.sync(each)
+        assert self.group.state is GroupState.STABLE
+        return joined
+
+
+def test_members_join_and_get_what_the_leader_assigned() -> None:
+    course = Course()
+    joined = course.stable(3)
+    assert [len(each.members) for each in joined].count(3) == 1, "one leader"
+    assert len({each.generation for each in joined}) == len({each.leader for each in joined}) == 1
+    synced = [each for each in course.answers.values() if isinstance(each, Synced)]
+    assert sorted(each.assignment for each in synced) == sorted(each.member_id.encode() for each in joined)
+
+
+def test_old_clients_get_their_id_with_the_join() -> None:
+    course = Course()
+    ticket = course.join(needs_id=False)
+    course.wait(DELAY)
+    assert course.answers[ticket].error == OK
+    assert course.answers[ticket].member_id
+
+
+def test_another_member_makes_the_others_join_again() -> None:
+    course = Course()
+    (first,) = course.stable(1)
+    _, ticket = course.named()
+    assert ticket not in course.answers
+    assert course.group.heartbeat(course.now, first.member_id, None, 1) == ErrorCode.rebalance_in_progress
+    again = course.join(first.member_id)
+    assert {course.answers[each].generation for each in (ticket, again)} == {2}
+
+
+def test_who_does_not_come_back_is_left_out() -> None:
+    course = Course()
+    first, second = course.stable(2)
+    _, ticket = course.named(session_seconds=60.0)
+    again = course.join(first.member_id)
+    course.wait(SESSION + 0.1)
+    assert course.answers[again].generation == course.answers[ticket].generation == 2
+    assert second.member_id not in course.group.members
+
+
+def test_a_silent_member_is_expired() -> None:
+    course = Course()
+    first, second = course.stable(2)
+    for _ in range(3):
+        course.wait(SESSION / 2)
+        course.group.heartbeat(course.now, first.member_id, None, 1)
+    assert list(course.group.members) == [first.member_id]
+    assert course.group.heartbeat(course.now, second.member_id, None, 1) == ErrorCode.unknown_member_id
+    assert course.group.state is GroupState.PREPARING
+
+
+def test_a_leader_that_never_assigns_is_left_out() -> None:
+    course = Course()
+    tickets = [course.named(session_seconds=1_000.0)[1] for _ in range(2)]
+    course.wait(DELAY)
+    follower = next(course.answers[each] for each in tickets if not course.answers[each].members)
+    waiting = course.sync(follower)
+    course.wait(REBALANCE + 0.1)
+    assert course.answers[waiting].error == ErrorCode.rebalance_in_progress
+    assert list(course.group.members) == [follower.member_id]
+
+
+def test_leaving_begins_a_rebalance_and_the_last_one_ends_the_group() -> None:
+    course = Course()
+    first, second = course.stable(2)
+    error, replies = course.group.leave(course.now, first.member_id, None)
+    course.take(replies)
+    assert error == OK
+    assert course.group.state is GroupState.PREPARING
+    error, replies = course.group.leave(course.now, second.member_id, None)
+    course.take(replies)
+    assert (error, course.group.state, course.group.is_unused) == (OK, GroupState.EMPTY, True)
+    assert course.group.leave(course.now, second.member_id, None)[0] == ErrorCode.unknown_member_id
+
+
+def test_a_static_member_comes_back_without_a_rebalance() -> None:
+    course = Course()
+    ticket = course.join(instance_id="i")
+    course.wait(DELAY)
+    first = course.answers[ticket]
+    course.sync(first, instance_id="i")
+    again = course.answers[course.join(instance_id="i")]
+    assert (again.error, again.generation, again.skips) == (OK, 1, True)
+    assert again.member_id != first.member_id
+    synced = course.answers[course.sync(again, instance_id="i")]
+    assert synced.assignment == first.member_id.encode(), "as it was assigned"
+    assert course.group.heartbeat(course.now, first.member_id, "i", 1) == ErrorCode.fenced_instance_id
+    assert course.answers[course.join(first.member_id, instance_id="i")].error == ErrorCode.fenced_instance_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"protocol_type": "connect"}, ErrorCode.inconsistent_group_protocol),
+        ({"protocols": (("sticky", b""),)}, ErrorCode.inconsistent_group_protocol),
+        ({"protocols": ()}, ErrorCode.inconsistent_group_protocol),
+        ({"member_id": "somebody"}, ErrorCode.unknown_member_id),
+    ],
+)
+def test_who_does_not_fit_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
+    course = Course()
+    course.stable(1)
+    member_id = changes.pop("member_id", "")
+    assert course.answers[course.join(member_id, **changes)].error == error
+    assert course.group.state is GroupState.STABLE
+
+
+def test_the_protocol_that_all_know_is_chosen() -> None:
+    course = Course()
+    tickets = [
+        course.named(protocols=(("a", b""), ("b", b"")))[1],
+        course.named(protocols=(("b", b""), ("c", b"")))[1],
+    ]
+    course.wait(DELAY)
+    assert {course.answers[each].protocol for each in tickets} == {"b"}
+
+
+def test_who_may_commit() -> None:
+    course = Course()
+    commit = course.group.commit_error
+    assert commit(0.0, "", None, -1) == OK, "nobody is in the group"
+    (member,) = course.stable(1)
+    assert commit(course.now, member.member_id, None, 1) == OK
+    assert commit(course.now, member.member_id, None, 0) == ErrorCode.illegal_generation
+    assert commit(course.now, "", None, -1) == ErrorCode.unknown_member_id
+    course.named()
+    assert commit(course.now, member.member_id, None, 1) == OK, "before it joins again, it commits what it has read"
+    course.join(member.member_id)
+    assert commit(course.now, member.member_id, None, 2) == ErrorCode.rebalance_in_progress
+
+
+@dataclass(slots=True)
+class Client:
+    """A client as it should be: it joins, syncs, beats, and begins again when it is told to."""
+
+    course: Course
+    member_id: str = ""
+    generation: int = -1
+    assignment: bytes | None = None
+    waits_for: int | None = None
+
+    def step(self) -> None:
+        group = self.course.group
+        if self.waits_for is None:
+            if self.assignment is None:
+                self.waits_for = self.course.join(self.member_id)
+            else:
+                error = group.heartbeat(self.course.now, self.member_id, None, self.generation)
+                if error != OK:
+                    self._again(error)
+                return
+        told = self.course.answers.get(self.waits_for)
+        if told is None:
+            return
+        self.waits_for = None
+        match told:
+            case Joined(error=error) if error == ErrorCode.member_id_required:
+                self.member_id = told.member_id
+            case Joined() | Synced() if told.error != OK:
+                self._again(told.error)
+            case Joined():
+                self.generation = told.generation
+                self.waits_for = self.course.sync(told)
+            case Synced():
+                self.assignment = told.assignment
+
+    def _again(self, error: ErrorCode) -> None:
+        self.assignment = None
+        self.member_id = "" if error == ErrorCode.unknown_member_id else self.member_id
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["step", "step", "step", "kill", "leave", "wait"])), max_size=80
+    )
+)
+def test_whatever_happens_those_who_live_end_up_in_one_generation(acts: list[tuple[int, str]]) -> None:
+    course = Course()
+    clients: dict[int, Client] = {}
+    generation = 0
+    for number, act in acts:
+        client = clients.setdefault(number, Client(course))
+        match act:
+            case "step":
+                client.step()
+            case "kill":
+                del clients[number]
+            case "leave":
+                if client.member_id:
+                    course.take(course.group.leave(course.now, client.member_id, None)[1])
+                del clients[number]
+            case "wait":
+                course.wait(1.5)
+        assert course.group.generation >= generation, "generations never go back"
+        generation = course.group.generation
+    for _ in range(120):
+        for client in clients.values():
+            client.step()
+        course.wait(1.0)
+    if not clients:
+        assert course.group.is_unused
+        return
+    assert course.group.state is GroupState.STABLE
+    assert sorted(course.group.members) == sorted(each.member_id for each in clients.values())
+    assert {each.generation for each in clients.values()} == {course.group.generation}
+    assert {each.assignment for each in clients.values()} == {each.member_id.encode() for each in clients.values()}
+
+
+def test_a_leader_that_joins_again_wants_to_assign_anew() -> None:
+    course = Course()
+    joined = course.stable(2)
+    leader = next(each for each in joined if each.members)
+    follower = next(each for each in joined if not each.members)
+    assert course.answers[course.join(follower.member_id)].generation == 1, "a follower is told what it missed"
+    ticket = course.join(leader.member_id)
+    assert ticket not in course.answers
+    again = course.join(follower.member_id)
+    assert {course.answers[each].generation for each in (ticket, again)} == {2}
+
+
+def test_who_lives_and_does_not_join_again_holds_up_nobody_for_ever() -> None:
+    course = Course()
+    first, second = course.stable(2)
+    _, ticket = course.named(session_seconds=1_000.0)
+    course.join(first.member_id)
+    for _ in range(7):
+        course.group.heartbeat(course.now, second.member_id, None, 1)
+        course.wait(REBALANCE / 6)
+    assert course.answers[ticket].generation == 2
+    assert second.member_id not in course.group.members
+
+
+def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
+    course = Course()
+    told = course.answers[course.join()]
+    _, ticket = course.named()
+    course.wait(DELAY)
+    assert ticket not in course.answers, "one more has said that it comes"
+    error, replies = course.group.leave(course.now, told.member_id, None)
+    course.take(replies)
+    assert error == OK
+    assert course.answers[ticket].error == OK
