@@ -13,6 +13,7 @@ from archiver.cli.check import check
 from archiver.cli.commands import Commands
 from archiver.cli.compact import compact
 from archiver.cli.demo import demo
+from archiver.cli.erase import erase
 from archiver.cli.error_output import exit_code, print_error
 from archiver.cli.expire import expire
 from archiver.cli.hold import hold
@@ -52,6 +53,7 @@ app.command()(reconcile)
 app.command()(refill)
 app.command()(expire)
 app.command()(hold)
+app.command()(erase)
 app.command()(orphans)
 app.command()(compact)
 app.command()(status)

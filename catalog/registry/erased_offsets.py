@@ -40,6 +40,38 @@ def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int,
             )
 
 
+def files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
+    """Files that aren't in the table and may have erased records. Paths, each with the commit that took it out."""
+    found = connection.execute(
+        "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %(topic)s"
+        " AND state IN ('replaced', 'rejected') AND path IS NOT NULL AND EXISTS (SELECT FROM erased_offsets AS erased"
+        "   WHERE erased.topic_id = files.topic_id AND erased.partition = files.partition"
+        "   AND erased.start_offset < files.end_offset AND erased.end_offset > files.start_offset) ORDER BY path, id",
+        {"topic": topic.id},
+    )
+    return dict(found.fetchall())
+
+
+_STALE = """
+INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
+                   size_bytes, raw_values, created_ms, committed_at, reason)
+SELECT 'stale-' || %(partition)s || '-' || %(path)s, %(topic)s, %(partition)s, %(start)s, %(end)s, 0, -1, 'replaced',
+       %(path)s, 0, 0, 0, 0, now(), 'erase: it has erased records'
+WHERE NOT EXISTS (SELECT FROM files WHERE topic_id = %(topic)s AND path = %(path)s) ON CONFLICT DO NOTHING
+"""
+
+
+def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[str, int, int, int]]) -> None:
+    """Note files that the table has no more and may have erased records: path, partition, start and end of offsets.
+
+    Those that the registry knows stay as they are.
+    """
+    for path, partition, start, end in stale:
+        connection.execute(
+            _STALE, {"topic": topic.id, "path": path, "partition": partition, "start": start, "end": end}
+        )
+
+
 def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any]) -> None:
     """Keep an erasure as it is now. It stays open."""
     connection.execute(

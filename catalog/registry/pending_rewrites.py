@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from catalog.model import TopicRow
+from catalog.model import TopicRow, file_name
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import erased_offsets, file_rows, first_offsets, holds, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
+_FOREIGN = """
+INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
+                   size_bytes, raw_values, created_ms, committed_at, reason, replaced_by)
+VALUES (%s, %s, %s, %s, %s, %s, -1, 'replaced', %s, 0, 0, 0, 0, now(), %s, %s) ON CONFLICT DO NOTHING
+"""
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
@@ -71,3 +76,28 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
         (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.known_paths)),
     )
     file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})
+    if group.recorded:
+        _note_foreign(connection, topic, rewrite, group)
+
+
+def _note_foreign(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
+    """Note the files of others that a rewrite took out, as replaced ones: nobody else will delete them."""
+    spans = group.all_spans
+    known = set(group.known_paths)
+    for path in (each for each in group.paths if each not in known):
+        for partition in sorted({each.partition for each in spans}):
+            here = [each for each in spans if each.partition == partition]
+            connection.execute(
+                _FOREIGN,
+                (
+                    f"{rewrite.commit_id}-{partition}-{file_name(path)}",
+                    topic.id,
+                    partition,
+                    min(each.start_offset for each in here),
+                    max(each.end_offset for each in here),
+                    rewrite.schema_version,
+                    path,
+                    f"{rewrite.reason}: commit {rewrite.commit_id}",
+                    rewrite.commit_id,
+                ),
+            )

@@ -199,6 +199,8 @@ class Erasures(Part):
     """Records that were erased on purpose, by their offsets."""
 
     offsets = in_transaction(erased_offsets.load)
+    files = in_transaction(erased_offsets.files)
+    note_files = in_transaction(erased_offsets.note_files)
     begin = in_transaction(erased_offsets.begin_erasure)
     finish = in_transaction(erased_offsets.finish_erasures)
     unfinished = in_transaction(erased_offsets.open_erasures)

@@ -155,12 +155,26 @@ class RefillJob:
                 reason = "rows of this range were erased or lost before, and which they were isn't known any more"
                 made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
             elif hole.range_id not in existing:
-                elsewhere.append(hole)
+                self._elsewhere(hole, found, made, elsewhere)
             elif self._dry_run:
                 made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows))
             elif not self._from_files(made, mender, hole, existing[hole.range_id], found):
-                elsewhere.append(hole)
+                self._elsewhere(hole, found, made, elsewhere)
         return elsewhere
+
+    def _elsewhere(self, hole: Hole, found: Found, made: Made, elsewhere: list[Hole]) -> None:
+        """Have Kafka asked for a hole. Not where records of its range were erased: Kafka may still have them."""
+        if not found.has_erased(hole):
+            elsewhere.append(hole)
+        elif self._accept_lost:
+            made.mended.append(Mended(hole=hole, fate=Fate.LOST, rows=hole.rows))
+            made.accepted.append(_accepted(found, hole, lost=hole.rows))
+        else:
+            reason = (
+                "records of this range were erased, and Kafka may still have them, so it isn't asked;"
+                " --accept-lost notes what can't be brought back as lost"
+            )
+            made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
         """Fill a hole from the range's existing files. False where some are gone and the rest don't help."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,7 +43,7 @@ class Found:
     """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back.
 
     `ranges` and `sources` have the files that rows of a hole can come from. If a rewrite did not find rows that others
-    had deleted, that is the file before it.
+    had deleted, that is the file before it. `erased` are the offsets that were erased, by partition.
     """
 
     table: ArchiveTable
@@ -53,8 +53,16 @@ class Found:
     sources: dict[str, ExpectedRange]
     offsets: dict[int, PartitionOffset]
     is_back: bool
+    erased: Mapping[int, Sequence[tuple[int, int]]]
     unknown: tuple[Hole, ...]
     """Offsets that the table lost and the registry has no range of."""
+
+    def has_erased(self, hole: Hole) -> bool:
+        """Whether records of a hole's range were erased."""
+        one = self.expected[hole.range_id]
+        return any(
+            start < one.end_offset and one.start_offset < end for start, end in self.erased.get(one.partition, ())
+        )
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
         """The ranges of these holes."""
@@ -121,6 +129,7 @@ class RefillWork:
             sources=by_id | {each: _in_file(by_id[each], file) for each, file in before.items()},
             offsets=offsets,
             is_back=is_back,
+            erased=registry.erasures.offsets(topic),
             unknown=self._unknown(table) if is_back else (),
         )
 

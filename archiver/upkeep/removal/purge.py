@@ -19,7 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
-from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
+from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots, stale_files
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName
@@ -56,20 +56,26 @@ def purge(
     grace_seconds: float,
     with_others: bool = False,
     holds_all: bool = False,
+    of_erasures: bool = False,
 ) -> Purged:
     """Expire snapshots older than `grace_seconds` that only keep removed files, and delete files that none needs.
 
     `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
-    on hold by its configuration. Raises the leaves of TableError, RegistryError and StorageError.
+    on hold by its configuration. `of_erasures` deletes the files that have erased records, whatever took them out of
+    the table, and no others. Raises the leaves of TableError, RegistryError and StorageError.
     """
-    removed = registry.retention.removed_files(table.topic)
+    if of_erasures:
+        _note_stale(table, registry, catalog)
+        removed = registry.erasures.files(table.topic)
+    else:
+        removed = registry.retention.removed_files(table.topic)
     if not removed or holds_all:
         return Purged(left=tuple(removed), held=len(removed) if holds_all else 0)
     names = {file_name(path) for path in removed}
     table, found = _expired(table, names, catalog, grace_seconds=grace_seconds, with_others=with_others)
-    search = _RemovedFiles(table, catalog)
+    search = RemovedFiles(table, catalog)
     search.look()
-    files = {path: name.ulid for path in removed if (name := DataFileName.of(file_name(path))) is not None}
+    files = {path: _registry_id(path) for path in removed}
     known = registry.claims.file_states(table.topic, files)
     free = [path for path in files if file_name(path) not in search.references]
     going = [path for path in free if not known.needs(file_name(path))]
@@ -86,6 +92,21 @@ def purge(
         snapshots=found,
         failures=report.failures,
     )
+
+
+def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> None:
+    """Have the registry know the files that only older snapshots have, of others too: these snapshots expire now."""
+    erased = registry.erasures.offsets(table.topic)
+    stale = stale_files(catalog.reload(table), erased) if erased else ()
+    registry.erasures.note_files(
+        table.topic, [(each.path, each.partition, each.start_offset, each.end_offset) for each in stale]
+    )
+
+
+def _registry_id(path: str) -> str:
+    """The id by which the registry may know a file. The files of others have none: their names stand for it."""
+    name = DataFileName.of(file_name(path))
+    return file_name(path) if name is None else name.ulid
 
 
 def _expired(
@@ -129,7 +150,7 @@ def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) ->
     return found
 
 
-class _RemovedFiles:
+class RemovedFiles:
     """What `remove_orphans` asks: whether files are referred to, by snapshots or by commits that may still land."""
 
     def __init__(self, table: ArchiveTable, catalog: TableCatalog) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
@@ -16,6 +16,7 @@ from archiver.archive.manifests import live_entries, manifests_of
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import is_ours
 from catalog.model import file_name
+from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
 
 READERS: Final = 8
 
@@ -70,6 +71,68 @@ def holding_snapshots(
         else:
             others.append(one)
     return HoldingSnapshots(going=tuple(going), young=tuple(young), others=tuple(others), named=named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleFile:
+    """A data file that a retained snapshot has and the current one hasn't, with the offsets that it may have."""
+
+    path: str
+    partition: int
+    start_offset: int
+    end_offset: int
+
+
+def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, int]]]) -> tuple[StaleFile, ...]:
+    """The stale files that may have erased offsets, whoever wrote them. Raises the leaves of StorageError.
+
+    One without bounds may have any.
+    """
+    snapshots = table.iceberg.metadata.snapshots
+    current = table.iceberg.current_snapshot()
+    with ThreadPoolExecutor(READERS, thread_name_prefix="snapshots") as pool:
+        lists = dict(
+            zip(
+                (one.snapshot_id for one in snapshots),
+                pool.map(partial(manifests_of, table.io), [one.manifest_list for one in snapshots]),
+                strict=True,
+            )
+        )
+        present = lists[current.snapshot_id] if current is not None else []
+        kept = {file for found in pool.map(partial(_files, table), present) for file in found}
+        older = {each.manifest_path: each for found in lists.values() for each in found}
+        for each in present:
+            older.pop(each.manifest_path, None)
+        found = {file for files in pool.map(partial(_files, table), older.values()) for file in files}
+    gone = found - kept
+    return tuple(
+        StaleFile(path=path, partition=partition, start_offset=start, end_offset=end)
+        for path, low, high, first, last in sorted(gone, key=lambda file: file[0])
+        for partition, spans in sorted(erased.items())
+        if low <= partition <= high
+        for start, end in [(max(0, first), last + 1)]
+        if any(begin < end and start < until for begin, until in spans)
+    )
+
+
+def _files(table: ArchiveTable, manifest: ManifestFile) -> set[tuple[str, int, int, int, int]]:
+    """The data files of a manifest: path, lowest and highest partition, lowest and highest offset."""
+    return {
+        (
+            entry.data_file.file_path,
+            *_bounds(entry.data_file, PARTITION_ID, 2**31 - 1),
+            *_bounds(entry.data_file, OFFSET_ID, 2**63 - 2),
+        )
+        for entry in live_entries(table.io, manifest)
+        if entry.data_file.content == DataFileContent.DATA
+    }
+
+
+def _bounds(file: DataFile, field_id: int, most: int) -> tuple[int, int]:
+    low, high = (file.lower_bounds or {}).get(field_id), (file.upper_bounds or {}).get(field_id)
+    if low is None or high is None:
+        return 0, most
+    return int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
 
 
 def _holding(table: ArchiveTable, files: frozenset[str]) -> set[int]:

@@ -1,0 +1,39 @@
+"""Shows an erasure as JSON lines: one at its end. The condition is not among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archiver.observe.expire_json import purged_json
+from archiver.observe.json_lines import Line, error_json
+from archiver.upkeep.erase.report import EraseEvent, EraseFinished
+
+
+def erase_lines(event: EraseEvent) -> Iterator[Line]:
+    """Make the line at the end of the run. Events before it are progress, which only people are shown."""
+    if not isinstance(event, EraseFinished):
+        return
+    report = event.report
+    yield (
+        "erased",
+        {
+            "topic": report.topic,
+            "table": report.table,
+            "succeeded": report.succeeded,
+            "dry_run": report.dry_run,
+            "erasure": report.erasure,
+            "condition_hash": report.condition_hash,
+            "salt": report.salt,
+            "rows": report.rows,
+            "files": report.files,
+            "offsets": {str(each): count for each, count in sorted(report.offsets.items())},
+            "commits": report.commits,
+            "store": purged_json(report.purged),
+            "copies_deleted": report.copies_deleted,
+            "copies_left": list(report.copies),
+            "finished": list(report.finished),
+            "unfinished": list(report.unfinished),
+            "failures": [{"file": path, **error_json(error)} for path, error in sorted(report.failures.items())],
+            "seconds": round(report.seconds, 3),
+        },
+    )

@@ -1,0 +1,68 @@
+"""Shows people an erasure: a bar while files are searched, then what went, and what keeps the rest."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from archiver.observe.amounts import counted, duration
+from archiver.observe.bars import Bars
+from archiver.observe.console import TextConsole
+from archiver.observe.expire_screen import purge_remarks
+from archiver.upkeep.erase.report import (
+    EraseEvent,
+    EraseFailed,
+    EraseFinished,
+    EraseReport,
+    FileSearched,
+    FilesSearched,
+)
+
+_SHOWN = 5
+
+
+class EraseScreen(Bars):
+    """An observer that shows people the erasure. Use as a context manager."""
+
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
+        self._planned = 0
+        self._done = 0
+
+    def __call__(self, event: EraseEvent) -> None:
+        """Show an event."""
+        match event:
+            case FilesSearched():
+                self.clear()
+                self._planned, self._done = event.files, 0
+            case FileSearched():
+                self._done += event.files
+                self.show("searching", done=self._done, total=self._planned)
+            case EraseFailed():
+                self.say_error(event.path, event.error)
+            case EraseFinished():
+                self.close()
+                print_report(self.console, event.report)
+            case _ as never:
+                assert_never(never)
+
+
+def print_report(console: TextConsole, report: EraseReport) -> None:
+    """Show what was erased, and what still has some of it."""
+    found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
+    if report.dry_run:
+        console.print(f"{report.topic}: {found} would be erased; nothing was changed")
+        return
+    console.print(f"{report.topic}: {found} erased, {duration(report.seconds)}")
+    if report.erasure is not None:
+        console.print(f"erasure {report.erasure}; the condition's hash is {report.condition_hash}")
+        console.print(f"its salt is {report.salt}: keep it, if you want to show one day which condition that was")
+    for line in purge_remarks(report.purged):
+        console.print(line, style="yellow", soft_wrap=True)
+    for path in report.copies[:_SHOWN]:
+        console.print(f"an upload that may hold some, too young to be deleted: {path}", style="yellow", soft_wrap=True)
+    if report.finished:
+        console.print("no object of the store has these records any more")
+    if report.unfinished:
+        console.print(
+            f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
+        )

@@ -1,0 +1,93 @@
+"""Uploads that no table ever had and that may hold erased records: left by jobs that died before they staged them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from archiver.errors import StorageError
+from archiver.observer import ignore
+from archiver.storage.file_names import DataFileName
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.upkeep.orphans.removal import Checks, remove_orphans
+from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.registry import Registry
+
+Spans = Mapping[int, Sequence[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """How many such uploads were deleted, and the paths of those that are too young, or could not be read."""
+
+    deleted: int = 0
+    left: tuple[str, ...] = ()
+
+
+def remove_copies(
+    table: ArchiveTable,
+    erased: Spans,
+    *,
+    registry: Registry,
+    checks: Checks,
+    formats: SegmentFormats,
+    older_than_ms: int,
+) -> Copies:
+    """Delete uploads with erased offsets that are older than the time, and that nothing needs.
+
+    The footer says which offsets a file has. One that is younger may belong to a job at work. Raises the leaves of
+    StorageError, RegistryError and TableError.
+    """
+    objects = ObjectStore.of_table(table.iceberg)
+    found: list[tuple[ListedObject, DataFileName]] = []
+    for part in objects.walk(table.data_location):
+        for each in part:
+            name = DataFileName.of(each.name)
+            is_ours = name is not None and name.topic == table.topic.topic and name.extension in formats.extensions
+            if is_ours and name is not None and each.name not in checks.references:
+                found.append((each, name))
+    known = registry.claims.file_states(table.topic, {each.path: name.ulid for each, name in found})
+    going: list[Orphan] = []
+    left: list[str] = []
+    for each, name in found:
+        if known.needs(each.name) or not _may_hold(each, name, erased, objects, formats):
+            continue
+        if max(each.modified_ms or 0, name.created_ms) >= older_than_ms:
+            left.append(each.path)
+            continue
+        going.append(
+            Orphan(
+                path=each.path,
+                name=each.name,
+                size=each.size,
+                modified_ms=each.modified_ms or 0,
+                kind=OrphanKind.UNKNOWN,
+                ulid=name.ulid,
+            )
+        )
+    report = TopicOrphans(topic=table.topic.topic, table=table.topic.table, orphans=tuple(going))
+    if going:
+        remove_orphans(checks, table.topic, report, registry=registry, observer=ignore)
+    deleted = {each.path for each in report.deleted}
+    left += [each.path for each in going if each.path not in deleted]
+    return Copies(deleted=len(deleted), left=tuple(left))
+
+
+def _may_hold(
+    each: ListedObject, name: DataFileName, erased: Spans, objects: ObjectStore, formats: SegmentFormats
+) -> bool:
+    """Whether an upload may hold erased offsets, by its footer. One that can't be read may hold anything."""
+    if not each.size or (name.partition is not None and name.partition not in erased):
+        return False
+    try:
+        with formats.of_path(each.path).open(replace(objects, attempts=1), each.path) as reader:
+            origin = reader.metadata.origin
+    except StorageError:
+        return True
+    if origin is None:  # rows of several ranges, rewritten
+        return True
+    return any(
+        start < origin.end_offset and origin.start_offset < end for start, end in erased.get(origin.partition, ())
+    )

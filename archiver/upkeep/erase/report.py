@@ -1,0 +1,80 @@
+"""The report of an erasure, and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from archiver.observer import Observer
+from archiver.upkeep.removal.purge import Purged
+from schema_mapping.errors import ContextError
+
+
+@dataclass(slots=True, kw_only=True)
+class EraseReport:
+    """What an erasure found and did. It is filled during the run.
+
+    `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
+    jobs that may hold some of the records and are too young to be deleted. `finished` are the erasures of which no
+    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`.
+    """
+
+    topic: str
+    table: str
+    dry_run: bool
+    erasure: str | None = None
+    condition_hash: str = ""
+    salt: str = ""
+    rows: int = 0
+    files: int = 0
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    commits: list[str] = field(default_factory=list)
+    purged: Purged = field(default_factory=Purged)
+    copies: tuple[str, ...] = ()
+    copies_deleted: int = 0
+    finished: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    failures: dict[str, ContextError] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the records are gone from every object, or would be found."""
+        return not self.failures and not self.purged.failures and (self.dry_run or not self.unfinished)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesSearched:
+    """So many files may have such records, with so many bytes."""
+
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSearched:
+    """A file, or files that share ranges, were read, and written anew if they have such records."""
+
+    files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseFailed:
+    """A file could not be read or written, and stays as it is."""
+
+    path: str
+    error: ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseFinished:
+    """The run is over."""
+
+    report: EraseReport
+
+
+EraseEvent: TypeAlias = FilesSearched | FileSearched | EraseFailed | EraseFinished
+
+EraseObserver: TypeAlias = Observer[EraseEvent]

@@ -1,0 +1,189 @@
+"""`archiver erase` on the real stack: no object of the bucket has the records, and nothing brings them back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
+
+from archiver.config import load_config
+from archiver.errors import InjectedFault, UpkeepError
+from archiver.replay.where import Where
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.erase.job import Erase, EraseOptions
+from archiver.upkeep.erase.report import EraseReport
+from archiver.upkeep.holds import Holds
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.reconcile import reconcile
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.refill.report import Fate
+from catalog.errors import RecordsHeld
+from catalog.ranges.holes import GoneRows
+from tests.support.archive.job_runs import archive_once, run, without_registry
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.archive.regrouping import Workshop
+from tests.support.catalog.foreign_writes import compact, delete_rows, table_of
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+START = 1_767_225_600_000
+NAME = b"jane-doe-7c1f"
+"""What is to be forgotten. No other record has it, and it is too long to come by chance."""
+
+
+def produce(stack: Stack, topic: str, numbers: range) -> None:
+    """Each fifth record is hers; values are raw, so their bytes would be found in any object that has them."""
+    stack.produce(
+        topic,
+        *(
+            {"key": NAME if n % 5 == 3 else b"k%d" % n, "value": b"%s:%d" % (NAME, n) if n % 5 == 3 else b"v%d" % n}
+            | {"timestamp": START + n}
+            for n in numbers
+        ),
+    )
+
+
+def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
+    topic = stack.topic()
+    config = stack.config({topic: settings})
+    for start in (0, 10, 20):
+        produce(stack, topic, range(start, start + 10))
+        archive_once(config)
+    return config, topic
+
+
+def erase(config: Path, topic: str, where: str | None = f"key = {NAME.decode()!r}", **options: Any) -> EraseReport:
+    return Erase(
+        load_config(config),
+        topic,
+        None if where is None else Where.parse(where),
+        options=EraseOptions(**options),
+        engine=InlineEngine(),
+        clock=lambda: time.time() + 9 * 86_400,  # every upload of a dead job is old by then
+    ).run()
+
+
+def hers(records: Sequence[Seen]) -> list[Seen]:
+    return [each for each in records if each.key == NAME]
+
+
+def others(records: Sequence[Seen]) -> list[Seen]:
+    return [each for each in records if each.key != NAME]
+
+
+def objects_with_her(config: Path) -> list[str]:
+    """The objects of the table and its journal that have her name: data files are read whole, others as bytes."""
+    settings = load_config(config)
+    objects = ObjectStore.of(settings.catalog)
+    with Workshop.of(config) as shop:
+        places = [shop.table.location, settings.archive.journal or ""]
+    found = []
+    for place in places:
+        for part in objects.walk(place):
+            for each in part:
+                data = objects.read(each.path)
+                if NAME in data or NAME[:12] in data:
+                    found.append(each.path)
+    return found
+
+
+def registry_with_her(config: Path) -> bool:
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
+    return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
+
+
+def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
+    assert from_archive(config, topic, 1) == list(records)
+    assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
+
+
+@pytest.mark.parametrize("fault", [None, "after_commit"])
+def test_no_object_has_erased_records_and_nothing_brings_them_back(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, fault: str | None
+) -> None:
+    config, topic = archived(stack)
+    with monkeypatch.context() as dead:  # an upload that was never staged, and a range that waits for its commit
+        produce(stack, topic, range(30, 40))
+        dead.setenv("ARCHIVER_FAULT", "before_stage:raise")
+        assert not run(config).succeeded
+        dead.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config).succeeded
+    assert len(objects_with_her(config)) > 4
+    kafka = from_kafka(stack, topic, 1)
+    dry = erase(config, topic, dry_run=True)
+    assert (dry.rows, dry.offsets) == (6, {0: 6}), "what waits for its commit is not in the table yet"
+    if fault is not None:
+        assert reconcile(load_config(config), [topic])[0].landed == 1
+        with monkeypatch.context() as kill:
+            kill.setenv("ARCHIVER_FAULT", f"{fault}:raise")
+            with pytest.raises(InjectedFault):
+                erase(config, topic)
+        done = erase(config, topic, None)
+    else:
+        done = erase(config, topic)
+        assert (done.rows, done.files, done.offsets) == (8, 4, {0: 8})
+    assert done.succeeded, done
+    assert len(done.finished) == 1
+    assert objects_with_her(config) == []
+    assert not registry_with_her(config)
+    check(config, topic, others(kafka))
+    with Workshop.of(config) as shop:
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(erased=8)
+        assert shop.registry.erasures.offsets(shop.topic) == {0: [(n, n + 1) for n in range(3, 40, 5)]}
+    assert erase(config, topic).rows == 0, "there is nothing of hers"
+    delete_rows(stack, config, topic, 0, range(10))  # a range with erased records is not fetched from Kafka again
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_FILE) == 8
+    check(config, topic, others(kafka))
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    with Workshop.of(fresh) as shop:
+        assert shop.registry.erasures.offsets(shop.topic) == {0: [(n, n + 1) for n in range(3, 40, 5)]}
+    check(fresh, topic, others(kafka))
+    produce(stack, topic, range(40, 45))
+    archive_once(fresh)
+    assert hers(from_archive(fresh, topic, 1)) == hers(from_kafka(stack, topic, 1))[-1:], "a new record is a new one"
+
+
+def test_a_hold_and_what_is_missing_refuse_and_a_tag_is_named(stack: Stack) -> None:
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    placed = Holds(load_config(config)).place(topic, start="8", end="9")
+    with pytest.raises(RecordsHeld, match="legal hold"):
+        erase(config, topic)
+    assert from_archive(config, topic, 1) == kafka
+    Holds(load_config(config)).release(topic, placed.hold.id)
+    compact(stack, config, topic)
+    delete_rows(stack, config, topic, 0, [8])
+    with pytest.raises(UpkeepError, match="lacks archived rows"):
+        erase(config, topic)
+    RefillJob(load_config(config), topic, accept_removed=True, engine=InlineEngine()).run()
+    table = table_of(stack, config, topic)
+    tagged = table.metadata.current_snapshot_id
+    stack.catalog().commit_table(
+        table,
+        (AssertTableUUID(uuid=table.metadata.table_uuid),),
+        (SetSnapshotRefUpdate(ref_name="kept", type="tag", snapshot_id=tagged),),
+    )
+    done = erase(config, topic)
+    assert not done.succeeded
+    assert list(done.purged.snapshots.named) == ["kept"]
+    assert len(done.unfinished) == 1
+    check(config, topic, others(kafka))
+    with stack.catalog().load_table(load_config(config).topic(topic).table).manage_snapshots() as manage:
+        manage.remove_tag("kept")
+    done = erase(config, topic, None)
+    assert done.succeeded, json.dumps({"left": done.purged.left, "copies": done.copies})
+    assert objects_with_her(config) == []
+    with Workshop.of(config) as shop:
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(erased=6)
