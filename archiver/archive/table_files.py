@@ -119,6 +119,11 @@ class TableFiles:
         kept = pc.is_in(earlier.columns[columns.PATH], value_set=pc.unique(self.columns[columns.PATH]))
         return self._deletes is earlier._deletes and bool(kept.to_numpy().all())
 
+    def added_since(self, earlier: TableFiles) -> Iterator[TableFile]:
+        """Give the files that an earlier snapshot did not have."""
+        known = pc.is_in(self.columns[columns.PATH], value_set=pc.unique(earlier.columns[columns.PATH]))
+        return self.pick(np.flatnonzero(~known.to_numpy()))
+
     def _described(self, row: Mapping[str, Any]) -> TableFile:
         path, sequence, spec_id, place = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
         return TableFile(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from archiver.archive.table_files import ManifestReader
@@ -22,6 +23,7 @@ from archiver.upkeep.compact.report import CompactEvent, CompactReport, GroupsCo
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.verify.job import Verify
+from catalog.errors import RegistryBehind
 from tests.support.archive.job_runs import archive_once, numbered, run, without_registry
 from tests.support.archive.readers import Seen, digest_of, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
@@ -131,6 +133,21 @@ def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived:
     with Workshop.of(config) as shop:
         (hole,) = search(shop.table, shop.registry.rows.expected_ranges(shop.topic))
         assert (hole.partition, hole.start_offset, hole.end_offset, hole.rows) == (1, 3, 4, 1)
+
+
+def test_a_registry_from_an_old_backup_is_refused(archived: tuple[Path, str]) -> None:
+    """Its newest files would count as files of others, and their ranges as unknown."""
+    config, topic = archived
+    before = bounds(config)
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute(
+            "DELETE FROM files USING topics WHERE files.topic_id = topics.id AND topic = %s AND start_offset >= 20",
+            (topic,),
+        )
+    error = compacted(config).topics[0].error
+    assert isinstance(error, RegistryBehind)
+    assert "registry rebuild" in str(error)
+    assert bounds(config) == before
 
 
 def test_files_of_others_are_sorted_and_split(stack: Stack, archived: tuple[Path, str]) -> None:

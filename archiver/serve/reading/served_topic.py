@@ -14,6 +14,7 @@ from uuid import UUID, uuid5
 from archiver.archive.batches import ArchivedBatches, BatchCursor, OpenStreams
 from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.plan import TopicSnapshot
+from archiver.archive.table_files import TableFile
 from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import high_watermark
 from archiver.errors import ReplayError
@@ -175,8 +176,9 @@ class ServedTopic:
         """Take in what a snapshot says, if it is another one."""
         if snapshot is self._seen:
             return
+        fills_gaps = any(begins_below(file, self._ends) for file in snapshot.files.added_since(self._seen.files))
         self._take_in(snapshot)
-        is_rewritten = not snapshot.files.only_adds_to(self._seen.files)
+        is_rewritten = fills_gaps or not snapshot.files.only_adds_to(self._seen.files)
         self._seen = snapshot
         if is_rewritten:
             replaced, self._batches = self._batches, ArchivedBatches(self._archive, streams=self._streams)
@@ -228,3 +230,11 @@ class ServedTopic:
         for records in self._archive.records(partition, start, end, shape=ON_THE_WIRE):
             return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
         return None
+
+
+def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:
+    """Whether a file may have rows below these ends, as a refill adds: what was read there had a gap."""
+    if file.offsets is None or file.partitions is None:
+        return True
+    held = range(file.partitions.low, file.partitions.high + 1)
+    return any(file.offsets.low < ends.get(partition, 0) for partition in held)

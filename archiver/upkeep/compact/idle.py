@@ -44,7 +44,10 @@ class IdleCompaction:
                 self._compact(name, idle)
 
     def _compact(self, name: str, idle: IdleTime) -> None:
-        budget = Budget(is_over=idle.is_over, parallel=0, commit_seconds=self._config.archive.max_commit_interval)
+        settings = self._config.archive
+        budget = Budget(
+            is_over=idle.is_over, largest_group=settings.task_size, commit_seconds=settings.max_commit_interval
+        )
         work = Compact(
             self._config,
             (name,),
@@ -55,8 +58,9 @@ class IdleCompaction:
         )
         try:
             (done,) = work.run().topics
-        except ContextError as error:
-            _LOG.warning("%s was not compacted, archiving goes on: %s", name, error)
+        except Exception as error:  # noqa: BLE001 - archiving goes on, whatever is wrong here
+            told = error if isinstance(error, ContextError) else None
+            _LOG.warning("%s was not compacted, archiving goes on: %s", name, error, exc_info=None if told else error)
             self._rest(name)
             return
         for failure in (*done.failures.values(), *((done.error,) if done.error else ())):

@@ -32,7 +32,7 @@ from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.upload_claims import UploadClaims
-from catalog.errors import RewriteRefused
+from catalog.errors import RegistryBehind, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.table_catalog import TableCatalog
@@ -96,6 +96,7 @@ class Rounds:
         # Only after the table is read: what it has was staged before, or is recorded by settling it.
         if settles:
             settle_rewrites(table, upkeep.registry, upkeep.catalog, upkeep.manifests, upkeep.journal)
+            _check_registry(table, upkeep.registry)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
             for held in upkeep.registry.files.held_ranges(topic, [file.path for file in some_files]):
@@ -118,7 +119,10 @@ class Rounds:
         )
         failed = {path for paths in self._report.failures for path in paths}
         chosen = choose(sources, self._limits)
-        return tuple(each for each in chosen if not failed & set(each.paths))
+        largest = self._budget.largest_group
+        return tuple(
+            each for each in chosen if not failed & set(each.paths) and (largest is None or each.size_bytes <= largest)
+        )
 
     def run(self, table: ArchiveTable) -> None:
         """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
@@ -228,6 +232,23 @@ class Rounds:
     def _fail(self, group: FileGroup, error: ContextError) -> None:
         self._report.failures[group.paths] = error
         self._observer(GroupFailed(topic=self._report.topic, paths=group.paths, error=error))
+
+
+def _check_registry(table: ArchiveTable, registry: Registry) -> None:
+    """RegistryBehind where the table has ranges that the registry doesn't know: their files would count as foreign."""
+    known = registry.files.accepted_ends(table.topic)
+    for partition, reached in sorted(table.offsets.items()):
+        ends = known.get(partition)
+        if ends is None or ends.next_offset < reached.next_offset:
+            raise RegistryBehind(
+                "the table has records that the registry doesn't know: its database was restored from an old state. Run"
+                " `archiver registry rebuild`, or restore a newer backup",
+                topic=table.topic.topic,
+                table=table.topic.table,
+                partition=partition,
+                table_end=reached.next_offset,
+                registry_end=ends.next_offset if ends else None,
+            )
 
 
 def _portions(many: Iterable[_One], at_once: int) -> Iterator[tuple[_One, ...]]:

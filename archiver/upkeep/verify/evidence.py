@@ -77,10 +77,12 @@ def evidence_of(sources: Sources) -> Evidence:
         Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
         for path, error in sorted(sources.journal.unreadable.items())
     ]
-    journaled = [one for one in _journaled(sources.journal) if one.start_offset < ends.get(one.partition, 0)]
+    every = _journaled(sources.journal)
+    journaled = [one for one in every if one.start_offset < ends.get(one.partition, 0)]
     starts = _starts(sources.journal)
     known = [Claimed(range=one, witness=Witness.JOURNAL) for one in journaled]
     registered = () if sources.registry is None else sources.registry.ranges
+    faults += _beyond(sources.reach, every, registered)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
         faults += _contradictions(journaled, in_table)
@@ -101,6 +103,26 @@ def evidence_of(sources: Sources) -> Evidence:
         for one in overlapping
     ]
     return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults))
+
+
+def _beyond(
+    reach: Mapping[int, PartitionOffset], journaled: Iterable[StoredRange], registered: Iterable[StoredRange]
+) -> Iterator[Fault]:
+    """Partitions of which journal or registry know more than the table: its catalog was set back."""
+    ends: dict[int, int] = {}
+    for one in (*journaled, *registered):
+        ends[one.partition] = max(one.end_offset, ends.get(one.partition, 0))
+    for partition, end in sorted(ends.items()):
+        there = reach[partition].next_offset if partition in reach else 0
+        if end > there:
+            yield Fault(
+                kind=FaultKind.HISTORY,
+                message="journal or registry know of commits that the table lacks: its catalog was set back, or lost"
+                " them. Restore the newest metadata file of the table",
+                partition=partition,
+                start_offset=there,
+                end_offset=end,
+            )
 
 
 def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:

@@ -20,6 +20,7 @@ from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, since, summary_of
 from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import PartitionOffset
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import RegistryReader
 
@@ -41,7 +42,8 @@ class RegistryState:
 class Sources:
     """What is known of a topic at one time. `registry` is None where it couldn't be asked.
 
-    `told` says of each source what it was, or why it couldn't be asked.
+    `told` says of each source what it was, or why it couldn't be asked. `reach` is how far the table reached after
+    journal and registry were read: neither may know of more.
     """
 
     table: ArchiveTable
@@ -49,6 +51,7 @@ class Sources:
     has_journal: bool
     registry: RegistryState | None
     told: Mapping[str, str]
+    reach: Mapping[int, PartitionOffset]
 
     @property
     def mappings(self) -> dict[int, str]:
@@ -75,7 +78,8 @@ class SourceFinder:
             journal = Journal.of(self.config).of_table(table)
             entries = survey(journal)
             registry = self._registry(table, told) if self.asks_registry else None
-            is_same = _only_grew(table, load())
+            later = load()
+            is_same = _only_grew(table, later)
             if is_same and (not left or _has_newest(table, entries)):
                 break
             time.sleep(_PAUSE)
@@ -95,6 +99,7 @@ class SourceFinder:
             has_journal=journal.folder is not None and not entries.is_empty,
             registry=registry,
             told=told,
+            reach=later.offsets,
         )
 
     def reload(self) -> ArchiveTable:
