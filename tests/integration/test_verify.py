@@ -164,6 +164,22 @@ def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path,
     assert (alone.faults, alone.root) == ((), root), "footers alone"
 
 
+def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> None:
+    """Its metadata file is consistent in itself; only journal and registry know that there was more."""
+    config, topic = untouched
+    with Workshop.of(config) as shop:
+        log = [each.metadata_file for each in shop.table.iceberg.metadata.metadata_log]
+        newest = shop.table.iceberg.metadata_location
+    assert verified(config, topic, metadata=newest).faults == ()
+    for asks_registry in (True, False):
+        report = verified(config, topic, metadata=log[-1], asks_registry=asks_registry)
+        assert kinds(report) == {FaultKind.HISTORY}
+        assert {(each.partition, each.start_offset, each.end_offset) for each in report.faults} == {
+            (0, 20, 30),
+            (1, 20, 30),
+        }
+
+
 def test_parts_and_samples_leave_the_rest_unread(untouched: tuple[Path, str]) -> None:
     config, topic = untouched
     part = verified(config, topic, choice=Choice.parse(start="10", end="15", partitions=(1,)))

@@ -12,7 +12,7 @@ from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.sources import Sources
 from catalog.current_ranges import current_ranges
-from catalog.model import DataFileInfo, TranslatedRange, ulid_in
+from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
