@@ -56,10 +56,11 @@ def acts(count: int) -> list[Act]:
 
 @dataclass
 class Written:
-    """A trail that is being written. `head` is where its chain ends."""
+    """A trail that is being written. `head` is where its chain ends. It lies in `path`, or where it is `stored`."""
 
     path: Path
     signing: SigningKey
+    stored: TrailFolder | None = None
     head: ChainHead = EMPTY
     checkpoints: list[Checkpoint] = field(default_factory=list)
 
@@ -71,7 +72,7 @@ class Written:
 
     @property
     def folder(self) -> TrailFolder:
-        return TrailFolder(path=self.path.as_uri(), objects=ObjectStore())
+        return self.stored or TrailFolder(path=self.path.as_uri(), objects=ObjectStore())
 
     def add(self, *those: Act, subject: Subject = SUBJECT) -> None:
         for act in those:

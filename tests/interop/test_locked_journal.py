@@ -1,0 +1,56 @@
+"""A bucket with Object Lock: trails are written, packed and signed there, and no version of an entry can be removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minio.commonconfig import COMPLIANCE
+from minio.error import S3Error
+from minio.objectlockconfig import YEARS, ObjectLockConfig
+
+from archiver.audit import folder as folders
+from archiver.audit.folder import TrailFolder
+from archiver.audit.trails import FoundTrail
+from archiver.storage.objects import ObjectStore
+from tests.support.archive.audit_trails import Written, acts
+from tests.support.servers.minio_server import minio_server
+
+pytestmark = pytest.mark.interop
+
+BUCKET = "journal"
+PREFIX = "audit/kafka.orders/one/"
+
+
+def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "LEAST_PACKED", 4)
+    with minio_server(tmp_path) as server:
+        client = server.client()
+        client.make_bucket(BUCKET, object_lock=True)
+        client.set_object_lock_config(BUCKET, ObjectLockConfig(COMPLIANCE, 7, YEARS))
+        folder = TrailFolder(path=f"s3://{BUCKET}/{PREFIX[:-1]}", objects=ObjectStore.of(server.properties))
+        written = Written.begin(tmp_path / "made")
+        written.stored = folder
+        written.add(*acts(12))
+        written.sign()
+        assert folder.pack(through=9) == 9
+
+        public = written.signing.public
+        assert FoundTrail(folder=folder).check([public]).is_whole
+        versions = [
+            each for each in client.list_objects(BUCKET, PREFIX, include_version=True) if not each.is_delete_marker
+        ]
+        assert len([each for each in versions if "/entry-" in str(each.object_name)]) == 12
+        for each in versions:
+            assert each.object_name is not None
+            with pytest.raises(S3Error) as refused:
+                client.remove_object(BUCKET, each.object_name, version_id=each.version_id)
+            assert refused.value.code in {"AccessDenied", "ObjectLocked", "InvalidRequest", "MethodNotAllowed"}
+
+        last = f"{PREFIX}entry-0000000012.json"
+        (locked,) = client.list_objects(BUCKET, last, include_version=True)
+        folder.objects.write(f"s3://{BUCKET}/{last}", b"{}")
+        assert not FoundTrail(folder=folder).check([public]).is_whole
+        before = client.get_object(BUCKET, last, version_id=locked.version_id).data
+        folder.objects.write(f"s3://{BUCKET}/{last}", before)
+        assert FoundTrail(folder=folder).check([public]).is_whole
