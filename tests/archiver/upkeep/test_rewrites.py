@@ -58,6 +58,9 @@ class World:
     changed: tuple[str, ...] = ()
     staged: StagedRanges = field(default_factory=StagedRanges)
 
+    trail: None = None
+    """Where the audit trail is: nowhere."""
+
     def __post_init__(self) -> None:
         self.memory = MemoryCatalog(self.folder / "table")
         self.rewrite_ = rewrite_of(RewriteGroup.of_file(OLD, self.new))
