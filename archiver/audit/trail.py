@@ -171,7 +171,8 @@ class AuditTrail:
 
     def tidy(self) -> int:
         """Pack entries that lie alone, and forget what isn't asked about any more. Returns how many were packed."""
-        folder, head = self.folder, self.registry.audit.head(self.topic)
+        folder = self.folder
+        head = None if folder is None else self.registry.audit.head(self.topic)
         if folder is None or head is None:
             return 0
         self.registry.audit.forget_old(self.topic)

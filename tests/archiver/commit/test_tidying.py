@@ -23,6 +23,7 @@ class Topic:
     topic: Any = TOPIC
     failures: dict[str, Exception] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
+    trail: None = None
 
     @property
     def files(self) -> Any:
