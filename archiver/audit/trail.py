@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Self
-from uuid import UUID
 
-from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Refilled, Rewrote
+from archiver.audit.acts import Act, Appended, Began, Evolved, Refilled, Rewrote
 from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
-from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject, hash_of
+from archiver.audit.entry import Author, Draft, Subject
 from archiver.audit.folder import TrailFolder
+from archiver.audit.stored_chain import StoredChain
 from archiver.config import AuditSection
 from archiver.errors import SignatureInvalid, StorageError, StorageUnavailable
 from archiver.fault_points import AuditPoint, pass_point
@@ -231,9 +231,17 @@ class AuditTrail:
         folder, uuid = self.folder, self.journal.uuid
         assert folder is not None
         assert uuid is not None
-        start, known = stored_head(folder, uuid)
-        self.registry.audit.begin(self.topic, start, known)
-        if not start.entries:
+        stored = StoredChain.read(folder, uuid)
+        if stored.broken_at is not None:
+            _LOG.warning(
+                "%s: the audit trail is damaged after entry %d, at %s: new entries wait in the registry until it is"
+                " restored; `archiver audit check` says what is wrong",
+                self.topic.topic,
+                stored.head.entries,
+                stored.broken_at,
+            )
+        self.registry.audit.begin(self.topic, stored.head, stored.acts)
+        if not stored.head.entries:
             held = self.registry.audit.holdings(self.topic)
             act = Began(is_new=not held.files, rows=held.rows, files=held.files, digest=held.digest)
             draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
@@ -250,13 +258,14 @@ class AuditTrail:
             assert head is not None
             if last <= head.entries and (not waiting or last < waiting[0].seq or _has(folder, waiting)):
                 break
-            start, known = stored_head(folder, head.table_uuid)
-            if self.registry.audit.take_up(self.topic, head, start, known=known, again=_again):
+            stored, start = StoredChain.read(folder, head.table_uuid), _last_written(head, waiting)
+            stored.check_goes_on(*start, folder)
+            if self.registry.audit.take_up(self.topic, head, stored.head, known=stored.acts, again=_again):
                 _LOG.warning(
                     "%s: the store has entries of the audit trail that the registry doesn't know, so its database was"
                     " set back; the trail goes on after entry %d",
                     self.topic.topic,
-                    start.entries,
+                    stored.head.entries,
                 )
         else:
             raise StorageUnavailable(
@@ -265,23 +274,6 @@ class AuditTrail:
             )
         _KNOWN_FOLDERS.add(folder.path)
         return waiting
-
-
-def stored_head(folder: TrailFolder, table_uuid: UUID) -> tuple[ChainHead, tuple[tuple[int, str], ...]]:
-    """Where the chain ends by what the store has, and the acts of its entries by number."""
-    lines = {one.place: (json.loads(one.data), one.data) for one in folder.lines()}
-    if not lines:
-        return ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS), ()
-    last, line = lines[max(lines)]
-    versions = [each["details"]["schema_version"] for each, _ in lines.values() if each["act"] == Evolved.kind]
-    head = ChainHead(
-        table_uuid=table_uuid,
-        entries=last["seq"],
-        last_hash=hash_of(line),
-        digest=last["digest"]["after"],
-        schema_version=max(versions, default=0),
-    )
-    return head, tuple((seq, each["act_id"]) for seq, (each, _) in sorted(lines.items()))
 
 
 @cache
@@ -301,6 +293,13 @@ def _user() -> str:
         import os
 
         return f"uid {os.getuid()}"
+
+
+def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int, str]:
+    """The number and hash of the last entry that the registry knows to be in the store."""
+    if not waiting:
+        return head.entries, head.last_hash
+    return waiting[0].seq - 1, json.loads(waiting[0].line)["prev"]
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,8 @@ import pytest
 from archiver.audit import trail as trails
 from archiver.audit.acts import Noted
 from archiver.audit.check import TrailReport
-from archiver.audit.signing import PublicKey, SigningKey
+from archiver.audit.entry import hash_of
+from archiver.audit.signing import PublicKey, SigningKey, canonical
 from archiver.audit.trail import AuditTrail
 from archiver.audit.trails import FoundTrail, find_trails
 from archiver.config import AuditSection, load_config
@@ -161,4 +162,52 @@ def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(stack: St
     trail.record(appended(7))
     trail.record(known)
 
+    assert numbers(trail) == [1, 2, 3, 4, 5, 6]
+
+
+def forged(trail: AuditTrail, entries: list[bytes]) -> dict[str, bytes]:
+    """Entry 3 with another act, and chained on from there up to one more than the registry has."""
+    prev, changed = json.loads(entries[2])["prev"], {}
+    for number in range(3, len(entries) + 2):
+        entry = json.loads(entries[min(number, len(entries)) - 1]) | {"seq": number, "prev": prev}
+        line = canonical(entry | {"act_id": f"{entry['act_id']}-forged"})
+        changed[f"entry-{number:010d}.json"], prev = line, hash_of(line)
+    return changed
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        forged,
+        lambda _, entries: {f"entry-{9_999_999_999}.json": b'{"seq": '},
+        lambda _, entries: {f"entry-{len(entries) + 1:010d}.json": b"[]"},
+        lambda _, entries: {f"entry-{len(entries) + 1:010d}.json": entries[-1]},
+    ],
+    ids=["forged", "cut", "no entry", "entry again"],
+)
+def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
+    trail: AuditTrail, caplog: pytest.LogCaptureFixture, others: Callable[[AuditTrail, list[bytes]], dict[str, bytes]]
+) -> None:
+    for number in range(4):
+        trail.record(appended(number))
+    folder = trail.folder
+    assert folder is not None
+    entries = [one.data for one in folder.lines()]
+    own = trail.registry.audit.head(trail.topic)
+    assert own is not None
+    put_in = others(trail, entries)
+    for name, data in put_in.items():
+        folder.objects.write(f"{folder.path}/{name}", data)
+    trails._KNOWN_FOLDERS.clear()
+
+    trail.record(appended(4))
+    assert "isn't the one that the registry knows" in caplog.text
+    (waiting,) = trail.registry.audit.waiting(trail.topic)
+    assert json.loads(waiting.line)["prev"] == own.last_hash
+
+    for name in put_in:
+        folder.objects.delete(f"{folder.path}/{name}")
+    for number, data in enumerate(entries, 1):
+        folder.objects.write(f"{folder.path}/entry-{number:010d}.json", data)
+    trail.begin()
     assert numbers(trail) == [1, 2, 3, 4, 5, 6]

@@ -1,0 +1,80 @@
+"""The chain of a trail as the store has it: how far its links hold, and whether it goes on from a known entry.
+
+The registry takes up what the store has, after a rebuild or where its database was set back. What somebody put into the
+folder must neither be taken up nor stop a job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import UUID
+
+from archiver.audit.acts import NO_RECORDS, Evolved
+from archiver.audit.entry import FIRST_PREV, hash_of
+from archiver.audit.folder import TrailFolder
+from archiver.errors import StorageError
+from catalog.registry.audit_chains import ChainHead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChain:
+    """The entries from the first one on, as far as each has the hash of the one before.
+
+    `acts` are their numbers and acts, `hashes` their hashes by number. `broken_at` is the object in which the first
+    entry lies that doesn't go on from the one before; None where there is none.
+    """
+
+    head: ChainHead
+    acts: tuple[tuple[int, str], ...]
+    hashes: Mapping[int, str]
+    broken_at: str | None
+
+    @classmethod
+    def read(cls, folder: TrailFolder, table_uuid: UUID) -> Self:
+        """Read all entries. Raises subclasses of StorageError where the store doesn't give them."""
+        stored = {one.place: one for one in folder.lines()}
+        head = ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS)
+        acts: list[tuple[int, str]] = []
+        hashes = {0: FIRST_PREV}
+        for number in sorted(stored):
+            line = stored[number]
+            following = _following(head, number, line.data)
+            if following is None:
+                return cls(head=head, acts=tuple(acts), hashes=hashes, broken_at=line.path)
+            head, act_id = following
+            acts.append((number, act_id))
+            hashes[number] = head.last_hash
+        return cls(head=head, acts=tuple(acts), hashes=hashes, broken_at=None)
+
+    def check_goes_on(self, number: int, last_hash: str, folder: TrailFolder) -> None:
+        """StorageError unless all of the chain is intact, and has the entry `number` with this hash."""
+        if self.broken_at is None and self.hashes.get(number) == last_hash:
+            return
+        raise StorageError(
+            "the audit trail in the store isn't the one that the registry knows: an entry was changed, dropped or added"
+            " by others. Entries wait in the registry until it is restored; `archiver audit check` says what is wrong",
+            file=self.broken_at or folder.path,
+            entry=number,
+        )
+
+
+def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, str] | None:
+    """The chain's end with this entry, and its act. None if it is no entry, or doesn't go on from `head`."""
+    try:
+        entry: Any = json.loads(line)
+        if (number, entry["seq"], entry["prev"]) != (head.entries + 1, number, head.last_hash):
+            return None
+        version = int(entry["details"]["schema_version"]) if entry["act"] == Evolved.kind else 0
+        following = ChainHead(
+            table_uuid=head.table_uuid,
+            entries=number,
+            last_hash=hash_of(line),
+            digest=str(entry["digest"]["after"]),
+            schema_version=max(version, head.schema_version),
+        )
+        return following, str(entry["act_id"])
+    except (ValueError, KeyError, TypeError):
+        return None
