@@ -1,8 +1,8 @@
 """What the archiver remembers: the registry in Postgres, and the tables in an Iceberg REST catalog.
 
 `registry` keeps the state of topics and ranges, `iceberg` loads and commits to tables, `ranges` are the values that
-both share, `recognition` says how well schemas fit a file, `journal_entries` describes what the journal keeps. Nothing
-here reads Kafka or writes data files: that is the work of `archiver`.
+both share, `recognition` says how well schemas fit a file, `partitioning` how a table is partitioned, `journal_entries`
+describes what the journal keeps. Nothing here reads Kafka or writes data files: that is the work of `archiver`.
 """
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "iceberg",
     "journal_entries",
     "model",
+    "partitioning",
     "ranges",
     "recognition",
     "registry",

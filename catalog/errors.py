@@ -139,6 +139,10 @@ class PartitioningChanged(NotOurTable):
     """Others changed the table's partitioning, so the partition values of our files have another meaning."""
 
 
+class UnfitPartitioning(TableError):
+    """A table can't be partitioned as configured. Names the term and says why."""
+
+
 class NewerFormat(TableError):
     """The table's `archiver.format-version` is above what this archiver writes."""
 

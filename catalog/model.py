@@ -18,6 +18,7 @@ from uuid import UUID
 from ulid import ULID
 
 from catalog.digests import add_digests
+from catalog.partitioning import PartitionTuple, values_from_json, values_to_json
 from catalog.recognition import Recognition
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class DataFileInfo:
     `format` is Iceberg's name of the file's format. JSON without it, as older archivers wrote it, means `FIRST_FORMAT`.
     `partition_value` counts hours, days or months since 1970, according to the partition transform. `partitioned_by`
     names the transform and the field id that `partition_value` belongs to, such as `day(13)`; it is None for old files.
+    In a table that is partitioned by columns it names them all, and `partition_values` has a value for each.
     `raw_values` is the number of values that are kept whole in `__raw__` because their columns can't reproduce the
     bytes. Bounds are in Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has
     one. `digest` is the digest of the records (docs/digest.md), None for files that are older than digests.
@@ -128,8 +130,16 @@ class DataFileInfo:
     max_timestamp: int | None = None
     digest: str | None = None
     partitioned_by: str | None = None
+    partition_values: tuple[bytes | None, ...] | None = None
     format: str = FIRST_FORMAT
     recognition: Recognition | None = None
+
+    @property
+    def partition(self) -> PartitionTuple | None:
+        """The file's partition in a table that is partitioned by columns. None in one partitioned by time alone."""
+        if self.partition_values is None or self.partitioned_by is None:
+            return None
+        return PartitionTuple(self.partitioned_by, self.partition_values)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values. Field ids become strings, bounds base64, and the first format is not named."""
@@ -146,6 +156,7 @@ class DataFileInfo:
             "max_timestamp": self.max_timestamp,
             "digest": self.digest,
             "partitioned_by": self.partitioned_by,
+            **({} if self.partition_values is None else {"partition_values": values_to_json(self.partition_values)}),
             **({} if self.format == FIRST_FORMAT else {"format": self.format}),
         }
 
@@ -154,7 +165,16 @@ class DataFileInfo:
         """Read what `to_json` wrote."""
         counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
         bounds = {name: {int(key): b64decode(text) for key, text in value[name].items()} for name in _BOUNDS}
-        return cls(**{**value, **counts, **bounds, "split_offsets": tuple(value["split_offsets"])})
+        places = value.get("partition_values")
+        return cls(
+            **{
+                **value,
+                **counts,
+                **bounds,
+                "split_offsets": tuple(value["split_offsets"]),
+                "partition_values": None if places is None else values_from_json(places),
+            }
+        )
 
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
@@ -274,11 +294,12 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """How many ranges of a topic are in one state, and the rows and bytes of their files."""
+    """How many ranges of a topic are in one state, with how many files, and the rows and bytes of these."""
 
     ranges: int
     rows: int
     size_bytes: int
+    files: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

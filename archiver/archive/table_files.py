@@ -64,7 +64,9 @@ class TableFile:
 
     @property
     def ordinal(self) -> int:
-        """Its partition as hours, days or months since 1970, in a table partitioned by time alone."""
+        """Its partition as hours, days or months since 1970, in a table partitioned by time alone. Else 0."""
+        if len(self.partition_values) > 1:
+            return 0
         value = self.partition_values[0] if self.partition_values else None
         if not isinstance(value, int):
             raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)

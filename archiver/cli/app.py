@@ -23,6 +23,7 @@ from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
 from archiver.cli.refill import refill
 from archiver.cli.registry import registry_app
+from archiver.cli.repartition import repartition
 from archiver.cli.replay import replay
 from archiver.cli.reprocess import reprocess
 from archiver.cli.schema import schema_app
@@ -54,6 +55,7 @@ app.command()(refill)
 app.command()(expire)
 app.command()(hold)
 app.command()(erase)
+app.command()(repartition)
 app.command()(orphans)
 app.command()(compact)
 app.command()(status)

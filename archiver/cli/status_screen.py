@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -17,6 +17,10 @@ from archiver.observe.listing import NOTHING, Column, Listing
 from archiver.observe.schema_words import doubt_remark, fit_remarks
 from catalog.model import FileState
 from schema_mapping.errors import ContextError
+
+MANY_FILES: Final = 100
+TINY_BYTES: Final = 4 << 20
+"""Engines take longer to open a file of less than this than to read it."""
 
 
 def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
@@ -176,7 +180,24 @@ def _remarks(status: TopicStatus) -> list[Text]:
         for part, doubt in status.doubts.items()
     ]
     remarks += [Text(line) for line in fit_remarks(status.recognition)]
+    remarks += _small_files(status)
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
+
+
+def _small_files(status: TopicStatus) -> list[Text]:
+    """What partitioning by columns costs: how many files a range has, and a warning where they are tiny."""
+    there = status.files.get(FileState.COMMITTED)
+    if there is None or not there.ranges or there.files <= there.ranges:
+        return []
+    average = there.size_bytes // there.files
+    told = (
+        f"{counted(there.files, 'file')} in {counted(there.ranges, 'range')}: {there.files / there.ranges:.1f} a range,"
+        f" of {size(average)} on average"
+    )
+    if there.files < MANY_FILES or average >= TINY_BYTES:
+        return [Text(told)]
+    advice = "; fewer partitions, or a larger min_file_size and max_lag, make larger ones"
+    return [Text(told + advice, style="yellow")]
 
 
 def _transactions(status: PartitionStatus) -> list[str]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from archiver.config.quantities import Bytes, Seconds
+from catalog.partitioning import PartitionTerm, terms_of
 
 MAX_DEPTH = 28
 MAX_COLUMNS = 10_000
@@ -49,6 +50,19 @@ def _paths(value: object) -> object:
 
 
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
+
+
+def _partitions(value: object) -> object:
+    """Refuse what is no partition, so that a mistake is told before any work."""
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(each, str) for each in texts):
+        raise ValueError(f"{value!r} is no partition: write a text or a list of texts")
+    terms = tuple(map(str, terms_of(texts)))
+    return terms[0] if isinstance(value, str) else terms
+
+
+PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
+"""The terms of `partition_by`. One alone may be written as a text."""
 
 
 class Section(BaseModel):
@@ -133,7 +147,7 @@ class TopicSection(Section):
     """The settings of a `[topics.NAME]` section, with defaults merged in."""
 
     table: str | None = Field(default=None, pattern=TABLE_NAME, description=TABLE_WORDS)
-    partition_by: Literal["hour", "day", "month"] = "day"
+    partition_by: PartitionTexts = "day"
     partition_source: Literal["nested", "flat"] | None = None
     bloom_filters: Annotated[tuple[str, ...], Field(max_length=MAX_BLOOM_FILTERS)] | None = None
     bloom_filter_fpp: float = Field(default=0.01, ge=0.0001, le=0.5)
@@ -155,6 +169,11 @@ class TopicSection(Section):
     expand_cuts: bool = False
     well_known_types: Literal["struct", "native"] = "struct"
     uint64: Literal["long", "decimal"] = "long"
+
+    @property
+    def partition_terms(self) -> tuple[PartitionTerm, ...]:
+        """What the table is to be partitioned by."""
+        return terms_of((self.partition_by,) if isinstance(self.partition_by, str) else self.partition_by)
 
 
 class TopicConfig(TopicSection):
@@ -207,6 +226,7 @@ class ArchiveSection(Section):
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
     task_size: Bytes = Field(default=512 << 20, ge=1)
     tasks_per_partition: int = Field(default=16, ge=1, le=1024)
+    partition_memory: Bytes = Field(default=128 << 20, ge=8 << 20, le=16 << 30)
     catalog_connections: int = Field(default=4, ge=1, le=64)
     orphan_grace: Seconds = Field(default=3 * 86400.0, ge=0.0)
     journal: str | None = Field(

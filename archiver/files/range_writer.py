@@ -1,78 +1,37 @@
-"""Writes the groups of one range to data files, and records which offsets each file covers.
+"""Writes the groups of one planned range to data files, and records which offsets their ranges cover.
 
-The ranges of the files follow each other without gaps. Each file's range ends after its last batch, where the next
-file's range starts; the last one ends where the task stopped. The offsets of a file that failed are in no range.
+The ranges follow each other without gaps. Each ends after its last batch, where the next one starts; the last one ends
+where the task stopped. A range has one file, or one for each partition of its rows. If one of its files fails, its
+offsets are in no range.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.files.grouping import BatchGroup
-from archiver.files.rotation import BatchRun, EndReason, PartitionBy, Rotation, partition_folder
+from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, Range, RangeFiles
+from archiver.files.recognition import Recognizer
+from archiver.files.rotation import BatchRun, EndReason, Rotation
+from archiver.files.row_partitions import RowPartitions
 from archiver.files.translate import Translator
 from archiver.files.upload import Uploader
-from archiver.schemas import EnvelopeReader
-from archiver.storage.file_names import DataFileName
-from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.wire.columns import LeaderEpochs
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, TranslatedRange, new_id
-from catalog.recognition import Recognition
-from schema_mapping.row import RowMapping
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTarget:
-    """How a topic's records become rows, and where their files go. A value that pickles.
-
-    `data_location` is the folder above the partition folders. `topic_id` is text, empty where the cluster gives none.
-    `partitioned_by` is kept with each file.
-    """
-
-    topic: str
-    topic_id: str
-    cluster_id: str
-    row: RowMapping
-    layout: SegmentLayout
-    on_parse_error: Literal["pass_through", "halt"]
-    on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
-    data_location: str
-    partition_name: str
-    partition_by: PartitionBy
-    target_file_size: int
-    objects: ObjectStore
-    format: SegmentFormat
-    key_envelope: EnvelopeReader | None = None
-    value_envelope: EnvelopeReader | None = None
-    partitioned_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenFile:
-    """The file that is being written. `path` is its place in the object store; its range starts at `start_offset`."""
-
-    id: str
-    writer: SegmentWriter
-    local: SpoolFile
-    path: str
-    start_offset: int
-    partition_value: int
+from catalog.model import DataFileInfo, TranslatedRange, file_name, new_id
 
 
 class RangeWriter:
-    """Writes groups in order; `end` finishes the last file. `ended_by` counts the reasons why files ended.
+    """Writes groups in order; `end` finishes the last files. `ended_by` counts the reasons why ranges ended.
 
-    `leader_epoch` is the last one known before `start_offset`. The open file and the one that is uploaded share
+    `leader_epoch` is the last one known before `start_offset`. The open files and those that are uploaded share
     `spool_bytes`.
     """
 
@@ -100,12 +59,12 @@ class RangeWriter:
             key_envelope=target.key_envelope,
             value_envelope=target.value_envelope,
         )
-        self._rotation = Rotation(
-            partition_by=target.partition_by, target_bytes=min(target.target_file_size, spool_bytes // 2)
-        )
-        self._open: _OpenFile | None = None
-        self._digest = RecordDigest()
-        self._recognition = Recognition()
+        self._room = spool_bytes // 2
+        self._target_bytes = min(target.target_file_size, self._room)
+        self._rotation = Rotation(partition_by=target.partition_by)
+        self._partitions = RowPartitions(target.columns, target.row.arrow_schema) if target.columns else None
+        self._recognizer = Recognizer(target.row)
+        self._open: RangeFiles | None = None
         self._start = start_offset
         self._leader_epoch = leader_epoch
         self._epochs: list[tuple[int, int]] = []
@@ -136,10 +95,11 @@ class RangeWriter:
         """
         for run in self._rotation.runs(group.times):
             if run.new_partition:
-                self._end_file(self.written_until, EndReason.TIME_PARTITION)
+                self._end_files(self.written_until, EndReason.TIME_PARTITION)
             self._write_run(group.part(run.first, run.end), run)
-            if self._open is not None and self._rotation.end_if_full(self._open.writer.size_bytes):
-                self._end_file(self.written_until, EndReason.TARGET_SIZE)
+            if self._open is not None and self._open.is_full(self._target_bytes, self._room):
+                self._rotation.end()
+                self._end_files(self.written_until, EndReason.TARGET_SIZE)
 
     @property
     def schema_ids(self) -> frozenset[int]:
@@ -151,16 +111,16 @@ class RangeWriter:
         self.written_until = max(self.written_until, until)
 
     def end(self) -> None:
-        """End the last file, and the range after everything that was written or covered."""
+        """End the last files, and the range after everything that was written or covered."""
         if self._open is not None:
-            self._end_file(self.written_until, EndReason.RANGE_END)
+            self._end_files(self.written_until, EndReason.RANGE_END)
         elif self.written_until > self._start and not self._holds_rows:
-            self._hand_over(new_id(), self.written_until, None, None)
+            self._hand_over(new_id(), self.written_until, ())
 
     def abort(self) -> None:
-        """Drop the open file, if there is one; its offsets are then in no range."""
+        """Drop the open files, if there are any; their offsets are then in no range."""
         if self._open is not None:
-            self._open.writer.abort()
+            self._open.abort()
             self._open = None
 
     def _write_run(self, part: BatchGroup, run: BatchRun) -> None:
@@ -181,69 +141,58 @@ class RangeWriter:
         digest = RecordDigest.of_fetched(part.records, partition=self._partition)
         translated = time.perf_counter()
         if self._open is None:
-            self._open = self._start_file(run.partition_value)
-            self._digest = RecordDigest()
-            self._recognition = Recognition()
+            self._open = self._start_files(run.partition_value)
         self._holds_rows = True
         try:
-            for rows in pieces:
-                self._open.writer.write(rows)
+            self._open.write(pieces, part.records, digest, recognition)
         except BaseException:
             self.abort()  # some of the rows may already be in it
             raise
-        self._digest += digest
-        self._recognition += recognition
         self.translate_seconds += translated - started
         self.write_seconds += time.perf_counter() - translated
 
-    def _start_file(self, partition_value: int) -> _OpenFile:
-        target, file_id = self._target, new_id()
-        folder = partition_folder(target.partition_name, partition_value, target.partition_by)
-        name = DataFileName(
-            topic=target.topic,
-            ulid=file_id,
-            extension=target.format.extension,
+    def _start_files(self, partition_value: int) -> RangeFiles:
+        if self._partitions is None:
+            return OneFile(
+                self._target, self._spool, partition=self._partition, start=self._start, value=partition_value
+            )
+        return FilesByPartition(
+            self._target,
+            self._spool,
+            self._partitions,
+            self._recognizer,
             partition=self._partition,
-            start_offset=self._start,
-        )
-        local = self._spool.create(f"{file_id}.{target.format.extension}")
-        return _OpenFile(
-            id=file_id,
-            writer=target.format.start(local, target.layout),
-            local=local,
-            path=f"{target.data_location}/{folder}/{name}",
-            start_offset=self._start,
-            partition_value=partition_value,
+            value=partition_value,
         )
 
-    def _end_file(self, end_offset: int, reason: EndReason) -> None:
-        file, self._open = self._open, None
-        if file is None:
+    def _end_files(self, end_offset: int, reason: EndReason) -> None:
+        """Finish the range's files and hand them over. After a failure the range is dropped, with all of its files."""
+        files, self._open = self._open, None
+        if files is None:
             return
+        span = Range(self._partition, self._start, end_offset)
         started = time.perf_counter()
-        target = self._target
-        origin = SegmentOrigin(
-            cluster_id=target.cluster_id,
-            topic=target.topic,
-            topic_id=target.topic_id,
-            partition=self._partition,
-            start_offset=file.start_offset,
-            end_offset=end_offset,
-        )
-        info = file.writer.close(
-            origin=origin,
-            path=file.path,
-            partition_value=file.partition_value,
-            digest=self._digest.text,
-            recognition=self._recognition,
-        )
-        if reason is not EndReason.RANGE_END:
-            give_memory_back()  # without this, memory would grow with the number of files
-        self.write_seconds += time.perf_counter() - started
+        infos: list[DataFileInfo] = []
+        try:
+            for info, local in files.finish(span):
+                infos.append(info)
+                self.write_seconds += time.perf_counter() - started
+                if reason is not EndReason.RANGE_END:
+                    give_memory_back()  # without this, memory would grow with the number of files
+                self._uploader.put_file(info, local, kept_as=self._kept_name(info, local, alone=files.is_alone))
+                started = time.perf_counter()
+        except BaseException:
+            files.abort()
+            raise
         self.ended_by[reason] += 1
-        self._hand_over(file.id, end_offset, info, file.local)
+        self._hand_over(files.id, end_offset, tuple(infos))
 
-    def _hand_over(self, range_id: str, end_offset: int, file: DataFileInfo | None, local: SpoolFile | None) -> None:
+    def _kept_name(self, info: DataFileInfo, local: SpoolFile, *, alone: bool) -> str:
+        """What a file is called in the spool if storage denies it for good."""
+        name = f"{self._target.topic}-{self._partition}-{self._start:020d}"
+        return f"{name}{local.path.suffix}" if alone else file_name(info.path)
+
+    def _hand_over(self, range_id: str, end_offset: int, files: tuple[DataFileInfo, ...]) -> None:
         while self._epochs and self._epochs[0][0] < end_offset:
             _, self._leader_epoch = self._epochs.pop(0)
         finished = TranslatedRange(
@@ -254,9 +203,9 @@ class RangeWriter:
             end_offset=end_offset,
             schema_version=self._target.row.schema_version,
             leader_epoch=self._leader_epoch,
-            files=() if file is None else (replace(file, partitioned_by=self._target.partitioned_by),),
+            files=files,
             created_ms=time.time_ns() // 1_000_000,
         )
         self._start = end_offset
         self._holds_rows = False
-        self._uploader.put(finished, local)
+        self._uploader.end_range(finished)

@@ -1,8 +1,8 @@
-"""Decides where a file ends: at its target size, or where the time partition changes. It does no I/O.
+"""Decides where a range ends: where its writer says so, or where the time partition changes. It does no I/O.
 
-Within a file `ingest_timestamp` never falls: it is the running maximum of the clock's times. The maximum starts anew
-with each file, so a late time that moved one file to a later partition doesn't move the next file too. The schema is
-constant over a range. The end of the range ends the last file: `RangeWriter.end`.
+Within a range `ingest_timestamp` never falls: it is the running maximum of the clock's times. The maximum starts anew
+with each range, so a late time that moved one to a later partition doesn't move the next one too. The schema is
+constant over a planned range. Its end ends the last range: `RangeWriter.end`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from archiver.wire.columns import Int64Array
 
-PartitionBy: TypeAlias = Literal["hour", "day", "month"]
+PartitionBy: TypeAlias = Literal["hour", "day", "month", "year"]
+
+_UNITS: Final = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 
 
 class EndReason(StrEnum):
@@ -42,23 +44,22 @@ class BatchRun:
 
 
 class Rotation:
-    """Assigns the batches of one range to files, in order."""
+    """Assigns the batches of one planned range to ranges, in order. Without `partition_by` time ends none."""
 
-    __slots__ = ("_latest", "_open", "_target_bytes", "_unit")
+    __slots__ = ("_latest", "_open", "_unit")
 
-    def __init__(self, *, partition_by: PartitionBy, target_bytes: int) -> None:
+    def __init__(self, *, partition_by: PartitionBy | None) -> None:
         self._unit = partition_by
-        self._target_bytes = target_bytes
         self._open: int | None = None
         self._latest = 0
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
-        """Yield the runs of batches with these times of the clock. `end_if_full` may be called after each run."""
+        """Yield the runs of batches with these times of the clock. `end` may be called after each run."""
         first = 0
         while first < len(times):
             floor = times[first] if self._open is None else self._latest
             latest = np.maximum(np.maximum.accumulate(times[first:]), floor)
-            values = partition_values(latest, self._unit)
+            values = partition_values(latest, self._unit) if self._unit else np.zeros(len(latest), np.int64)
             changed = self._open is not None and int(values[0]) != self._open
             self._open = int(values[0])
             length = int(np.searchsorted(values, self._open, side="right"))
@@ -72,22 +73,17 @@ class Rotation:
             )
             first += length
 
-    def end_if_full(self, size_bytes: int) -> bool:
-        """Whether the open file has its target size and ends here; the next run then starts a new file."""
-        if size_bytes < self._target_bytes:
-            return False
+    def end(self) -> None:
+        """End the range: the next run starts a new one."""
         self._open = None
-        return True
 
 
 def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:
-    """The time partition of each time (ms): hours, days or months since 1970, counted as Iceberg's transforms do."""
-    unit = {"hour": "h", "day": "D", "month": "M"}[partition_by]
-    return times.astype("datetime64[ms]").astype(f"datetime64[{unit}]").astype(np.int64)
+    """The time partition of each time (ms): hours, days, months or years since 1970, as Iceberg's transforms count."""
+    return times.astype("datetime64[ms]").astype(f"datetime64[{_UNITS[partition_by]}]").astype(np.int64)
 
 
 def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
     """The folder of a partition, named as Iceberg's writers do: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
-    unit = {"hour": "h", "day": "D", "month": "M"}[partition_by]
-    text = str(np.array(partition_value, f"datetime64[{unit}]"))
+    text = str(np.array(partition_value, f"datetime64[{_UNITS[partition_by]}]"))
     return f"{partition_name}={text.replace('T', '-')}"

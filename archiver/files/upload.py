@@ -1,35 +1,41 @@
-"""Uploads finished files, one at a time, while the task writes the next file.
+"""Uploads finished files while the task writes the next ones: of one range at a time, a few at once.
 
-So a task's spool holds at most two files. Files are uploaded in the order of their ranges: after a failure, the ranges
-before it are still good. A file whose upload storage denied is kept on disk and named in the error, unless the error is
-retryable: Kafka still has its records then.
+So a task's spool holds only a few finished files. The files of a range are uploaded before those of the next: after a
+failure, the ranges before it are still good. A file whose upload storage denied is kept on disk and named in the error,
+unless the error is retryable: Kafka still has its records then.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Self
+from typing import Final, Self
 
 from archiver.errors import StorageDenied, StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
-from catalog.model import TranslatedRange
+from catalog.model import DataFileInfo, TranslatedRange
+
+AT_ONCE: Final = 4
+"""How many files of one range are uploaded at once."""
 
 
 class Uploader:
-    """Uploads the files of finished ranges in order. A context manager.
+    """Uploads the files of finished ranges. A context manager.
 
-    `uploaded` lists the ranges whose file is in the object store, and the ranges that have no file.
+    `uploaded` lists the ranges whose files are all in the object store, and the ranges that have none. It is complete
+    after `wait`.
     """
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
         self._objects = objects
         self._spool = spool
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="upload")
-        self._running: Future[None] | None = None
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="upload")
+        self._running: deque[Future[float]] = deque()
+        self._ended: TranslatedRange | None = None
         self.uploaded: list[TranslatedRange] = []
         self.seconds = 0.0
 
@@ -37,15 +43,24 @@ class Uploader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()
+        self._threads.shutdown()
 
-    def put(self, finished: TranslatedRange, local: SpoolFile | None) -> None:
-        """Start to upload the range's file (None: it has none) once the upload before is done.
+    def put_file(self, file: DataFileInfo, local: SpoolFile, *, kept_as: str) -> None:
+        """Start to upload a file of the next range, once the ranges before are uploaded and few files are under way.
 
-        Raises the error of the upload before, as `wait` does.
+        `kept_as` is its name in the spool if storage denies it. Raises the error of an upload before, as `wait` does.
         """
-        self.wait()
-        self._running = self._thread.submit(self._upload, finished, local)
+        if self._ended is not None:
+            self.wait()
+        while len(self._running) >= AT_ONCE:
+            self._finish_one()
+        self._running.append(self._threads.submit(self._upload, file, local, kept_as))
+
+    def end_range(self, finished: TranslatedRange) -> None:
+        """Say that all files of this range were put. It counts as uploaded once they are."""
+        if self._ended is not None:
+            self.wait()
+        self._ended = finished
 
     def wait(self) -> None:
         """Wait until everything that was put is uploaded.
@@ -53,27 +68,29 @@ class Uploader:
         Raises the leaves of StorageError, naming the file. After a failure every later call raises it again: no range
         may follow a gap.
         """
-        if self._running is not None:
-            self._running.result()
+        while self._running:
+            self._finish_one()
+        if self._ended is not None:
+            self.uploaded.append(self._ended)
+            self._ended = None
 
-    def _upload(self, finished: TranslatedRange, local: SpoolFile | None) -> None:
-        if finished.file is not None and local is not None:
-            started = time.perf_counter()
-            pass_point(FaultPoint.BEFORE_UPLOAD)
-            try:
-                self._objects.upload(local, finished.file.path, expected=finished.file.size_bytes)
-            except StorageDenied as error:
-                if (
-                    error.retryable
-                ):  # the file is removed with the task's spool: its name would send people to look for it
-                    context = {key: value for key, value in error.context.items() if key != "spooled"}
-                    raise type(error)(error.message, **context) from error
-                name = f"{finished.topic}-{finished.partition}-{finished.start_offset:020d}{local.path.suffix}"
-                raise type(error)(error.message, **error.context | {"spooled": self._kept(local, name)}) from error
-            pass_point(FaultPoint.AFTER_UPLOAD)
-            local.remove()
-            self.seconds += time.perf_counter() - started
-        self.uploaded.append(finished)
+    def _finish_one(self) -> None:
+        self.seconds += self._running[0].result()
+        self._running.popleft()
+
+    def _upload(self, file: DataFileInfo, local: SpoolFile, kept_as: str) -> float:
+        started = time.perf_counter()
+        pass_point(FaultPoint.BEFORE_UPLOAD)
+        try:
+            self._objects.upload(local, file.path, expected=file.size_bytes)
+        except StorageDenied as error:
+            if error.retryable:  # the file is removed with the task's spool: its name would send people to look for it
+                context = {key: value for key, value in error.context.items() if key != "spooled"}
+                raise type(error)(error.message, **context) from error
+            raise type(error)(error.message, **error.context | {"spooled": self._kept(local, kept_as)}) from error
+        pass_point(FaultPoint.AFTER_UPLOAD)
+        local.remove()
+        return time.perf_counter() - started
 
     def _kept(self, local: SpoolFile, name: str) -> str:
         """Keep the file; return where it is now, or why it could not be kept."""

@@ -338,7 +338,13 @@ class ArchiveJob:
         return self._memories.setdefault((opened.table.uuid, opened.topic.topic_id), TopicMemory())
 
     def _target(self, run: TopicRun) -> TopicTarget:
-        return target_of(run.opened, run.config, kafka=self._config.kafka, format_=self._formats.written)
+        return target_of(
+            run.opened,
+            run.config,
+            kafka=self._config.kafka,
+            format_=self._formats.written,
+            pending_bytes=self._config.archive.partition_memory,
+        )
 
 
 class _Connected:

@@ -13,6 +13,7 @@ from archiver.errors import BadSegment
 from archiver.storage.segment import SegmentLayout, SegmentMetadata, SegmentOrigin
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import FORMAT_VERSION
+from catalog.partitioning import PartitionTuple, values_from_json, values_to_json
 from catalog.recognition import Recognition
 
 FORMAT: Final = "archiver.format-version"
@@ -30,6 +31,8 @@ OTHER_MAPPINGS: Final = "archiver.other-mappings"
 DIGEST_KEY: Final = "archiver.digest"
 DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
 RECOGNITION: Final = "archiver.recognition"
+PARTITIONED_BY: Final = "archiver.partitioned-by"
+PARTITION_VALUES: Final = "archiver.partition-values"
 
 
 def footer_of(
@@ -37,8 +40,12 @@ def footer_of(
     origin: SegmentOrigin | None,
     digest: str | None,
     recognition: Recognition | None = None,
+    place: PartitionTuple | None = None,
 ) -> dict[str, str]:
-    """Make the key-value metadata of a file. `digest` and `recognition` are of its records, where they are known."""
+    """Make the key-value metadata of a file. `digest` and `recognition` are of its records, where they are known.
+
+    `place` is its partition in a table that is partitioned by columns.
+    """
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
@@ -47,6 +54,9 @@ def footer_of(
         pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
     if recognition is not None:
         pairs[RECOGNITION] = json.dumps(recognition.to_json(), separators=(",", ":"))
+    if place is not None:
+        values = json.dumps(values_to_json(place.values), separators=(",", ":"))
+        pairs |= {PARTITIONED_BY: place.by, PARTITION_VALUES: values}
     if origin is None:
         return pairs
     if origin.files > 1:
@@ -86,6 +96,7 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             digest=_known_digest(found),
             other_mappings=_other_mappings(found),
             recognition=Recognition.from_json(json.loads(found[RECOGNITION])) if RECOGNITION in found else None,
+            place=_place(found),
         )
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise BadSegment(
@@ -106,6 +117,12 @@ def _origin(found: Mapping[str, bytes]) -> SegmentOrigin:
         files=int(found.get(RANGE_FILES, b"1")),
         range_id=found.get(RANGE_ID, b"").decode(),
     )
+
+
+def _place(found: Mapping[str, bytes]) -> PartitionTuple | None:
+    if PARTITIONED_BY not in found:
+        return None
+    return PartitionTuple(found[PARTITIONED_BY].decode(), values_from_json(json.loads(found[PARTITION_VALUES])))
 
 
 def _other_mappings(found: Mapping[str, bytes]) -> dict[int, str]:

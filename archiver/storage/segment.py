@@ -16,6 +16,7 @@ import pyarrow as pa
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping.row import RowMapping
 
@@ -80,7 +81,8 @@ class SegmentMetadata:
 
     `digest` is the digest of the rows (docs/digest.md). It is None if the file has none of the algorithm known here.
     `recognition` says how well the schema fitted the rows, None if that wasn't counted.
-    `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`.
+    `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`. `place` is
+    the file's partition in a table that is partitioned by columns.
     """
 
     rows: int
@@ -91,6 +93,7 @@ class SegmentMetadata:
     digest: str | None = None
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     recognition: Recognition | None = None
+    place: PartitionTuple | None = None
 
     @property
     def mappings(self) -> Mapping[int, str]:
@@ -155,12 +158,14 @@ class SegmentWriter(Protocol):
         partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
+        partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
         """Finish the local file. Describe it as the data file that it becomes at `path` once it is uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
         partition (hours, days or months since 1970). `digest` is the digest of the records that the rows were made
-        from, `recognition` says how well the schema fitted them.
+        from, `recognition` says how well the schema fitted them. `partition` is the file's partition in a table that is
+        partitioned by columns.
         """
 
     def abort(self) -> None:

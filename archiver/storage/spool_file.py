@@ -86,7 +86,7 @@ class SpoolFile:
         return f"/dev/fd/{self._descriptor}"
 
 
-def spool_error(error: OSError, path: Path) -> StorageError:
+def spool_error(error: Exception, path: Path) -> StorageError:
     """Make the error that tells a person why the spool can't be written to."""
     return StorageError(
         "can't write to the spool: check that the folder exists, belongs to this user and has room",

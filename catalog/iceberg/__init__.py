@@ -6,9 +6,11 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 - the catalog: `table_catalog` (the way in), `rest` (the client), `retry_after`; storage keys: `credentials`, `vended`;
   `file_io` for Azure's and Google's stores
 - a table: `archive_table`, `last_known_table` (when the catalog is away), `creation`, `schema_change`, `partitions`,
+  `partition_spec` (specs of columns),
   `iceberg_format` (what can't be written or read)
 - its properties: `properties`, `offsets` (how far each partition is archived), `bloom_filters` (which columns have one)
-- commits: `commit` (once, or find out why not), and what is committed: `append`, `rewrite_commit`, `refill_commit`;
+- commits: `commit` (once, or find out why not), and what is committed: `append`, `rewrite_commit`, `refill_commit`,
+  `repartition`;
   below them `light_transaction`, `producers` and `attempt_names`
 - what became of commits: `settle` (staged ranges), `lineage` (whether `main` still has ours), `schema_history`
 - `views`: a topic's views, in catalogs that have them
@@ -28,9 +30,11 @@ __all__ = [
     "last_known_table",
     "lineage",
     "offsets",
+    "partition_spec",
     "partitions",
     "properties",
     "refill_commit",
+    "repartition",
     "rest",
     "retry_after",
     "rewrite_commit",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.io import FileIO
@@ -38,6 +38,7 @@ from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import Head
 from catalog.iceberg.offsets import advance, encode_offsets, encode_ranges, encode_spans
+from catalog.iceberg.partition_spec import record_of, source_ids
 from catalog.iceberg.partitions import spec_of
 from catalog.iceberg.producers import merge_append
 from catalog.iceberg.schema_change import SchemaChange, check_new_ids, merge
@@ -130,6 +131,8 @@ def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange |
         return {}
     current = schema = table.schema
     change = wanted.for_table(current, table.ledger_version)
+    if change is not None:  # a spec whose column is gone makes a table unreadable
+        change = replace(change, owned_ids=change.owned_ids - source_ids(table.iceberg.metadata))
     stale: list[str] = []
     properties: dict[str, str] = {}
     if change is not None:
@@ -173,11 +176,19 @@ def data_file(
     have the file's format.
     """
     metadata = table.iceberg.metadata
+    if instead_of is not None:
+        place, spec_id = instead_of.partition, instead_of.spec_id
+    else:
+        spec = spec_of(metadata, file, table.topic.table)
+        place = (
+            Record(file.partition_value) if file.partition is None else record_of(file.partition, spec, table.schema)
+        )
+        spec_id = spec.spec_id
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
         file_format=_file_format(file, table),
-        partition=Record(file.partition_value) if instead_of is None else instead_of.partition,
+        partition=place,
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
         column_sizes=dict(file.column_sizes),
@@ -191,7 +202,7 @@ def data_file(
         equality_ids=None,
         key_metadata=None,
     )
-    entry.spec_id = spec_of(metadata, file, table.topic.table).spec_id if instead_of is None else instead_of.spec_id
+    entry.spec_id = spec_id
     return entry
 
 

@@ -7,15 +7,16 @@ from typing import Final, Self
 from uuid import UUID
 
 from pyiceberg.io import FileIO
-from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from catalog.iceberg import properties as keys
 from catalog.iceberg.bloom_filters import BloomFilters, bloom_filters
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
-from catalog.iceberg.partitions import PartitionBy, current_field, unit_of
+from catalog.iceberg.partition_spec import INGEST_IDS, own_partitioning
+from catalog.iceberg.partitions import current_field
 from catalog.model import PartitionOffset, TopicRow
+from catalog.partitioning import PartitionColumn, Partitioning
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 from schema_mapping.row import PartitionSource
 
@@ -105,16 +106,14 @@ class ArchiveTable:
         return self.iceberg.metadata.current_snapshot_id
 
     @property
-    def partition_field(self) -> PartitionField:
-        """The only partition field. PartitioningChanged where it is not the one that the archiver created."""
-        return current_field(self.iceberg.metadata, self.topic.table)
-
-    @property
-    def partition_by(self) -> PartitionBy:
-        """The unit of `DataFileInfo.partition_value`."""
-        unit = unit_of(self.partition_field)
-        assert unit is not None
-        return unit
+    def partitioning(self) -> Partitioning:
+        """How the table is partitioned. PartitioningChanged where it is not as the archiver made it."""
+        metadata = self.iceberg.metadata
+        own = own_partitioning(metadata, self.topic.table)
+        if own is not None:
+            return own
+        field = current_field(metadata, self.topic.table)
+        return Partitioning((PartitionColumn(field.name, str(field.transform), field.source_id),), INGEST_IDS)
 
     @property
     def partition_source(self) -> PartitionSource:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortDirection, SortField, SortOrder
@@ -27,7 +26,8 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from catalog.iceberg.partitions import TRANSFORMS, PartitionBy, field_name
+from catalog.iceberg.partition_spec import iceberg_spec
+from catalog.partitioning import Partitioning
 from schema_mapping import names
 from schema_mapping.row import PartitionSource
 
@@ -39,7 +39,7 @@ def first_updates(
     staged: TableMetadata,
     schema: Schema,
     *,
-    partition_by: PartitionBy,
+    partitioning: Partitioning,
     partition_source: PartitionSource,
     properties: dict[str, str],
 ) -> tuple[TableUpdate, ...]:
@@ -56,24 +56,12 @@ def first_updates(
         UpgradeFormatVersionUpdate.model_validate({"format-version": TABLE_FORMAT}),
         AddSchemaUpdate(schema=schema),
         SetCurrentSchemaUpdate(),
-        AddPartitionSpecUpdate(spec=partition_spec(schema, partition_by, partition_source)),
+        AddPartitionSpecUpdate(spec=iceberg_spec(partitioning)),
         SetDefaultSpecUpdate(),
         *((unsorted, SetDefaultSortOrderUpdate(), ours) if is_flat else (ours, SetDefaultSortOrderUpdate())),
         SetLocationUpdate(location=staged.location),
         SetPropertiesUpdate(updates=properties),
     )
-
-
-def partition_spec(schema: Schema, partition_by: PartitionBy, partition_source: PartitionSource) -> PartitionSpec:
-    """The partition spec: hours, days or months of the ingest timestamp in `kafka`, or of its flat copy."""
-    source = names.INGEST_TIMESTAMP if partition_source == "flat" else f"{names.KAFKA}.{names.INGEST_TIMESTAMP}"
-    field = PartitionField(
-        source_id=schema.find_field(source).field_id,
-        field_id=PARTITION_FIELD_ID_START,
-        transform=TRANSFORMS[partition_by],
-        name=field_name(partition_by),
-    )
-    return PartitionSpec(field, spec_id=0)
 
 
 def sort_order(schema: Schema) -> SortOrder:

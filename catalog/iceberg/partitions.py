@@ -12,20 +12,22 @@ from typing import Any, Final, Literal
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, Transform
+from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, Transform, YearTransform
 from pyiceberg.types import TimestamptzType
 
 from catalog.errors import PartitioningChanged
+from catalog.iceberg.partition_spec import partitioning_of, spec_by
 from catalog.model import DataFileInfo
 from schema_mapping import names
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
 
-PartitionBy = Literal["hour", "day", "month"]
+PartitionBy = Literal["hour", "day", "month", "year"]
 
 TRANSFORMS: Final[Mapping[PartitionBy, Transform[Any, Any]]] = {
     "hour": HourTransform(),
     "day": DayTransform(),
     "month": MonthTransform(),
+    "year": YearTransform(),
 }
 
 _COLUMNS: Final[Mapping[int, str]] = {
@@ -63,7 +65,7 @@ def current_field(metadata: TableMetadata, table: str) -> PartitionField:
         f"miss rows. Change it back, in Spark SQL for example: {'; '.join(_remedy(table, fields, wanted))}",
         table=table,
         found=[str(field) for field in fields],
-        expected=str(wanted) if wanted else "hour, day or month of the ingest timestamp",
+        expected=str(wanted) if wanted else "hour, day, month or year of the ingest timestamp",
     )
 
 
@@ -72,17 +74,26 @@ def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> Partitio
 
     PartitioningChanged where the table has none, or where several with different transforms fit.
     """
+    if file.partition is not None:
+        found = spec_by(metadata, file.partition.by)
+        if found is not None:
+            return found
+        raise _no_spec(metadata, file, table)
     specs = [spec for spec in _ours(metadata) if _fits(spec.fields[0], file)]
     if len({partitioned_by(spec.fields[0]).split("(")[0] for spec in specs}) == 1:
         return next((spec for spec in specs if spec.spec_id == metadata.default_spec_id), specs[0])
-    raise PartitioningChanged(
+    raise _no_spec(metadata, file, table)
+
+
+def _no_spec(metadata: TableMetadata, file: DataFileInfo, table: str) -> PartitioningChanged:
+    return PartitioningChanged(
         "the table has no partitioning any more that a staged file was written for; the file stays staged. Change it "
         "back to what the file says, then run again",
         table=table,
         file=file.path,
         partitioned_by=file.partitioned_by or "not kept",
         partition_value=file.partition_value,
-        found=[str(spec.fields[0]) for spec in _ours(metadata)],
+        found=[partitioning_of(spec).by for spec in metadata.partition_specs],
     )
 
 

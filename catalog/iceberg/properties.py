@@ -21,6 +21,9 @@ OFFSETS = "archiver.offsets"
 LEDGER_VERSION = "archiver.ledger-version"
 LAST_FIELD_ID = "archiver.last-field-id"
 
+PARTITIONED_BY = "archiver.partitioned-by"
+"""The fields of the spec in a table that is partitioned by more than one time: `day(13), bucket[16](5)`."""
+
 HEAD = "archiver.head"
 """The snapshot that last brought records, and its sequence number. It outlives that snapshot."""
 

@@ -30,14 +30,24 @@ from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
+from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.partitions import PartitionBy
-from catalog.iceberg.properties import DELETE_OLD_METADATA, TOPIC, check_owner, first_properties, owner
+from catalog.iceberg.properties import (
+    DELETE_OLD_METADATA,
+    PARTITIONED_BY,
+    TOPIC,
+    check_owner,
+    first_properties,
+    owner,
+)
 from catalog.iceberg.refill_commit import Refill, RefillOutcome, commit_refill
+from catalog.iceberg.repartition import is_partitioned, repartition_updates
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
 from catalog.model import TopicRow, TranslatedRange
+from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
 from schema_mapping.row import PartitionSource
 
@@ -156,20 +166,22 @@ class TableCatalog:
         topic: TopicRow,
         change: SchemaChange,
         *,
-        partition_by: PartitionBy = "day",
+        partition_by: PartitionBy | Sequence[PartitionTerm] = "day",
         partition_source: PartitionSource = "nested",
     ) -> ArchiveTable:
         """The topic's table. It is created, with its namespace, where there is none.
 
-        A table that exists is left as it is.
+        A table that exists is left as it is. UnfitPartitioning where none can be partitioned in this way.
         """
         found = self.load(topic)
         if found is not None:
             return found
+        terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
+        partitioning = partitioning_for(terms, change.schema, partition_source)
         lost: CatalogUnreachable | None = None
         for _ in self._backoff:
             try:
-                self._create(topic, change, partition_by, partition_source)
+                self._create(topic, change, partitioning, partition_source)
                 lost = None
             except CatalogUnreachable as error:
                 lost = error  # it may exist now, or another archiver is just creating its namespace
@@ -229,6 +241,27 @@ class TableCatalog:
                     "others committed while snapshots were expired; look again", table=table.topic.table
                 ) from error
 
+    def repartition(self, table: ArchiveTable, wanted: Partitioning) -> ArchiveTable:
+        """Give the table this partitioning for the files to come; return it as it is then.
+
+        It is safe to call again. Raises CatalogUnreachable where others change the table's metadata all the time.
+        """
+        with in_our_words(self._uri, table.topic.table):
+            for _ in self._backoff:
+                table = self.reload(table)
+                if is_partitioned(table, wanted):
+                    return table
+                check_writable(table)
+                try:
+                    self._update(table, *repartition_updates(table, wanted))
+                except CommitFailedException:
+                    continue
+        raise CatalogUnreachable(
+            "the table's partitioning can't be changed: others change the table all the time, or the catalog doesn't "
+            "answer; run it again",
+            table=table.topic.table,
+        )
+
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
     ) -> RewriteOutcome:
@@ -281,10 +314,12 @@ class TableCatalog:
         return metadata
 
     def _create(
-        self, topic: TopicRow, change: SchemaChange, partition_by: PartitionBy, partition_source: PartitionSource
+        self, topic: TopicRow, change: SchemaChange, partitioning: Partitioning, partition_source: PartitionSource
     ) -> None:
         properties = first_properties(topic, change.schema, ledger_version=change.version)
         properties |= filter_properties(change.schema, change.bloom_filters or {})
+        if not partitioning.is_time_alone:
+            properties[PARTITIONED_BY] = partitioning.by
         with in_our_words(self._uri, topic.table):
             self._create_namespaces(topic)
             try:
@@ -292,7 +327,7 @@ class TableCatalog:
                 updates = first_updates(
                     staged.metadata,
                     change.schema,
-                    partition_by=partition_by,
+                    partitioning=partitioning,
                     partition_source=partition_source,
                     properties=properties,
                 )

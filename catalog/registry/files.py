@@ -168,14 +168,15 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
-    """How many ranges, rows and bytes are in each state. Every state is in the answer."""
+    """How many ranges, files, rows and bytes are in each state. Every state is in the answer."""
     found = connection.execute(
-        "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint FROM files"
-        " WHERE topic_id = %s GROUP BY state",
+        "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
+        " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",
         (topic.id,),
     )
     counted = {
-        FileState(state): StateCount(ranges=ranges, rows=rows, size_bytes=size) for state, ranges, rows, size in found
+        FileState(state): StateCount(ranges=ranges, rows=rows, size_bytes=size, files=files)
+        for state, ranges, rows, size, files in found
     }
     return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
 

@@ -80,13 +80,13 @@ def _staged_ends(connection: Connection, ids: list[int]) -> defaultdict[int, dic
 
 def _counts(connection: Connection, ids: list[int]) -> defaultdict[int, dict[FileState, StateCount]]:
     found = connection.execute(
-        "SELECT topic_id, state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint"
-        " FROM files WHERE topic_id = ANY(%s) GROUP BY topic_id, state",
+        "SELECT topic_id, state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
+        " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = ANY(%s) GROUP BY topic_id, state",
         (ids,),
     )
     counts = defaultdict[int, dict[FileState, StateCount]](dict)
-    for topic_id, state, ranges, rows, size in found:
-        counts[topic_id][FileState(state)] = StateCount(ranges=ranges, rows=rows, size_bytes=size)
+    for topic_id, state, ranges, rows, size, files in found:
+        counts[topic_id][FileState(state)] = StateCount(ranges=ranges, rows=rows, size_bytes=size, files=files)
     return counts
 
 

@@ -30,6 +30,20 @@ def test_a_kill_loses_and_doubles_nothing(stack: Stack, point: FaultPoint) -> No
     assert_each_once(stack, config, topic, EACH)
 
 
+@pytest.mark.parametrize(
+    "fault", ["before_upload:kill@5", "after_stage:kill", "before_commit:kill", "after_commit:kill"]
+)
+def test_a_range_in_several_files_is_there_as_a_whole_or_not_at_all(stack: Stack, fault: str) -> None:
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {"partition_by": ["day", "truncate(1, val.__raw__)", "bucket(2, kafka.offset)"]}})
+    produce(stack, topic, 0)
+    killed = archive(config, fault)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    healed = archive(config)
+    assert healed.returncode == 0, healed.stderr
+    assert_each_once(stack, config, topic, EACH)
+
+
 @pytest.mark.parametrize("point", [FaultPoint.AFTER_UPLOAD, FaultPoint.AFTER_STAGE, FaultPoint.AFTER_COMMIT])
 def test_kill_after_kill_while_records_keep_coming(stack: Stack, point: FaultPoint) -> None:
     topic = stack.topic(PARTITIONS)

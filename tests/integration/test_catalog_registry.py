@@ -201,8 +201,8 @@ class TestFence:
         registry.files.confirm(orders, [first.id], commit_id="B")
         assert registry.files.pending(orders) == (second,)
         assert registry.files.counts(orders) == {
-            FileState.UPLOADED: StateCount(ranges=1, rows=15, size_bytes=1000),
-            FileState.COMMITTED: StateCount(ranges=1, rows=10, size_bytes=1000),
+            FileState.UPLOADED: StateCount(ranges=1, rows=15, size_bytes=1000, files=1),
+            FileState.COMMITTED: StateCount(ranges=1, rows=10, size_bytes=1000, files=1),
             FileState.REJECTED: StateCount(ranges=0, rows=0, size_bytes=0),
             FileState.REPLACED: StateCount(ranges=0, rows=0, size_bytes=0),
         }

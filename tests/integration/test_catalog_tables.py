@@ -59,14 +59,15 @@ class TestMaking:
         assert table.last_column_id == assignment.iceberg_schema.highest_field_id
         assert (table.offsets, table.ledger_version, table.snapshot_id) == ({}, 1, None)
 
-    @pytest.mark.parametrize("partition_by", ["hour", "day", "month"])
+    @pytest.mark.parametrize("partition_by", ["hour", "day", "month", "year"])
     @pytest.mark.parametrize("partition_source", ["nested", "flat"])
     def test_every_partitioning_is_read_back(
         self, stack: Stack, catalog: TableCatalog, topic: TopicRow, partition_by: str, partition_source: PartitionSource
     ):
         assignment = assigned(partition_source=partition_source)
         table = made(catalog, topic, assignment, partition_by)
-        assert (table.partition_by, table.partition_field.name) == (partition_by, f"ingest_{partition_by}")
+        (column,) = table.partitioning.columns
+        assert (column.transform, column.name) == (partition_by, f"ingest_{partition_by}")
         later = DAY + timedelta(days=40, hours=5)
         ranges = [written(table, assignment, 0, 0, 3), written(table, assignment, 0, 3, 5, time=later)]
         assert isinstance(catalog.commit(table, ranges, commit_id=new_id()), Committed)
@@ -78,7 +79,7 @@ class TestMaking:
     def test_a_table_that_is_there_is_left_as_it_is(self, catalog: TableCatalog, topic: TopicRow):
         first = made(catalog, topic, assigned())
         second = made(catalog, topic, assigned("id"), "hour")
-        assert (second.uuid, second.schema, second.partition_by) == (first.uuid, first.schema, "day")
+        assert (second.uuid, second.schema, second.partitioning.by) == (first.uuid, first.schema, "day(13)")
 
     def test_of_rivals_one_makes_it(self, stack: Stack, topic: TopicRow):
         in_new_namespace = replace(topic, table=f"{unique('n')}.{topic.topic}")

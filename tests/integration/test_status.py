@@ -86,6 +86,7 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
         "ranges": 2,
         "rows": 20,
         "size_bytes": found["files"]["committed"]["size_bytes"],
+        "files": 2,
     }
     assert (found["lag_records"], found["lost_offsets"], found["problem"]) == (7, 0, None)
     assert name in text.stdout

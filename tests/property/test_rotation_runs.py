@@ -13,13 +13,13 @@ times_of = st.lists(st.integers(0, 100 * 86_400_000), min_size=1, max_size=30)
 
 @given(
     groups=st.lists(times_of, min_size=1, max_size=8),
-    partition_by=st.sampled_from(["hour", "day", "month"]),
+    partition_by=st.sampled_from(["hour", "day", "month", "year"]),
     full=st.lists(st.booleans(), max_size=40),
 )
 def test_every_batch_is_in_one_file_of_one_partition(
     groups: list[list[int]], partition_by: PartitionBy, full: list[bool]
 ) -> None:
-    decision = Rotation(partition_by=partition_by, target_bytes=1)
+    decision = Rotation(partition_by=partition_by)
     files: list[list[int]] = [[]]
     inputs: list[list[int]] = [[]]
     ends = iter(full)
@@ -33,7 +33,8 @@ def test_every_batch_is_in_one_file_of_one_partition(
                 inputs.append([])
             files[-1] += run.times.tolist()
             inputs[-1] += times[run.first : run.end]
-            if decision.end_if_full(int(next(ends, False))):
+            if next(ends, False):
+                decision.end()
                 files.append([])
                 inputs.append([])
         assert placed == len(times)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Protocol, Self
 
-from archiver.files.range_writer import FileTarget
+from archiver.files.range_files import FileTarget
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.wire.columns import DecodedBatches
 from catalog.model import TranslatedRange

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
@@ -25,10 +25,11 @@ from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout
-from catalog.errors import CatalogUnreachable
+from catalog.errors import CatalogUnreachable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters
-from catalog.iceberg.partitions import partitioned_by
+from catalog.iceberg.partition_spec import partitioning_for, same_partitions
+from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
@@ -112,12 +113,15 @@ def open_topic(
     pass_point(FaultPoint.AFTER_ASSIGN)
     filters = bloom_columns(config, assignment, None if table is None else table.schema)
     if table is None:
-        table = catalog.ensure(
-            topic,
-            SchemaChange.of(assignment, bloom_filters=filters),
-            partition_by=config.partition_by,
-            partition_source=partition_source(config, None),
-        )
+        try:
+            table = catalog.ensure(
+                topic,
+                SchemaChange.of(assignment, bloom_filters=filters),
+                partition_by=config.partition_terms,
+                partition_source=partition_source(config, None),
+            )
+        except UnfitPartitioning as error:
+            raise _unfit(config, error) from error
         check_partitioning(config, table)
         registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
@@ -183,10 +187,17 @@ def _assign(
 
 
 def target_of(
-    opened: OpenedTopic, config: TopicConfig, *, kafka: Mapping[str, str], format_: SegmentFormat
+    opened: OpenedTopic,
+    config: TopicConfig,
+    *,
+    kafka: Mapping[str, str],
+    format_: SegmentFormat,
+    pending_bytes: int,
 ) -> TopicTarget:
-    """What the topic's tasks share."""
+    """What the topic's tasks share. `pending_bytes` is `partition_memory`."""
     table, row, topic = opened.table, opened.row, opened.topic
+    partitioning = table.partitioning
+    time_column = partitioning.time
     return TopicTarget(
         topic=topic.topic,
         topic_id=str(topic.topic_id) if topic.topic_id else "",
@@ -196,15 +207,17 @@ def target_of(
         on_parse_error=config.on_parse_error,
         on_unrecognized=config.on_unrecognized,
         data_location=table.data_location,
-        partition_name=table.partition_field.name,
-        partition_by=table.partition_by,
+        partition_name=time_column.name if time_column else "",
+        partition_by=cast("PartitionBy", time_column.transform) if time_column else None,
         target_file_size=config.target_file_size,
         objects=store_of(table),
         format=format_,
         source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
         key_envelope=opened.key_envelope,
         value_envelope=opened.value_envelope,
-        partitioned_by=partitioned_by(table.partition_field),
+        partitioned_by=partitioning.by,
+        columns=None if partitioning.is_time_alone else partitioning,
+        pending_bytes=pending_bytes,
     )
 
 
@@ -220,16 +233,32 @@ def partition_source(config: TopicConfig, table: ArchiveTable | None) -> Partiti
 
 def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
     """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
-    for key, wanted, found in (
-        ("partition_by", config.partition_by, table.partition_by),
-        ("partition_source", partition_source(config, table), table.partition_source),
-    ):
-        if wanted != found:
-            raise ConfigError(
-                f"The table was made with {key} = {found!r}, which can't be changed; set it back",
-                key=f"topics.{config.name}.{key}",
-                table=config.table,
-            )
+    source = partition_source(config, table)
+    if source != table.partition_source:
+        raise ConfigError(
+            f"The table was made with partition_source = {table.partition_source!r}, which can't be changed; set it "
+            "back",
+            key=f"topics.{config.name}.partition_source",
+            table=config.table,
+        )
+    found = table.partitioning
+    try:
+        wanted = partitioning_for(
+            config.partition_terms, table.schema, source, earlier=reversed(table.iceberg.metadata.schemas)
+        )
+    except UnfitPartitioning as error:
+        raise _unfit(config, error) from error
+    if not same_partitions(wanted, found):
+        raise ConfigError(
+            f"The table is partitioned by {found.by}, and partition_by means {wanted.by} (transforms and field ids of "
+            "their columns): set it back, or run `archiver repartition`",
+            key=f"topics.{config.name}.partition_by",
+            table=config.table,
+        )
+
+
+def _unfit(config: TopicConfig, error: UnfitPartitioning) -> ConfigError:
+    return ConfigError(error.message, key=f"topics.{config.name}.partition_by", table=config.table, **error.context)
 
 
 class TopicLeases:

@@ -27,6 +27,7 @@ from archiver.storage.row_columns import RowTotals
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping import names
 
@@ -97,12 +98,13 @@ class ParquetSegmentWriter:
         partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
+        partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
         """Write the footer and describe the file."""
         try:
             self._flush()
             parquet = self._parquet or self._begin(self._layout.schema.empty_table())
-            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest, recognition))
+            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest, recognition, partition))
             parquet.close()
             self._sink.close()
         except OSError as error:
@@ -126,6 +128,8 @@ class ParquetSegmentWriter:
             min_timestamp=low,
             max_timestamp=high,
             digest=digest,
+            partitioned_by=partition.by if partition else None,
+            partition_values=partition.values if partition else None,
             format=FORMAT,
             recognition=recognition,
         )

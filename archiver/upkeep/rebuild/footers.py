@@ -96,8 +96,10 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
         path=file.path,
         size_bytes=file.size_bytes,
         rows=file.rows,
-        partition_value=file.ordinal,
+        partition_value=file.ordinal if footer.place is None else 0,
         digest=footer.digest,
+        partitioned_by=footer.place.by if footer.place else None,
+        partition_values=footer.place.values if footer.place else None,
         format=file.format,
         recognition=footer.recognition,
     )

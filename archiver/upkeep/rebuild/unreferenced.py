@@ -18,6 +18,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.rebuild.footers import ranges_of, read_footers
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partition_spec import spec_by
 from catalog.iceberg.partitions import placed
 from catalog.model import DataFileInfo, TranslatedRange
 
@@ -122,11 +123,17 @@ def _described(
         return LeftFor.TOPIC
     if footer.schema_version not in known:
         return LeftFor.SCHEMA
-    info = describe(path)
+    return _in_partition(describe(path), footer, table) or LeftFor.PARTITIONING
+
+
+def _in_partition(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
+    """The file with its partition. None where the table has no such partition."""
+    if footer.place is not None:
+        if spec_by(table.iceberg.metadata, footer.place.by) is None:
+            return None
+        return replace(info, partitioned_by=footer.place.by, partition_values=footer.place.values)
     place = placed(table.iceberg.metadata, info)
-    if place is None:
-        return LeftFor.PARTITIONING
-    return replace(info, partitioned_by=place[0], partition_value=place[1])
+    return None if place is None else replace(info, partitioned_by=place[0], partition_value=place[1])
 
 
 def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[TranslatedRange]:

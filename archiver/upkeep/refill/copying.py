@@ -78,6 +78,7 @@ class RowCopier:
                     path=path,
                     partition_value=source.partition_value,
                     digest=taken.text,
+                    partition=source.partition,
                 )
             self.objects.upload(local, path, expected=info.size_bytes)
         beside = replace(

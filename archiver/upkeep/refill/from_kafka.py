@@ -86,7 +86,13 @@ class LogReader:
         ]
         if planned:
             engine = self.engine()
-            target = target_of(opened, settings, kafka=self.config.kafka, format_=self.format)
+            target = target_of(
+                opened,
+                settings,
+                kafka=self.config.kafka,
+                format_=self.format,
+                pending_bytes=self.config.archive.partition_memory,
+            )
             now_ms = time.time_ns() // 1_000_000
             tasks = [
                 TranslateTask(

@@ -64,4 +64,5 @@ def _as_described(
         digest=file.digest or about.digest,
         recognition=file.recognition or about.recognition,
         partitioned_by=file.partitioned_by,
+        partition_values=file.partition_values,
     )

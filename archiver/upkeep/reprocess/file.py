@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.assemble import Assembler
@@ -23,10 +24,13 @@ from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.files.partitioned_rows import PENDING_BYTES, PartitionedRows, PartitionRows, Sums
+from archiver.files.recognition import Recognizer
+from archiver.files.row_partitions import RowPartitions
 from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, SegmentLayout
+from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
@@ -35,7 +39,8 @@ from archiver.upkeep.reprocess.row_filter import RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
-from catalog.ranges.rewrite import RewriteGroup
+from catalog.partitioning import Partitioning, PartitionTuple
+from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.row import RowMapping, row_mapping_from_text
@@ -46,7 +51,8 @@ class ReprocessTarget:
     """What the tasks of a topic share.
 
     `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none. `column_names`
-    are the table's, by field id. `bloom_filters` are rates of false positives by field id.
+    are the table's, by field id. `bloom_filters` are rates of false positives by field id. `pending_bytes` is
+    `partition_memory`.
     """
 
     topic: str
@@ -58,6 +64,7 @@ class ReprocessTarget:
     objects: ObjectStore
     formats: SegmentFormats
     spool: Path
+    pending_bytes: int = PENDING_BYTES
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """The mapping of a schema version. None where it isn't known."""
@@ -67,12 +74,16 @@ class ReprocessTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessTask:
-    """A file to reprocess. With `dry_run` nothing is written."""
+    """A file to reprocess. With `dry_run` nothing is written.
+
+    `partitioning` is that of the file, where its columns may be among those that are decoded again.
+    """
 
     target: ReprocessTarget
     file: TableFile
     wanted: RowFilter
     dry_run: bool = False
+    partitioning: Partitioning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +142,14 @@ class _Rewriting:
         return mended
 
     def run(self, spool: TaskSpool) -> FileResult:
-        """Write the new file, check it and upload it."""
+        """Write the new file, check it and upload it. There are several where its rows go to several partitions."""
+        if self._task.partitioning is not None:
+            return self._split(spool, self._task.partitioning)
         target, old = self._target, self._task.file
         file_id = new_id()
         local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
         info, mended = self._write(local, path)
-        self._check(local, info)
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        target.objects.upload(local, path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
+        self._upload(local, info)
         is_sorted = self._file.reader.metadata.origin is not None
         return FileResult(
             path=old.path,
@@ -149,14 +159,90 @@ class _Rewriting:
             rewritten=RewriteGroup.of_file(old.path, info, is_sorted=is_sorted),
         )
 
-    def _pieces(self, block: Block) -> Iterator[tuple[Mended, RecordDigest]]:
-        """The rows of the block for the new file, with the digest of their records before."""
+    def _upload(self, local: SpoolFile, info: DataFileInfo) -> None:
+        self._check(local, info)
+        pass_point(FaultPoint.BEFORE_UPLOAD)
+        self._target.objects.upload(local, info.path, expected=info.size_bytes)
+        pass_point(FaultPoint.AFTER_UPLOAD)
+
+    def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
+        """Write a file for each partition that the rows belong to after they were decoded again."""
+        target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
+        recognizer = Recognizer(target.decoding.row, self._schema)
+
+        def summed(rows: pa.RecordBatch, records: pa.RecordBatch) -> Sums:
+            return Sums(RecordDigest.of_seen(records), recognizer.count(rows, records))
+
+        partitions = RowPartitions(partitioning, self._schema)
+        with closing(PartitionedRows(partitions, spool, summed, pending_bytes=target.pending_bytes)) as rows:
+            mended: Counter[ErrorKind] = Counter()
+            digest = RecordDigest()
+            for block in self._file.reader.blocks():
+                for piece, records in self._pieces(block):
+                    rows.add(piece.rows, records, _ingest_value(old, partitioning))
+                    mended += piece.mended
+                    digest += RecordDigest.of_seen(records)
+            self._check_original(digest)
+            if len(rows) > 1 and (origin is None or old.has_deletes):
+                raise UpkeepError(
+                    "rows of the file go to other partitions now, and it holds several ranges, or others deleted rows "
+                    "of it: run `archiver compact` for the topic first, then this again",
+                    file=old.path,
+                    partitions=len(rows),
+                )
+            new = [self._write_part(spool, part, partitioning, is_alone=len(rows) == 1) for part in rows.parts()]
+        if len(new) == 1:
+            group = RewriteGroup.of_file(old.path, new[0], is_sorted=origin is not None)
+        else:
+            assert origin is not None
+            group = RewriteGroup(
+                paths=(old.path,),
+                files=tuple(NewFile(file=info, spans=(_span(origin, info),)) for info in new),
+            )
+        return FileResult(
+            path=old.path,
+            rows=sum(info.rows for info in new),
+            found=self._seen.found,
+            mended=mended,
+            rewritten=group,
+        )
+
+    def _write_part(
+        self, spool: TaskSpool, part: PartitionRows, partitioning: Partitioning, *, is_alone: bool
+    ) -> DataFileInfo:
+        """Write and upload the file of one partition.
+
+        A file with some rows of the old one names no range in its footer: how many files the range has isn't known.
+        """
+        file_id = new_id()
+        local = spool.create(f"{file_id}.{self._target.formats.written.extension}")
+        writer = self._target.formats.written.start(local, self._layout())
+        try:
+            for rows in part.rows:
+                writer.write(rows)
+            info = writer.close(
+                origin=self._file.reader.metadata.origin if is_alone else None,
+                path=self._path(file_id),
+                partition_value=self._task.file.ordinal,
+                digest=part.sums.digest.text,
+                recognition=part.sums.recognition,
+                partition=PartitionTuple(partitioning.by, part.values),
+            )
+        except BaseException:
+            writer.abort()
+            raise
+        self._upload(local, info)
+        local.remove()
+        return info
+
+    def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
+        """The rows of the block for the new file, with their records as they were before."""
         for rows, kafka in self._file.rows(block):
             records = self._file.assembler.records(rows, kafka)
-            digest = RecordDigest.of_seen(records)
+            first = 0
             for piece in self._redecoder.pieces(rows, kafka, records):
-                yield piece, digest
-                digest = RecordDigest()
+                yield piece, records.slice(first, piece.rows.num_rows)
+                first += piece.rows.num_rows
 
     def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
         writer = self._target.formats.written.start(local, self._layout())
@@ -164,11 +250,11 @@ class _Rewriting:
         digest, recognition = RecordDigest(), Recognition()
         try:
             for block in self._file.reader.blocks():
-                for piece, before in self._pieces(block):
+                for piece, records in self._pieces(block):
                     writer.write(piece.rows)
                     mended += piece.mended
                     recognition += piece.recognition
-                    digest += before
+                    digest += RecordDigest.of_seen(records)
             self._check_original(digest)
             info = writer.close(
                 origin=self._file.reader.metadata.origin,
@@ -250,3 +336,22 @@ class _Rewriting:
                 digest=info.digest,
                 found=found.text,
             )
+
+
+def _ingest_value(file: TableFile, partitioning: Partitioning) -> int:
+    """The file's partition of the ingest timestamp, which no decoding changes. 0 where it has none."""
+    if partitioning.time is None:
+        return 0
+    value = file.partition_values[partitioning.columns.index(partitioning.time)]
+    assert isinstance(value, int)
+    return value
+
+
+def _span(origin: SegmentOrigin, info: DataFileInfo) -> RecordSpan:
+    return RecordSpan(
+        partition=origin.partition,
+        start_offset=origin.start_offset,
+        end_offset=origin.end_offset,
+        rows=info.rows,
+        digest=info.digest,
+    )

@@ -235,4 +235,5 @@ def _target(
         objects=archived.objects,
         formats=formats,
         spool=config.archive.spool,
+        pending_bytes=config.archive.partition_memory,
     )

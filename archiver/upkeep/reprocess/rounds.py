@@ -18,10 +18,12 @@ from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
 from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partition_spec import can_compute, partitioning_of
 from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
+from catalog.partitioning import Partitioning
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
@@ -105,8 +107,10 @@ class Rounds:
         self.results = {path: each for path, each in self.results.items() if path in there}
         self.failures = {path: each for path, each in self.failures.items() if path in there}
         tasks = [
-            ReprocessTask(target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run)
-            for file in self._candidates(table, files)
+            ReprocessTask(
+                target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run, partitioning=partitioning
+            )
+            for file, partitioning in self._candidates(table, files)
         ]
         self._observer(FilesPlanned(files=len(tasks)))
         if not tasks:
@@ -123,21 +127,28 @@ class Rounds:
             elif outcome.error is not None:
                 self._fail(file.path, outcome.error)
 
-    def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[TableFile]:
+    def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[tuple[TableFile, Partitioning | None]]:
+        """The files to read, with their partitioning where it may depend on what is decoded."""
+        specs = table.iceberg.specs()
         ids = table_ids(table.schema, self._wanted.reach, self._target.decoding.row)
         for file in self._wanted.candidates(files, ids):
             if file.path in self.results or file.path in self.failures:
                 continue
-            if file.spec_id == table.iceberg.metadata.default_spec_id:
-                yield file
-                continue
-            self._fail(
-                file.path,
-                UpkeepError(
-                    "the file belongs to an earlier partitioning of the table: rewrite it with an engine first",
-                    file=file.path,
-                ),
-            )
+            partitioning = partitioning_of(specs[file.spec_id])
+            if partitioning.is_time_alone:
+                yield file, None
+            elif can_compute(partitioning, table.schema):
+                yield file, partitioning
+            else:
+                self._fail(
+                    file.path,
+                    UpkeepError(
+                        "the file is partitioned by others in a way that isn't known here: rewrite it with an engine "
+                        "first",
+                        file=file.path,
+                        partitioned_by=partitioning.by or "nothing",
+                    ),
+                )
 
     def _fail(self, path: str, error: ContextError) -> None:
         self.failures[path] = error

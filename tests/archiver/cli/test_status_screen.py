@@ -133,7 +133,7 @@ def test_machines_get_plain_values() -> None:
     assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
     assert (found["erased_rows"], found["lost_rows"], found["retired_rows"]) == (5, 6, 7)
     assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
-    assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27}}
+    assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27, "files": 0}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
     assert found["partitions"][0]["problem"] is None
     assert found["partitions"][1]["problem"] == {
@@ -159,3 +159,15 @@ def test_a_batch_tells_its_time_and_an_older_message_none() -> None:
     assert batch_time(batch[:40]) is None
     assert batch_time(batch[:16] + b"\x01" + batch[17:]) is None
     assert batch_time(b"") is None
+
+
+def test_the_price_of_partitions_is_told() -> None:
+    few = StateCount(ranges=3, rows=90, size_bytes=270_000, files=30)
+    assert "30 files in 3 ranges: 10.0 a range, of 9.0 kB on average" in shown(
+        replace(STATUS, files={FileState.COMMITTED: few})
+    )
+    many = shown(replace(STATUS, files={FileState.COMMITTED: replace(few, files=300)}))
+    assert "300 files in 3 ranges: 100.0 a range, of 900 B on average; fewer partitions, or a larger" in many
+    large = replace(few, files=300, size_bytes=300 << 23)
+    assert "fewer partitions" not in shown(replace(STATUS, files={FileState.COMMITTED: large}))
+    assert "a range" not in shown(replace(STATUS, files={FileState.COMMITTED: replace(few, files=3)}))

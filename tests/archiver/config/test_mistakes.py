@@ -172,7 +172,11 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         ),
         (
             '[topics."orders.eu"]\npartition_by = "week"',
-            """topics."orders.eu".partition_by: 'week' is not known here; allowed: 'hour', 'day', 'month'""",
+            (
+                """topics."orders.eu".partition_by: 'week' is no partition: write 'hour', 'day', 'month' or 'year', """
+                'or a list such as ["day", "val.customer.region", "bucket(16, key.__raw__)", '
+                '"truncate(4, val.sku)"]'
+            ),
         ),
         ('[topics.orders]\nmax_lag = "8d"', "topics.orders.max_lag: '8d' is too large: at most 7d"),
         (

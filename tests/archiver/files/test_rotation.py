@@ -10,7 +10,7 @@ DAY = 24 * HOUR
 
 
 def rotation(partition_by: PartitionBy = "day") -> Rotation:
-    return Rotation(partition_by=partition_by, target_bytes=1_000)
+    return Rotation(partition_by=partition_by)
 
 
 def test_a_new_partition_ends_the_file_and_a_fall_back_does_not():
@@ -29,7 +29,7 @@ def test_the_maximum_goes_on_over_groups_and_begins_anew_with_a_file():
     assert [run.partition_value for run in decision.runs(np.array([3 * DAY]))] == [3]
     late = list(decision.runs(np.array([DAY])))
     assert [(run.partition_value, run.new_partition, run.times.tolist()) for run in late] == [(3, False, [3 * DAY])]
-    assert decision.end_if_full(1_000)
+    decision.end()
     early = list(decision.runs(np.array([DAY])))
     assert [(run.partition_value, run.new_partition) for run in early] == [(1, False)]
 
@@ -39,14 +39,8 @@ def test_a_file_may_end_between_two_runs_of_a_group():
     seen = []
     for run in decision.runs(np.array([DAY, 2 * DAY, DAY])):
         seen.append((run.first, run.end, run.new_partition))
-        assert decision.end_if_full(1_000)
+        decision.end()
     assert seen == [(0, 1, False), (1, 3, False)]
-
-
-def test_the_target_size_counts_from_itself():
-    decision = rotation()
-    assert not decision.end_if_full(999)
-    assert decision.end_if_full(1_000)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +49,7 @@ def test_the_target_size_counts_from_itself():
         ("hour", [0, 491_040], "ingest_hour=2026-01-07-00"),
         ("day", [0, 20_460], "ingest_day=2026-01-07"),
         ("month", [0, 672], "ingest_month=2026-01"),
+        ("year", [0, 56], "ingest_year=2026"),
     ],
 )
 def test_partitions_count_as_iceberg_counts(partition_by: PartitionBy, values: list[int], folder: str) -> None:

@@ -36,7 +36,7 @@ def test_what_tasks_and_plans_need_is_kept(table: ArchiveTable) -> None:
     again = LastKnownTable.of(table, {}).table(TOPIC, {})
     for name in ("uuid", "location", "data_location", "properties", "offsets", "schema", "last_column_id"):
         assert getattr(again, name) == getattr(table, name)
-    assert again.partition_field == table.partition_field
+    assert again.partitioning == table.partitioning
     assert again.iceberg.metadata.snapshots == []
 
 

@@ -129,14 +129,14 @@ def test_a_table_is_made_with_every_namespace_above_it(catalog: TableCatalog, re
     made = catalog.ensure(NESTED, change())
     assert rest.namespaces == {("lake",), ("lake", "kafka")}
     assert made.uuid == rest.tables[NESTED.table].table_uuid
-    assert (made.partition_by, made.partition_source) == ("day", "nested")
+    assert (made.partitioning.by, made.partition_source) == ("day(13)", "nested")
     assert made.schema.as_struct() == change().schema.as_struct()
 
 
 def test_a_table_that_is_there_is_left_as_it_is(catalog: TableCatalog) -> None:
     first = catalog.ensure(TOPIC, change(), partition_by="month")
     again = catalog.ensure(TOPIC, change(), partition_by="hour")
-    assert (again.uuid, again.partition_by) == (first.uuid, "month")
+    assert (again.uuid, again.partitioning.by) == (first.uuid, "month(13)")
 
 
 @pytest.mark.parametrize(

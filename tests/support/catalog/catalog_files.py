@@ -132,13 +132,14 @@ def _measure(table: ArchiveTable, schema: Schema, path: str, footer: pq.FileMeta
     units = {
         "hour": since // timedelta(hours=1),
         "day": since.days,
+        "year": time.year - 1970,
         "month": (time.year - 1970) * 12 + time.month - 1,
     }
     return DataFileInfo(
         path=path,
         size_bytes=len(table.io.new_input(path)),
         rows=measured["record_count"],
-        partition_value=units[table.partition_by],
+        partition_value=units[table.partitioning.columns[0].transform],
         column_sizes=measured["column_sizes"],
         value_counts=measured["value_counts"],
         null_value_counts=measured["null_value_counts"],

@@ -47,6 +47,11 @@ def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets:
     _swap(table, [file for file, _ in touched], [left for _, left in touched if left.num_rows])
 
 
+def remove_file(stack: Stack, config: Path, topic: str, file: DataFile) -> None:
+    """A DELETE of all rows of a file, by metadata alone."""
+    _swap(table_of(stack, config, topic), [file], [])
+
+
 def change_values(stack: Stack, config: Path, topic: str, partition: int, offset: int) -> None:
     """A copy-on-write UPDATE of one row's value."""
 

@@ -22,9 +22,11 @@ from catalog.errors import CatalogUnreachable
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.creation import first_updates
+from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+from catalog.partitioning import PartitionTerm
 
 TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
@@ -87,7 +89,7 @@ class MemoryCatalog:
         updates = first_updates(
             staged,
             first,
-            partition_by="day",
+            partitioning=partitioning_for((PartitionTerm("day", None),), first, "nested"),
             partition_source="nested",
             properties=first_properties(TOPIC, first, ledger_version=1),
         )

@@ -1,0 +1,40 @@
+"""`archiver repartition`: gives a topic's table the partitioning of the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from archiver.cli.error_output import reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.observe.console import TextConsole
+from archiver.observe.json_lines import write_line
+
+
+def repartition(
+    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    config: ConfigPath = DEFAULT_CONFIG,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    json: AsJsonElsewhere = None,
+    _verbose: Verbose = False,
+) -> None:
+    """Partition the topic's table by what `partition_by` says now. Only files to come are written by it.
+
+    Files that exist, and those that are staged, keep the partitioning that they were written for.
+    """
+    from archiver.config import load_config
+    from archiver.upkeep.repartition import repartition as run
+
+    as_json = wants_json(json)
+    with reported(as_json=as_json):
+        done = run(load_config(config), topic, dry_run=dry_run)
+    if as_json:
+        write_line("repartitioned", **asdict(done), dry_run=dry_run)
+        return
+    if done.before == done.after and not done.was_changed:
+        TextConsole().print(f"{done.topic}: {done.table} is partitioned by {done.after} already")
+        return
+    verb = "is partitioned" if done.was_changed else "would be partitioned"
+    TextConsole().print(f"{done.topic}: {done.table} {verb} by {done.after}; its files so far by {done.before}")

@@ -1,0 +1,244 @@
+"""Partition specs of columns: made from the terms of a configuration, and read from a table.
+
+Sources are known by field id, so a spec survives that a column is renamed. A source may lie in structs, at any depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, cast
+
+from pyiceberg.conversions import from_bytes
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import parse_transform
+from pyiceberg.typedef import Record
+from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField, PrimitiveType, StructType
+
+from catalog.errors import PartitioningChanged, UnfitPartitioning
+from catalog.iceberg.properties import PARTITIONED_BY
+from catalog.partitioning import TIMES, PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
+from schema_mapping import names
+from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
+from schema_mapping.row import PartitionSource
+
+INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
+_KNOWN: Final = ("identity", "bucket", "truncate", *TIMES)
+_SUFFIXES: Final = {"identity": "", "bucket": "_bucket", "truncate": "_trunc"}
+
+
+def partitioning_for(
+    terms: Sequence[PartitionTerm], schema: Schema, source: PartitionSource, *, earlier: Iterable[Schema] = ()
+) -> Partitioning:
+    """The partitioning that the terms mean in a table with this schema. UnfitPartitioning says what can't be.
+
+    A column may go by a name that it had in one of the `earlier` schemas, the newest first.
+    """
+    columns: list[PartitionColumn] = []
+    for term in terms:
+        field = _source(term, schema, source, tuple(earlier))
+        _check(term, field.field_type)
+        column = PartitionColumn(_name(term, schema, columns), term.transform, field.field_id)
+        for other in columns:
+            if other.source_id == column.source_id and (
+                other.transform == column.transform or {other.transform, column.transform} <= {*TIMES}
+            ):
+                raise UnfitPartitioning(
+                    "The table would be partitioned twice by the same column: leave one of them out",
+                    partition_by=str(term),
+                    also=f"{other.transform} of the same column",
+                )
+        columns.append(column)
+    return Partitioning(tuple(columns), INGEST_IDS)
+
+
+def partitioning_of(spec: PartitionSpec) -> Partitioning:
+    """The fields of a spec."""
+    columns = (PartitionColumn(each.name, str(each.transform), each.source_id) for each in spec.fields)
+    return Partitioning(tuple(columns), INGEST_IDS)
+
+
+def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
+    """Whether the archiver can tell the partition of a row, whoever partitioned the table. Of no columns it can't."""
+    return bool(partitioning.columns) and all(
+        each.transform.partition("[")[0] in _KNOWN
+        and each.source_id in schema.field_ids
+        and not isinstance(schema.find_type(each.source_id), (FloatType, DoubleType))
+        for each in partitioning.columns
+    )
+
+
+def same_partitions(one: Partitioning, other: Partitioning) -> bool:
+    """Whether rows go to the same partitions. It doesn't matter which copy of the ingest timestamp is the source."""
+    return _meaning(one) == _meaning(other)
+
+
+def _meaning(one: Partitioning) -> list[tuple[str, int]]:
+    return [
+        (each.transform, min(INGEST_IDS) if each.source_id in INGEST_IDS else each.source_id) for each in one.columns
+    ]
+
+
+def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None:
+    """The partitioning by columns that the archiver gave the table. None where it gave it none but time.
+
+    PartitioningChanged where it is not the current one any more.
+    """
+    ours = metadata.properties.get(PARTITIONED_BY)
+    if not ours:
+        return None
+    found = partitioning_of(metadata.spec())
+    if found.by == ours:
+        return found
+    raise PartitioningChanged(
+        "the table's partitioning was changed by others: files would go to it under values that aren't theirs. Change "
+        "it back with the engine that changed it. The text names transforms and the field ids of their columns",
+        table=table,
+        found=found.by or "not partitioned",
+        expected=ours,
+    )
+
+
+def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:
+    """The spec with these transforms and sources, the current one first. None where the table has none."""
+    fitting = [spec for spec in metadata.partition_specs if partitioning_of(spec).by == by]
+    return next(
+        (spec for spec in fitting if spec.spec_id == metadata.default_spec_id), fitting[-1] if fitting else None
+    )
+
+
+def iceberg_spec(
+    partitioning: Partitioning, *, known: Iterable[PartitionField] = (), last_id: int = 0
+) -> PartitionSpec:
+    """The spec of a partitioning. A field that the table `known` from earlier specs keeps its id and name."""
+    there = {(each.source_id, str(each.transform)): each for each in known}
+    taken = {each.name.lower() for each in there.values()}
+    free = max(last_id, PARTITION_FIELD_ID_START - 1)
+    fields: list[PartitionField] = []
+    for column in partitioning.columns:
+        field = there.get((column.source_id, column.transform))
+        if field is None:
+            free += 1
+            field = PartitionField(
+                source_id=column.source_id,
+                field_id=free,
+                transform=parse_transform(column.transform),
+                name=_unused(column.name, taken),
+            )
+        fields.append(field)
+    return PartitionSpec(*fields, spec_id=0)
+
+
+def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
+    """The values of a partition as a manifest has them."""
+    kinds = (
+        cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
+    )
+    values = (
+        None if value is None else from_bytes(kind, value) for kind, value in zip(kinds, partition.values, strict=True)
+    )
+    return Record(*values)
+
+
+def source_ids(metadata: TableMetadata) -> frozenset[int]:
+    """The columns that any spec of the table needs, with the structs that they are in."""
+    wanted = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
+    found: set[int] = set()
+    for field_id in wanted:
+        for schema in reversed(metadata.schemas):
+            if path := _ids_to(field_id, schema.fields):
+                found.update(path)
+                break
+    return frozenset(found)
+
+
+def _ids_to(field_id: int, fields: Iterable[NestedField]) -> tuple[int, ...]:
+    """The field with this id and the structs above it. Empty where no struct has it."""
+    for field in fields:
+        if field.field_id == field_id:
+            return (field_id,)
+        if isinstance(field.field_type, StructType) and (below := _ids_to(field_id, field.field_type.fields)):
+            return (field.field_id, *below)
+    return ()
+
+
+def _source(term: PartitionTerm, schema: Schema, source: PartitionSource, earlier: Sequence[Schema]) -> NestedField:
+    path = term.source
+    if path is None:
+        path = names.INGEST_TIMESTAMP if source == "flat" else f"{names.KAFKA}.{names.INGEST_TIMESTAMP}"
+    found = _field_at(term, path, schema)
+    for each in earlier:
+        if found is not None:
+            break
+        before = _field_at(term, path, each)
+        if before is not None and before.field_id in schema.field_ids:
+            found = schema.find_field(before.field_id)
+    if found is None:
+        raise UnfitPartitioning(
+            "The table can't be partitioned by a column that it doesn't have: name one of key, val or kafka with its "
+            "whole path, as `archiver schema show` lists them",
+            partition_by=str(term),
+            column=path,
+        )
+    return found
+
+
+def _field_at(term: PartitionTerm, path: str, schema: Schema) -> NestedField | None:
+    fields: tuple[NestedField, ...] = schema.fields
+    *above, last = path.split(".")
+    for step in above:
+        found = next((each for each in fields if each.name == step), None)
+        if found is None:
+            return None
+        if not isinstance(found.field_type, StructType):
+            raise UnfitPartitioning(
+                "Iceberg partitions by single values: a column inside a list or map, or below a value, can't be one",
+                partition_by=str(term),
+                column=step,
+                type=str(found.field_type),
+            )
+        fields = found.field_type.fields
+    return next((each for each in fields if each.name == last), None)
+
+
+def _check(term: PartitionTerm, kind: IcebergType) -> None:
+    if not isinstance(kind, PrimitiveType):
+        raise UnfitPartitioning(
+            "Iceberg partitions by single values: name a field inside this column",
+            partition_by=str(term),
+            type=str(kind),
+        )
+    if isinstance(kind, (FloatType, DoubleType)):
+        raise UnfitPartitioning(
+            "A table can't be partitioned by a floating-point column: engines don't agree which partition NaN and -0.0 "
+            "belong to, and Iceberg has no bucket or truncate of them",
+            partition_by=str(term),
+            type=str(kind),
+        )
+    transform: Any = parse_transform(term.transform)
+    if not transform.can_transform(kind):
+        raise UnfitPartitioning(
+            "Iceberg has no such partition of a column with this type: times need a time or date, truncate a number, "
+            "text or bytes",
+            partition_by=str(term),
+            type=str(kind),
+        )
+
+
+def _name(term: PartitionTerm, schema: Schema, others: Sequence[PartitionColumn]) -> str:
+    """A name for the field: without dots, which catalogs refuse in folders, and no other column's name."""
+    function = term.transform.partition("[")[0]
+    if term.source is None:
+        base = f"ingest_{function}"
+    else:
+        path = "_".join(step.strip("_") or step for step in term.source.split("."))
+        base = f"{path}{_SUFFIXES.get(function, f'_{function}')}"
+    return _unused(base, {each.name.lower() for each in schema.fields} | {each.name.lower() for each in others})
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    found, number = name, 2
+    while found.lower() in taken:
+        found, number = f"{name}_{number}", number + 1
+    return found

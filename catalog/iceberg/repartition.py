@@ -1,0 +1,63 @@
+"""The updates that give a table another partition spec. They change metadata alone: every file keeps its own spec."""
+
+from __future__ import annotations
+
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertLastAssignedPartitionId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetDefaultSpecUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partition_spec import iceberg_spec, spec_by
+from catalog.iceberg.properties import PARTITIONED_BY
+from catalog.partitioning import Partitioning
+
+NEWEST = -1
+"""Stands for the spec that was added just before."""
+
+
+def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
+    """Whether the table has exactly this partitioning, and says that it is ours."""
+    metadata = table.iceberg.metadata
+    found = spec_by(metadata, wanted.by)
+    told = metadata.properties.get(PARTITIONED_BY)
+    return (
+        found is not None
+        and found.spec_id == metadata.default_spec_id
+        and told == (None if wanted.is_time_alone else wanted.by)
+    )
+
+
+def repartition_updates(
+    table: ArchiveTable, wanted: Partitioning
+) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+    """The requirements and updates of the change. A spec that the table had before is taken up again."""
+    metadata = table.iceberg.metadata
+    requirements = (
+        AssertTableUUID(uuid=table.uuid),
+        AssertCurrentSchemaId.model_validate({"current-schema-id": table.schema.schema_id}),
+        AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),
+        AssertLastAssignedPartitionId.model_validate({"last-assigned-partition-id": metadata.last_partition_id}),
+    )
+    known = spec_by(metadata, wanted.by)
+    updates: list[TableUpdate] = []
+    if known is None:
+        fields = [field for spec in metadata.partition_specs for field in spec.fields]
+        spec = iceberg_spec(wanted, known=fields, last_id=metadata.last_partition_id or 0)
+        number = 1 + max(each.spec_id for each in metadata.partition_specs)
+        updates.append(AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})))
+    chosen = NEWEST if known is None else known.spec_id
+    updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": chosen}))
+    if not wanted.is_time_alone:
+        updates.append(SetPropertiesUpdate(updates={PARTITIONED_BY: wanted.by}))
+    elif PARTITIONED_BY in metadata.properties:
+        updates.append(RemovePropertiesUpdate(removals=[PARTITIONED_BY]))
+    return requirements, tuple(updates)

@@ -1,0 +1,161 @@
+"""A table that is partitioned by columns: a range of offsets in several files, archived and given back as one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from archiver.config import load_config
+from archiver.errors import ConfigError
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.refill.report import Fate
+from archiver.upkeep.repartition import repartition
+from archiver.upkeep.reprocess.job import Reprocess
+from catalog.registry import Registry
+from tests.fault.soak.told import problems
+from tests.support.archive.job_runs import archive_once, read, run, without_registry
+from tests.support.archive.partitioned import PARTITIONS, PROTO, check_files, produce, settings
+from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.catalog.foreign_writes import remove_file, set_main, table_of
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+WRONG = PROTO.replace("bytes blob", "string blob")
+"""Many values aren't read by it, as they are no text."""
+
+
+def archived(stack: Stack, folder: Path, turns: int = 2, **more: object) -> tuple[Path, str]:
+    """A topic with so many days, archived in as many runs."""
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: settings(folder, **more)})  # type: ignore[arg-type]
+    for turn in range(turns):
+        produce(stack, topic, turn)
+        archive_once(config, topic, engine=InlineEngine())
+    return config, topic
+
+
+def equal(stack: Stack, config: Path, topic: str) -> bool:
+    kafka = from_kafka(stack, topic, PARTITIONS)
+    return bool(kafka) and from_archive(config, topic, PARTITIONS) == kafka
+
+
+def test_each_row_is_in_its_partition_and_a_range_is_several_files(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path)
+    table = table_of(stack, config, topic)
+    assert [field.name for field in table.spec().fields] == [
+        "ingest_day",
+        "val_customer_region",
+        "key_raw_bucket",
+        "val_sku_trunc",
+    ]
+    (files,) = check_files(table).values()
+    with Registry(load_config(config).registry.dsn) as registry:
+        (row,) = registry.topics.every()
+        ranges = registry.rows.expected_ranges(row)
+    assert len(ranges) == 2 * PARTITIONS
+    assert sum(len(one.files) for one in ranges) == files > 20 * len(ranges)
+    assert equal(stack, config, topic)
+
+
+def test_decoded_again_rows_go_to_their_partitions(stack: Stack, tmp_path: Path) -> None:
+    (tmp_path / "order.proto").write_text(WRONG)
+    config, topic = archived(stack, tmp_path, bloom_filters=[])
+    before = undecoded(stack, config, topic)
+    assert before > 50
+    (tmp_path / "order.proto").write_text(PROTO)
+    report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.commit_id
+    table = table_of(stack, config, topic)
+    check_files(table)
+    assert undecoded(stack, config, topic) < before // 2
+    assert equal(stack, config, topic)
+    produce(stack, topic, 2)
+    archive_once(config, topic, engine=InlineEngine())
+    check_files(table_of(stack, config, topic))
+    assert problems(config, topic) == []
+    assert equal(stack, config, topic)
+
+
+def undecoded(stack: Stack, config: Path, topic: str) -> int:
+    rows = read(stack, config, topic)
+    return sum(bool(each and each["__err__"]) for each in rows["val"].to_pylist())
+
+
+@pytest.mark.parametrize("with_journal", [True, False])
+def test_a_registry_is_rebuilt_with_staged_and_unstaged_files(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_journal: bool
+) -> None:
+    config, topic = archived(stack, tmp_path)
+    produce(stack, topic, 2)
+    with monkeypatch.context() as fault:
+        fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config, topic).succeeded
+    fresh = without_registry(stack, config, with_journal=with_journal)
+    (done,) = Rebuild(load_config(fresh), [topic]).run()
+    assert done.staged == PARTITIONS
+    archive_once(fresh, topic, engine=InlineEngine())
+    check_files(table_of(stack, fresh, topic))
+    assert problems(fresh, topic) == []
+    assert equal(stack, fresh, topic)
+
+
+def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path)
+    whole = check_files(table_of(stack, config, topic))
+    snapshots = [each.snapshot_id for each in table_of(stack, config, topic).metadata.snapshots]
+    set_main(stack, config, topic, snapshots[-2])
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_FILE) == 200
+    assert check_files(table_of(stack, config, topic)) == whole
+    assert equal(stack, config, topic)
+
+    first, lost, *_ = (each.file for each in table_of(stack, config, topic).scan().plan_files())
+    remove_file(stack, config, topic, lost)
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_FILE) == lost.record_count
+    assert check_files(table_of(stack, config, topic)) == whole
+    assert equal(stack, config, topic)
+
+    lost = first
+    remove_file(stack, config, topic, lost)
+    ObjectStore.of_table(table_of(stack, config, topic)).delete(lost.file_path)
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_KAFKA) == lost.record_count
+    check_files(table_of(stack, config, topic))
+    assert problems(config, topic) == []
+    assert equal(stack, config, topic)
+
+
+def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic = archived(stack, tmp_path, 1, terms="day")
+    produce(stack, topic, 1)
+    with monkeypatch.context() as fault:
+        fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config, topic).succeeded
+    wanted = settings(tmp_path)["partition_by"]
+    for terms in (wanted, ["hour", "bucket(5, kafka.offset)"], wanted, "day"):
+        before = table_of(stack, config, topic).spec()
+        config.write_text(re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', config.read_text()))
+        error = run(config, topic).topics[0].error
+        assert isinstance(error, ConfigError)
+        assert "archiver repartition" in error.message
+        assert repartition(load_config(config), topic, dry_run=True).was_changed is False
+        assert table_of(stack, config, topic).spec() == before
+        assert repartition(load_config(config), topic).was_changed
+        assert not repartition(load_config(config), topic).was_changed
+        produce(stack, topic, 2 + len(table_of(stack, config, topic).metadata.snapshots))
+        archive_once(config, topic, engine=InlineEngine())
+    table = table_of(stack, config, topic)
+    found = check_files(table)
+    assert len(found) == 3
+    assert problems(config, topic) == []
+    assert equal(stack, config, topic)

@@ -1,0 +1,124 @@
+"""A topic partitioned by columns: its records, and the judge of each file's partition: pyiceberg's own code."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from google.protobuf import message_factory
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack
+
+PROTO = """
+syntax = "proto3"; package t;
+message Customer { optional string region = 1; int32 tier = 2; }
+message Order {
+  int64 id = 1; string sku = 2; Customer customer = 3; double price = 4; bytes blob = 5; bool paid = 6; uint64 big = 7;
+  repeated string tags = 8;
+}
+"""
+PARTITIONS = 2
+DAY = 86_400_000
+START = 1_767_225_600_000
+TERMS = ["day", "val.customer.region", "bucket(3, key.__raw__)", "truncate(2, val.sku)"]
+REGIONS = ("eu", "us", "", "日本", None)
+SKUS = ("A-1", "A-2", "B", "", "ü€😀x", "%2F/.. =", "zz" * 200)
+
+
+def order(numbers: random.Random, number: int) -> bytes | None:
+    """A value: an order as Google's library encodes it, a tombstone, or bytes that are no order."""
+    if number % 17 == 3:
+        return None
+    if number % 19 == 5:
+        return b"\xff\xff" + b"%d" % number
+    kind = message_factory.GetMessageClass(descriptor_of(PROTO, "t.Order"))
+    made = kind(id=number - 50, sku=numbers.choice(SKUS), price=numbers.choice((1.5, float("nan"), -0.0, 0.0)))
+    region = numbers.choice(REGIONS)
+    if number % 5:
+        made.customer.tier = number % 3
+        if region is not None:
+            made.customer.region = region
+    made.blob = numbers.randbytes(number % 4)
+    made.paid = number % 2 == 0
+    made.big = numbers.choice((0, 1, 2**63, 2**64 - 1))
+    encoded: bytes = made.SerializeToString(deterministic=True)
+    return encoded + (b"\x38\x07" if number % 23 == 1 else b"")  # a field twice: kept raw beside its columns
+
+
+def produce(stack: Stack, topic: str, turn: int, *, count: int = 200, seed: int = 7) -> None:
+    """Records of one day, a batch each few of them."""
+    numbers = random.Random(seed + turn)
+    stack.produce(
+        topic,
+        *(
+            {
+                "value": order(numbers, number),
+                "key": None if number % 11 == 0 else b"k%d" % numbers.randrange(40),
+                "partition": number % PARTITIONS,
+                "timestamp": START + turn * DAY + number,
+                "headers": [("n", b"%d" % number)] if number % 2 else None,
+            }
+            for number in range(turn * count, (turn + 1) * count)
+        ),
+        batch_num_messages=7,
+    )
+
+
+def settings(folder: Path, terms: list[str] | str = TERMS, **more: Any) -> dict[str, Any]:
+    """The topic's section of a configuration."""
+    proto = folder / "order.proto"
+    if not proto.exists():
+        proto.write_text(PROTO)
+    return {
+        "value": {"format": "protobuf", "message": "t.Order", "proto": str(proto)},
+        "partition_by": list(terms) if not isinstance(terms, str) else terms,
+        **more,
+    }
+
+
+def check_files(table: Table) -> Counter[int]:
+    """Assert that each row is in the partition that pyiceberg's transforms give it; count the files of each spec.
+
+    Bounds are judged too: no row may lie outside those of its file.
+    """
+    found: Counter[int] = Counter()
+    for task in table.scan().plan_files():
+        file = task.file
+        spec = table.specs()[file.spec_id]
+        found[file.spec_id] += 1
+        with table.io.new_input(file.file_path).open() as stream:
+            rows = pq.read_table(pa.PythonFile(stream, mode="r")).to_pylist()
+        assert len(rows) == file.record_count > 0
+        for place, field in enumerate(spec.fields):
+            kind = table.schema().find_type(field.source_id)
+            compute = field.transform.transform(kind)
+            path = column_path(table.schema(), field.source_id)
+            wanted = {compute(in_iceberg(value_at(row, path))) for row in rows}
+            assert wanted == {file.partition[place]}, (field, wanted, file.partition[place])
+    return found
+
+
+def column_path(schema: Schema, field_id: int) -> list[str]:
+    """The names down to a column."""
+    name = schema.find_column_name(field_id)
+    assert name is not None
+    return name.split(".")
+
+
+def value_at(row: Any, path: list[str]) -> Any:
+    """A row's value of a column, None where a struct above it is null, or where the file lacks it."""
+    for step in path:
+        row = None if row is None else row.get(step)
+    return row
+
+
+def in_iceberg(value: Any) -> Any:
+    """A value as pyiceberg's transforms take it: times in microseconds."""
+    return int(value.timestamp() * 1_000_000) if hasattr(value, "timestamp") else value
