@@ -11,6 +11,7 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
@@ -157,5 +158,7 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     table = table_of(stack, config, topic)
     found = check_files(table)
     assert len(found) == 3
+    assert Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().succeeded
+    assert check_files(table_of(stack, config, topic)).keys() == found.keys()
     assert problems(config, topic) == []
     assert equal(stack, config, topic)

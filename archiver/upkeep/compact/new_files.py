@@ -159,6 +159,7 @@ class NewFiles:
             partition_value=_time_value(self._sources[0].source.file.partition_values),
             digest=(file.digest if self._is_cut else self._whole_digest()).text,
             recognition=None if self._is_cut else self._recognition(),
+            partition=next((place for each in self._sources if (place := each.reader.metadata.place)), None),
         )
         self._open = None
         pass_point(FaultPoint.BEFORE_UPLOAD)
