@@ -65,12 +65,10 @@ class TableFile:
     @property
     def ordinal(self) -> int:
         """Its partition as hours, days or months since 1970, in a table partitioned by time alone. Else 0."""
-        if len(self.partition_values) > 1:
-            return 0
-        value = self.partition_values[0] if self.partition_values else None
-        if not isinstance(value, int):
+        if not self.partition_values:
             raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
-        return value
+        value = self.partition_values[0]
+        return value if isinstance(value, int) and len(self.partition_values) == 1 else 0
 
     @property
     def has_deletes(self) -> bool:

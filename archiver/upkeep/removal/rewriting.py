@@ -206,7 +206,13 @@ class _Removal:
                 if not writer.rows:
                     writer.abort()
                     return None
-                info = writer.close(origin=origin, path=path, partition_value=file.ordinal, digest=after.text)
+                info = writer.close(
+                    origin=origin,
+                    path=path,
+                    partition_value=file.ordinal,
+                    digest=after.text,
+                    partition=opened.reader.metadata.place,
+                )
             except BaseException:
                 writer.abort()
                 raise
