@@ -50,7 +50,9 @@ def tasks(folder: Path, records: int) -> dict[str, TranslateTask]:
         if len(gathered) == BATCH:
             log.append(batch(len(log) * BATCH, *gathered))
             gathered = []
-    day = Bench(folder=folder, source=LogInMemory(log=log), row=assignment.row).task(0, len(log) * BATCH)
+    day = Bench(folder=folder, source=LogInMemory(log=log, cuts=range(10, len(log), 10)), row=assignment.row).task(
+        0, len(log) * BATCH
+    )
     by = partitioning_for(terms_of(TERMS), assignment.iceberg_schema, "nested")
     columns = replace(day, target=replace(day.target, columns=by, partitioned_by=by.by))
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.fault.soak.told import problems
 from tests.support.archive.job_runs import archive_once, read, run, without_registry
 from tests.support.archive.partitioned import PARTITIONS, PROTO, check_files, produce, settings
 from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.support.catalog.foreign_writes import remove_file, set_main, table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
@@ -162,3 +164,21 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     assert check_files(table_of(stack, config, topic)).keys() == found.keys()
     assert problems(config, topic) == []
     assert equal(stack, config, topic)
+
+
+def test_filters_find_the_same_rows_and_open_fewer_files(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path, 1)
+    table = table_of(stack, config, topic)
+    name = load_config(config).topic(topic).table
+    files = len(list(table.scan().plan_files()))
+    every: list[Any] = read(stack, config, topic).to_pylist()
+    regions = [((each["val"] or {}).get("customer") or {}).get("region") for each in every]
+    for condition, wanted in (
+        ("val.customer.region = 'eu'", regions.count("eu")),
+        ("val.customer.region = ''", regions.count("")),
+        ("val.customer.region is null", regions.count(None)),
+        ("val.sku = 'A-1'", sum((each["val"] or {}).get("sku") == "A-1" for each in every)),
+    ):
+        assert len(rows_of_pyiceberg(stack, name, condition)) == wanted > 0
+        assert len(rows_of_duckdb(stack, name, condition)) == wanted
+        assert len(list(table.scan(row_filter=condition).plan_files())) < files
