@@ -17,6 +17,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from tests.support.archive import flat_rows
 from tests.support.archive.job_runs import archive_once, read
+from tests.support.catalog.choice import of_the_stacks_own_catalog
 from tests.support.catalog.java_catalog import java_catalog
 from tests.support.schemas.order_schema import ORDER_PROTO
 from tests.support.servers.stack import Stack
@@ -48,6 +49,7 @@ def archived(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
     return config, topic, proto
 
 
+@of_the_stacks_own_catalog("the Java catalog keeps views")
 def test_a_catalog_without_views_is_told_and_what_to_do_instead(stack: Stack, tmp_path: Path) -> None:
     config, topic, _ = archived(stack, tmp_path)
     refused = views(config, topic, "--apply")
