@@ -16,6 +16,8 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.verify.choice import Choice
 from archiver.upkeep.verify.findings import FaultKind, GapKind
 from archiver.upkeep.verify.job import Verify
@@ -140,6 +142,19 @@ def test_a_compaction_of_ours_keeps_the_root(stack: Stack, archived: tuple[Path,
     stack.produce(topic, *produced)
     archive_once(config)
     assert verified(config, topic).faults == ()
+
+
+def test_what_expired_is_retired_and_the_rest_is_proven(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    for offset, rows, gone in ((10, False, 20), (15, True, 30)):
+        done = Expire(
+            load_config(config), [topic], limits=Limits(offset=offset), rows=rows, engine=InlineEngine()
+        ).run()
+        assert done.succeeded, done
+        found = verified(config, topic, compares=True)
+        assert (found.faults, found.rows, gaps(found)) == ((), 60 - gone, {GapKind.RETIRED: gone})
+        alone = verified(config, topic, asks_registry=False)
+        assert (alone.faults, alone.root) == ((), found.root)
 
 
 def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path, str]) -> None:

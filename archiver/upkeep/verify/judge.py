@@ -96,7 +96,7 @@ class Judge:
         if one.lost and not rows:
             found.gaps.append(_gap(GapKind.LOST, one, one.end_offset - one.start_offset))
             return
-        gone = _gone(one)
+        gone = gone_of(one)
         found.gaps += gone
         wrong = self._wrong(one, pieces, rows, digest)
         if wrong is not None:
@@ -254,7 +254,8 @@ class Judge:
             )
 
 
-def _gone(one: StoredRange) -> list[Gap]:
+def gone_of(one: StoredRange) -> list[Gap]:
+    """The records of a range that are gone as was accepted, or on purpose."""
     counts = {
         GapKind.ERASED: sum(each.erased for each in one.files),
         GapKind.LOST: sum(each.lost for each in one.files),

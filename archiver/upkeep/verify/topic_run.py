@@ -27,7 +27,7 @@ from archiver.upkeep.verify.evidence import Claimed, Evidence, evidence_of
 from archiver.upkeep.verify.file import FileToRead, VerifyTarget
 from archiver.upkeep.verify.file_claims import FileClaim, Identity
 from archiver.upkeep.verify.findings import Fault, FaultKind, Proof
-from archiver.upkeep.verify.judge import Judge, Judgement
+from archiver.upkeep.verify.judge import Judge, Judgement, gone_of
 from archiver.upkeep.verify.reading import CutIndex, FileReading
 from archiver.upkeep.verify.report import FaultFound, KafkaCompared, TopicReport, VerifyObserver, partitions_of
 from archiver.upkeep.verify.sources import SourceFinder, Sources
@@ -244,7 +244,8 @@ class _Plan:
         cuts = []
         for place, those in self.cuts.items():
             one = self.evidence.ranges[place].range
-            if (one.partition, one.start_offset) not in whole and (one.rows or one.lost):
+            is_empty = not (one.rows or one.lost or gone_of(one))
+            if (one.partition, one.start_offset) not in whole and not is_empty:
                 continue
             for cut in those:
                 rows, digest = sum_of(piece for _, piece in pieces[cut])
