@@ -142,9 +142,7 @@ class TopicRun:
             notes.append("Kafka's retention removed records while they were compared")
         beyond = sum(each.rows for each in found.proven) - rows
         if beyond > 0:
-            notes.append(
-                f"{beyond} proven records weren't compared: the log lost them, or others of their range are gone"
-            )
+            notes.append(f"{beyond} proven records weren't compared: the log lost them, or others of their range")
         return rows, faults, notes
 
     def _report(
