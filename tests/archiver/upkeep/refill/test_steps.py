@@ -31,12 +31,13 @@ def look(folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, DataFi
     )
     rows = SimpleNamespace(expected_ranges=lambda _: (one,), originals=lambda *_: before)
     held = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
+    gone = SimpleNamespace(offsets=lambda _: {})
     monkeypatch.setattr(steps, "search", lambda *_, **__: (HOLE,))
     work = RefillWork(
         topic=TOPIC,
         table=memory.load(),
         config=cast("Any", None),
-        registry=cast("Any", SimpleNamespace(rows=rows, files=held)),
+        registry=cast("Any", SimpleNamespace(rows=rows, files=held, erasures=gone)),
         catalog=cast("Any", SimpleNamespace(reload=lambda _: memory.load())),
         engine_given=None,
         formats=FORMATS,
