@@ -14,7 +14,16 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
-from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+)
 
 from catalog.errors import PartitioningChanged, UnfitPartitioning
 from catalog.iceberg.properties import PARTITIONED_BY
@@ -25,6 +34,7 @@ from schema_mapping.row import PartitionSource
 
 INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
 _KNOWN: Final = ("identity", "bucket", "truncate", *TIMES)
+_LONG_BYTES: Final = 8
 _SUFFIXES: Final = {"identity": "", "bucket": "_bucket", "truncate": "_trunc"}
 
 
@@ -36,10 +46,11 @@ def partitioning_for(
     A column may go by a name that it had in one of the `earlier` schemas, the newest first.
     """
     columns: list[PartitionColumn] = []
+    before = tuple(earlier)
     for term in terms:
-        field = _source(term, schema, source, tuple(earlier))
+        field = _source(term, schema, source, before)
         _check(term, field.field_type)
-        column = PartitionColumn(_name(term, schema, columns), term.transform, field.field_id)
+        column = PartitionColumn(_name(term, field.field_id, schema, columns), term.transform, field.field_id)
         for other in columns:
             if other.source_id == column.source_id and (
                 other.transform == column.transform or {other.transform, column.transform} <= {*TIMES}
@@ -131,14 +142,22 @@ def iceberg_spec(
 
 
 def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
-    """The values of a partition as a manifest has them."""
+    """The values of a partition as a manifest has them.
+
+    The schema may be the one before the commit that widens a source from int to long: then its values have 8 bytes.
+    """
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
     )
     values = (
-        None if value is None else from_bytes(kind, value) for kind, value in zip(kinds, partition.values, strict=True)
+        None if value is None else from_bytes(_widened(kind, value), value)
+        for kind, value in zip(kinds, partition.values, strict=True)
     )
     return Record(*values)
+
+
+def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:
+    return LongType() if isinstance(kind, IntegerType) and len(value) == _LONG_BYTES else kind
 
 
 def source_ids(metadata: TableMetadata) -> frozenset[int]:
@@ -226,11 +245,11 @@ def _check(term: PartitionTerm, kind: IcebergType) -> None:
         )
 
 
-def _name(term: PartitionTerm, schema: Schema, others: Sequence[PartitionColumn]) -> str:
+def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[PartitionColumn]) -> str:
     """A name for the field: without dots, which catalogs refuse in folders, and no other column's name."""
     function = term.transform.partition("[")[0]
-    if term.source is None:
-        base = f"ingest_{function}"
+    if term.source is None or (source_id in INGEST_IDS and function in TIMES):
+        base = f"ingest_{function}"  # the name of a table's only field, also where the column is written out
     else:
         path = "_".join(step.strip("_") or step for step in term.source.split("."))
         base = f"{path}{_SUFFIXES.get(function, f'_{function}')}"
