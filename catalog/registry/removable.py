@@ -16,6 +16,21 @@ from catalog.registry.postgres import Connection
 REMOVALS: Final = ("expire", "erase")
 """The commands that take records out of a table on purpose, as `Rewrite.reason` names them."""
 
+_RANGES: Final = """
+WITH RECURSIVE held AS (
+    SELECT coalesce(range_id, id) AS range, * FROM files
+    WHERE topic_id = %(topic)s AND state = 'committed' AND (path IS NOT NULL OR coalesce(expected_rows, rows) > 0)
+), chosen AS (
+    SELECT held.range FROM held JOIN unnest(%(partitions)s::integer[], %(offsets)s::bigint[]) AS cut(p, o)
+        ON held.partition = cut.p AND held.start_offset < cut.o
+    UNION
+    SELECT other.range FROM chosen JOIN held AS one ON one.range = chosen.range JOIN held AS other USING (path)
+)
+SELECT range, partition, start_offset, end_offset, path, rows, coalesce(expected_rows, rows)
+FROM held WHERE {chosen} ORDER BY partition, start_offset, part
+"""
+"""A file that was put together has records of several ranges: whoever takes one out has to know of the others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovableRange:
@@ -35,20 +50,14 @@ def ranges(
 ) -> tuple[RemovableRange, ...]:
     """The committed ranges that have files or rows, by partition and offset.
 
-    With `below`, only those of its partitions that start below the offset given there. Ask before you load the table:
-    then the table has every range of the answer.
+    With `below`, those of its partitions that start below the offset given there, and all that have records in files
+    of these. Ask before you load the table: then the table has every range of the answer.
     """
     wanted = sorted((below or {}).items())
     found = connection.execute(
-        "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, rows, coalesce(expected_rows, rows)"
-        " FROM files WHERE topic_id = %(topic)s AND state = 'committed'"
-        " AND (path IS NOT NULL OR coalesce(expected_rows, rows) > 0)"
-        " AND (%(all)s OR EXISTS (SELECT FROM unnest(%(partitions)s::integer[], %(offsets)s::bigint[]) AS cut(p, o)"
-        "   WHERE files.partition = cut.p AND files.start_offset < cut.o))"
-        " ORDER BY partition, start_offset, part",
+        _RANGES.format(chosen="true" if below is None else "range IN (SELECT range FROM chosen)"),
         {
             "topic": topic.id,
-            "all": below is None,
             "partitions": [each for each, _ in wanted],
             "offsets": [offset for _, offset in wanted],
         },

@@ -18,6 +18,7 @@ from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
@@ -32,7 +33,7 @@ from catalog.ranges.rewrite import RewriteGroup
 from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
-from tests.support.catalog.foreign_writes import compact
+from tests.support.catalog.foreign_writes import compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -198,6 +199,24 @@ def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
     produce(stack, topic, range(30, 35), day=3)
     archive_once(config)
     check(config, topic, from_kafka(stack, topic, 1)[30:])
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_compacted_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack, *, rows: bool) -> None:
+    """Rows that others deleted keep the borders of their ranges, so one file has three of them."""
+    config, topic = archived(stack)
+    delete_rows(stack, config, topic, 0, [3, 13, 23])
+    assert Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().done.files_after == 1
+    assert [row[1:3] for row in ranges_of(config)] == [(0, 10), (10, 20), (20, 30)]
+    done = expire(config, topic, limits=Limits(offset=10), rows=rows)
+    assert done.succeeded, done
+    left = [each for each in from_kafka(stack, topic, 1) if each.offset not in (3, 13, 23)]
+    if rows:
+        assert (done.first_offsets, done.rewritten) == ({0: 10}, 1)
+        assert from_archive(config, topic, 1) == [each for each in left if each.offset >= 10]
+    else:
+        assert (done.first_offsets, done.files) == ({}, 0)
+        assert from_archive(config, topic, 1) == left
 
 
 def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:

@@ -6,6 +6,7 @@ that comes after its first record, and a legal hold all that comes after its fir
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -56,13 +57,15 @@ def retirement(
     known: Mapping[int, int],
     rows: bool = False,
 ) -> Retirement:
-    """Plan what goes below the cuts. `ranges` are all that start below them; `known` are the first offsets so far.
+    """Plan what goes below the cuts. `ranges` are all that start below them, and all that share files with these.
+
+    `known` are the first offsets so far.
 
     With `rows`, partitions begin at the very cuts, and files with rows on both sides are written anew.
     """
     wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
     held = _held_back(wanted, tuple(holds), known)
-    low = [one for one in ranges if one.start_offset < wanted.get(one.partition, 0)]
+    low = _with_sharers([one for one in ranges if one.start_offset < wanted.get(one.partition, 0)], ranges)
     own = {file_name(path) for one in low for path in one.paths}
     found = components(low, [file for file in files if file_name(file.path) in own or _begins_below(file, wanted)])
     first_offsets = dict(wanted)
@@ -85,6 +88,23 @@ def retirement(
         held=held,
         kept=kept,
     )
+
+
+def _with_sharers(low: list[RemovableRange], ranges: Sequence[RemovableRange]) -> list[RemovableRange]:
+    """The low ranges, and every one that has records in a file of these, or of such a one."""
+    owners: dict[str, list[RemovableRange]] = defaultdict(list)
+    for one in ranges:
+        for path in one.paths:
+            owners[path].append(one)
+    found = {one.id: one for one in low}
+    open_ranges = list(low)
+    while open_ranges:
+        for path in open_ranges.pop().paths:
+            for other in owners.pop(path, ()):
+                if other.id not in found:
+                    found[other.id] = other
+                    open_ranges.append(other)
+    return [one for one in ranges if one.id in found]
 
 
 def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
