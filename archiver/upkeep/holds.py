@@ -19,7 +19,7 @@ from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
-from archiver.storage.journal import Journal
+from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
@@ -169,6 +169,17 @@ class Holds:
         return kept if kept != (WHOLE_TOPIC,) else (WHOLE_TOPIC,)
 
 
+def recall_holds(topic: TopicRow, journal: TableJournal, registry: Registry) -> None:
+    """Put the journal's holds into the registry: a database that was restored may have forgotten some.
+
+    Call this before records are removed. Raises the leaves of StorageError and RegistryError.
+    """
+    known = {each.id: each.is_active for each in registry.holds.load(topic)}
+    for hold in journal.holds():
+        if hold.id not in known or (known[hold.id] and not hold.is_active):
+            registry.holds.keep(topic, hold)
+
+
 def _start(archive: TopicArchive, partition: int, point: Point) -> int:
     match point:
         case AtOffset(offset):
@@ -186,9 +197,22 @@ def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
         case AtOffset(offset):
             return offset
         case AtTime(time_ms):
-            return archive.offset_for_time(partition, time_ms)
+            return _after_the_last_before(archive, partition, time_ms)
         case _:
             return None
+
+
+def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) -> int | None:
+    """The offset after the last record that is older than the time: one from the future may lie before it.
+
+    None where the newest records are older: what comes until then is held, too. All records are read for this.
+    """
+    end = 0
+    for records in archive.records(partition):
+        is_older = records.column("timestamp").to_numpy() < time_ms
+        if is_older.any():
+            end = int(records.column("offset").to_numpy()[is_older][-1]) + 1
+    return None if end == archive.end(partition) else end
 
 
 def _point(text: str | None, option: str) -> Point:

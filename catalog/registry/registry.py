@@ -184,6 +184,7 @@ class Retention(Part):
     first_offsets = in_transaction(first_offsets.load)
     ranges = in_transaction(removable.ranges)
     removed_files = in_transaction(removable.removed_files)
+    now = in_transaction(removable.now)
 
 
 class Holds(Part):

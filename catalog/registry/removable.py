@@ -65,6 +65,12 @@ def ranges(
     return tuple(_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
 
 
+def now(connection: Connection) -> float:
+    """Postgres' time, in seconds since 1970."""
+    (found,) = connection.execute("SELECT extract(epoch FROM now())::float8").fetchone() or (0.0,)
+    return float(found)
+
+
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
     """The files that a removal of records took out of the table and that may still be in the store.
 

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
-from archiver.errors import InjectedFault, ObjectMissing
+from archiver.errors import ConfigError, InjectedFault, ObjectMissing
 from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
@@ -199,6 +199,45 @@ def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
     produce(stack, topic, range(30, 35), day=3)
     archive_once(config)
     check(config, topic, from_kafka(stack, topic, 1)[30:])
+
+
+def test_a_hold_outlives_a_database_that_was_restored_and_records_from_the_future(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {"snapshot_retention": "0s"}})
+    days = [0, 400, 1, 2]
+    for number, day in enumerate(days):
+        produce(stack, topic, range(number * 10, number * 10 + 10), day=day)
+        archive_once(config)
+    placed = Holds(load_config(config)).place(topic, start="2026-01-02T00:00:00Z", end="2026-01-03T00:00:00Z")
+    assert [(each.start_offset, each.end_offset) for each in placed.hold.spans] == [(10, 30)]
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("DELETE FROM holds")
+    done = expire(config, topic, limits=Limits(offset=40))
+    assert (done.first_offsets, list(done.held)) == ({0: 10}, [0])
+    with Workshop.of(config) as shop:
+        assert [each.id for each in shop.registry.holds.active(shop.topic)] == [placed.hold.id]
+
+
+def test_a_clock_that_is_wrong_retires_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic = archived(stack, retention="1d")
+    ahead = time.time() + 7_300
+    monkeypatch.setattr("archiver.upkeep.retire.job.time.time", lambda: ahead)
+    with pytest.raises(ConfigError, match="more than an hour"):
+        Expire(load_config(config), (topic,)).run()
+    with Workshop.of(config) as shop:
+        assert len(list(shop.files())) == 3
+
+
+def test_a_restored_database_does_not_refill_what_was_retired(stack: Stack) -> None:
+    config, topic = archived(stack, retention="1d")
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT * FROM files")
+    assert expire(config, topic, day=2.5).first_offsets == {0: 20}
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("DELETE FROM files")
+        connection.execute("INSERT INTO files SELECT * FROM kept")
+        connection.execute("DELETE FROM first_offsets")
+    check(config, topic, from_kafka(stack, topic, 1)[20:])
 
 
 @pytest.mark.parametrize("rows", [False, True])

@@ -96,7 +96,8 @@ class ServedTopic:
             self._begins |= {**dict.fromkeys(range(self.partitions)), **found}
         low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         begin = self._begins.get(partition)
-        low = low if begin is None else min(low, begin)
+        # Where the archive began, there may be no record. Where retention moved the start, there is none before it.
+        low = low if begin is None else max(min(low, begin), self._archive.first_offset(partition))
         self._lows[partition] = low, snapshot.snapshot_id
         return low
 

@@ -42,6 +42,7 @@ from archiver.upkeep.erase.report import (
     FilesSearched,
 )
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
+from archiver.upkeep.holds import recall_holds
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
@@ -126,6 +127,7 @@ class Erase:
                 observer=self._observer,
                 formats=self._formats,
             )
+            recall_holds(archived.topic, Journal.of(self._config).of_table(archived.table), registry)
             if self._where is not None:
                 self._erase(work, self._where, report)
             elif not self._options.dry_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -116,7 +117,12 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        holes = search(table, expected, formats=self.formats)
+        # The table is asked, not the registry: its database may be older than the retirement.
+        holes = tuple(
+            each
+            for each in search(table, expected, formats=self.formats)
+            if each.end_offset > table.first_offsets.get(each.partition, 0)
+        )
         range_ids = [each.range_id for each in holes]
         ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
         before = registry.rows.originals(topic, range_ids)
@@ -129,9 +135,18 @@ class RefillWork:
             sources=by_id | {each: _in_file(by_id[each], file) for each, file in before.items()},
             offsets=offsets,
             is_back=is_back,
-            erased=registry.erasures.offsets(topic),
+            erased=self._erased(table) if holes or is_back else {},
             unknown=self._unknown(table) if is_back else (),
         )
+
+    def _erased(self, table: ArchiveTable) -> dict[int, tuple[tuple[int, int], ...]]:
+        """The offsets that were erased, by registry and journal: a database that was restored may not know of some."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for partition, spans in self.registry.erasures.offsets(self.topic).items():
+            found[partition] += spans
+        for _, (partition, start, end) in self._journal(table).read().erased:
+            found[partition].append((start, end))
+        return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
         """Offsets that a table lost when it was set back, and that the registry has no range of."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -29,7 +29,7 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
@@ -120,7 +120,8 @@ class _Removal:
     def run(self) -> RemovalResult:
         rows = sum(self._survey(file) for file in self._task.component.files)
         in_copies = self._survey_copies()
-        if not rows and not in_copies:
+        is_deleted_only = self._task.fate == "erased" and self._survey_deleted()
+        if not rows and not in_copies and not is_deleted_only:
             return RemovalResult()
         spans = tuple(
             (partition, start, end)
@@ -157,17 +158,28 @@ class _Removal:
         present = {file_name(file.path) for file in self._task.component.files}
         found = False
         for path in self._task.component.recorded:
-            if file_name(path) in present:
-                continue
-            try:
-                with self._target.formats.of_path(path).open(self._target.objects, path) as reader:
-                    self._mappings.learn(reader.metadata)
-                    assembler = Assembler(path, reader.schema, self._mappings)
-                    for _, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
-                        found |= bool(self._note(records, rows_of(self._task.condition, records)))
-            except ObjectMissing:
-                continue
+            if file_name(path) not in present:
+                with suppress(ObjectMissing):
+                    found |= self._survey_whole(path, self._target.formats.of_path(path))
         return found
+
+    def _survey_deleted(self) -> bool:
+        """Whether files have such rows behind others' delete files: nobody reads them, but their bytes are there."""
+        found = False
+        for file in self._task.component.files:
+            if file.has_deletes:
+                found |= self._survey_whole(file.path, self._target.formats.named(file.format, file.path))
+        return found
+
+    def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
+        """Note the offsets of the rows that go, whatever was deleted; return whether there are any."""
+        found = 0
+        with form.open(self._target.objects, path) as reader:
+            self._mappings.learn(reader.metadata)
+            assembler = Assembler(path, reader.schema, self._mappings)
+            for _, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
+                found += self._note(records, rows_of(self._task.condition, records))
+        return found > 0
 
     def _note(self, records: pa.RecordBatch, going: Mask) -> int:
         if going.any():

@@ -27,6 +27,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
+from archiver.upkeep.holds import recall_holds
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import purge
@@ -60,6 +61,9 @@ ROUNDS: Final = 5
 """How often a topic is planned again because others changed its files meanwhile."""
 BATCH: Final = 500
 """How many components one commit takes out."""
+MOST_APART_SECONDS: Final = 3_600.0
+"""How far this machine's clock may be from Postgres'."""
+
 HERE_BYTES: Final = 1 << 30
 """Files of no more bytes together are written anew in this process. Starting Spark would take longer."""
 
@@ -68,7 +72,7 @@ class Expire:
     """Retires records of `topics` (default: all that the registry knows and the configuration has).
 
     Without `limits` each topic's `retention` and `retention_size` count. With `rows` also the rows of files that have
-    younger ones go. A dry run changes nothing.
+    younger ones go. A dry run changes nothing. By default the time is this machine's, which Postgres' has to confirm.
     """
 
     def __init__(
@@ -82,7 +86,7 @@ class Expire:
         dry_run: bool = False,
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         if limits is not None and not topics:
             raise ConfigError("an offset or a time is that of a topic: name the topics that it is for")
@@ -113,17 +117,18 @@ class Expire:
             def engine(size_bytes: int) -> Engine:
                 return self._engine or (ThreadEngine() if size_bytes <= HERE_BYTES else spark())
 
+            now = self._clock() if self._clock else confirmed_time(registry)
             rows = known_topics(self._config, self._topics, registry)
-            done = tuple(self._topic(row, registry, catalog, engine) for row in rows)
+            done = tuple(self._topic(row, registry, catalog, engine, now) for row in rows)
         report = ExpireReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
         self._observer(ExpireFinished(report=report))
         return report
 
     def _topic(
-        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engine: Callable[[int], Engine]
+        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engine: Callable[[int], Engine], now: float
     ) -> TopicRetired:
         settings = self._config.topic(topic.topic)
-        limits = self._limits or limits_of(settings, self._clock())
+        limits = self._limits or limits_of(settings, now)
         report = TopicRetired(topic=topic.topic, table=topic.table, has_limits=not limits.is_none)
         try:
             archived = find_archived(self._config, topic.topic, registry=registry, catalog=catalog)
@@ -142,6 +147,21 @@ class Expire:
             report.error = error
             self._observer(ExpireFailed(topic=topic.topic, path=None, error=error))
         return report
+
+
+def confirmed_time(registry: Registry) -> float:
+    """The time in seconds since 1970. ConfigError where this machine and Postgres disagree by more than an hour.
+
+    A clock that is ahead would retire records too early, and delete their files in the same run.
+    """
+    here, there = time.time(), registry.retention.now()
+    if abs(here - there) > MOST_APART_SECONDS:
+        raise ConfigError(
+            "the clocks of this machine and of Postgres' differ by more than an hour; nothing was retired. Set"
+            " the wrong one right",
+            difference_s=round(here - there),
+        )
+    return min(here, there)
 
 
 def limits_of(settings: TopicConfig, now: float) -> Limits:
@@ -169,6 +189,7 @@ class TopicExpiry:
         Raises the leaves of TableError, RegistryError and StorageError.
         """
         table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
+        recall_holds(self.archived.topic, journal, self.registry)
         if not dry_run:
             settle_rewrites(table, self.registry, self.catalog, self.manifests, journal)
         if not limits.is_none:
