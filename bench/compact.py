@@ -111,7 +111,9 @@ def ours(config: Path) -> Turn:
     """Compact without the commit."""
     compact_job.Rounds = Uncommitted  # type: ignore[misc]
     cpu, started = time.process_time(), time.monotonic()
-    report = Compact(load_config(config), wish=Wish(target_bytes=TARGET), engine=lambda: ThreadEngine(1)).run()
+    report = Compact(
+        load_config(config), wish=Wish(target_bytes=TARGET, min_files=2), engine=lambda: ThreadEngine(1)
+    ).run()
     if not report.succeeded or not report.done.files_before:
         raise RuntimeError(f"nothing was compacted: {report}")
     return Turn(

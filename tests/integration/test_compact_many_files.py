@@ -35,6 +35,12 @@ FILES = 3_000
 EACH = 20
 
 
+class ManySlots(InlineEngine):
+    """An engine for whose sake a backlog is cut into many small tasks."""
+
+    slots = 64
+
+
 class OneByOne(InlineEngine):
     """Tasks in threads; something happens once, before the first outcome is given."""
 
@@ -90,13 +96,13 @@ def test_three_thousand_files(
     proto.write_text(ORDER_PROTO)
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}
-    config = stack.config({topic: {"value": value}}, archive={"task_size": 1, "tasks_per_partition": 1_024})
+    config = stack.config({topic: {"value": value}}, archive={"task_size": EACH * 100})
     table = load_config(config).topic(topic).table
     produce(stack, topic, noise, FILES // 2, b"")
-    archive_once(config, topic)
+    archive_once(config, topic, engine=ManySlots())
     proto.write_text(ORDER_PROTO.replace("message Order {", "message Order { string note = 99;"))
     produce(stack, topic, noise, FILES // 2, b"\x9a\x06\x04note")
-    archive_once(config, topic)
+    archive_once(config, topic, engine=ManySlots())
     engine.session.sql(f"ALTER TABLE lake.{table} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')").collect()
     engine.session.sql(f"DELETE FROM lake.{table} WHERE kafka.partition = 1 AND kafka.offset % 50 = 7").collect()
     before, seconds_before = files_of(config), query_seconds(stack, table)
