@@ -72,7 +72,7 @@ def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, st
             table_uuid=head.table_uuid,
             entries=number,
             last_hash=hash_of(line),
-            digest=str(entry["digest"]["after"]),
+            digest=entry["digest"]["after"],  # None where it isn't known
             schema_version=max(version, head.schema_version),
         )
         return following, str(entry["act_id"])

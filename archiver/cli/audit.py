@@ -13,6 +13,7 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, se
 from archiver.errors import ConfigError
 from archiver.observe.amounts import counted
 from archiver.observe.console import TextConsole
+from archiver.observe.json_lines import write_line
 
 audit_app = typer.Typer(help="The audit trail: what was done to each table.", no_args_is_help=True)
 
@@ -176,12 +177,16 @@ def export(
 @audit_app.command()
 def keygen(
     path: Annotated[Path, typer.Argument(help="Where the private key goes; the public one beside it, as PATH.pub.")],
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Make a key that signs, and its public key. Keep the private one away from the journal's store."""
     from archiver.audit.signing import SigningKey
 
-    with reported():
+    with reported(as_json=as_json):
         made = SigningKey.generate(path, path.with_name(f"{path.name}.pub"))
+    if as_json:
+        write_line("key", private=str(path), public=f"{path}.pub", id=made.id)
+        return
     TextConsole().print(f"{path}: the private key, for `signing_key` in [audit]")
     TextConsole().print(f"{path}.pub: the public key {made.id}, for whoever checks")

@@ -39,7 +39,7 @@ def written(tmp_path: Path) -> Written:
 
 def run(tmp_path: Path, command: str, *arguments: str, json: bool = True) -> Result:
     options = [] if "--folder" in arguments or command == "keygen" else ["--config", str(tmp_path / "archiver.toml")]
-    form = [] if command == "keygen" else ["--json" if json else "--no-json"]
+    form = ["--json" if json else "--no-json"]
     return RUN.invoke(app, ["audit", command, *arguments, *options, *form])
 
 

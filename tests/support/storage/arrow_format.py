@@ -19,6 +19,7 @@ from archiver.storage.row_columns import RowTotals, column_by_id, field_id
 from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
@@ -85,7 +86,9 @@ class ArrowWriter:
         partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
+        partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
+        assert partition is None, "this format keeps no partitions of columns"
         nothing = pa.RecordBatch.from_pylist([], self._layout.schema)
         self._ipc.write_batch(nothing, custom_metadata=footer_of(self._layout, origin, digest, recognition))
         self._ipc.close()

@@ -32,7 +32,9 @@ def look(folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, DataFi
     rows = SimpleNamespace(expected_ranges=lambda _: (one,), originals=lambda *_: before)
     held = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
     gone = SimpleNamespace(offsets=lambda _: {})
+    journal = SimpleNamespace(read=lambda: SimpleNamespace(erased=()))
     monkeypatch.setattr(steps, "search", lambda *_, **__: (HOLE,))
+    monkeypatch.setattr(RefillWork, "_journal", lambda *_: journal)
     work = RefillWork(
         topic=TOPIC,
         table=memory.load(),
