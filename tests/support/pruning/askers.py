@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThanOrEqual
@@ -44,7 +44,12 @@ class SparkAsker:
         self._process = process
 
     def ask(self, table: str, question: Question) -> Answer:
-        return self._process.submit(_in_spark, sql(f"lake.{table}", question, "spark")).result()
+        rows, cents = self.run(sql(f"lake.{table}", question, "spark"))
+        return Answer(rows=rows, cents=cents or 0)
+
+    def run(self, statement: str) -> list[Any]:
+        """Run a statement; its only row."""
+        return self._process.submit(_in_spark, statement).result()
 
 
 @contextmanager
@@ -196,9 +201,9 @@ def _start_spark(endpoints: Endpoints) -> None:
     _SPARK.append(started.__enter__())
 
 
-def _in_spark(statement: str) -> Answer:
+def _in_spark(statement: str) -> list[Any]:
     (found,) = _SPARK[0].session.sql(statement).collect()
-    return Answer(rows=found["n"], cents=found["c"] or 0)
+    return list(found)
 
 
 def _stop_spark() -> None:
