@@ -21,7 +21,7 @@ from archiver.upkeep.reprocess.job import Reprocess
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
 from tests.support.archive.job_runs import archive_once, read, run, without_registry
-from tests.support.archive.partitioned import PARTITIONS, PROTO, check_files, produce, settings
+from tests.support.archive.partitioned import PARTITIONS, PROTO, TERMS, check_files, produce, settings
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
 from tests.support.catalog.foreign_writes import remove_file, set_main, table_of
@@ -144,7 +144,7 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
         assert not run(config, topic).succeeded
-    wanted = settings(tmp_path)["partition_by"]
+    wanted = TERMS[1:]  # without time, for ranges of several days to share partitions
     for terms in (wanted, ["hour", "bucket(5, kafka.offset)"], wanted, "day"):
         before = table_of(stack, config, topic).spec()
         config.write_text(re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', config.read_text()))
@@ -160,10 +160,27 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     table = table_of(stack, config, topic)
     found = check_files(table)
     assert len(found) == 3
+    ranges = ranges_of(config)
     assert Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().succeeded
-    assert check_files(table_of(stack, config, topic)).keys() == found.keys()
+    compacted = check_files(table_of(stack, config, topic))
+    assert compacted.keys() == found.keys()
+    assert compacted.total() <= found.total() - 20
+    assert ranges_of(config) == ranges
     assert problems(config, topic) == []
     assert equal(stack, config, topic)
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert ranges_of(fresh) == ranges
+    assert problems(fresh, topic) == []
+
+
+def ranges_of(config: Path) -> list[tuple[int, int, int, int]]:
+    """The ranges that the table must have: partition, offsets and rows."""
+    with Registry(load_config(config).registry.dsn) as registry:
+        (row,) = registry.topics.every()
+        return [
+            (one.partition, one.start_offset, one.end_offset, one.rows) for one in registry.rows.expected_ranges(row)
+        ]
 
 
 def test_filters_find_the_same_rows_and_open_fewer_files(stack: Stack, tmp_path: Path) -> None:
