@@ -97,8 +97,8 @@ def test_a_doubling_graph_of_30_levels_compiles_in_no_time() -> None:
         file.message_type.append(made)
     pool = DescriptorPool()
     pool.Add(file)
-    started = time.perf_counter()
+    started = time.process_time()
     mapping = compile_mapping(pool.FindMessageTypeByName("d.L0"))
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     assert _leaves(mapping.root) + 3 <= MappingOptions().max_columns
     assert mapping.cuts
