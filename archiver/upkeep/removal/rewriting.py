@@ -232,9 +232,10 @@ class _Removal:
         pass_point(FaultPoint.BEFORE_UPLOAD)
         target.objects.upload(local, path, expected=info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)
-        if info.partition is not None:  # by columns: the footer of the old file has its values
+        told = self._task.places.get(file.path)
+        if told is None and info.partition is not None:  # by columns: the footer of the old file has its values
             return number, info
-        return number, replace(info, partitioned_by=self._task.places.get(file.path))
+        return number, replace(info, partitioned_by=told, partition_values=None)
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
         """The range of a file that holds that one and no other, as its footer says."""

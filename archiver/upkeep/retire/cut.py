@@ -14,6 +14,8 @@ from archiver.archive.table_files import TableFile
 from catalog.model import PartitionOffset
 
 MICROS: int = 1_000
+END: int = 2**62
+"""An offset beyond all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,17 @@ def whole_file_cuts(
         if max(found) > 0:
             cuts[partition] = max(found)
     return cuts
+
+
+def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile]) -> dict[int, int]:
+    """How far files reach that begin below the cuts, by partition: records of all ranges until there may be in them."""
+    found = dict(cuts)
+    for file in files:
+        at = file.partitions
+        for partition, cut in cuts.items():
+            if (at is None or at.low <= partition <= at.high) and _low(file) < cut:
+                found[partition] = max(found[partition], END if file.offsets is None else file.offsets.high + 1)
+    return found
 
 
 def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[int, list[TableFile]]:

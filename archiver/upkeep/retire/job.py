@@ -33,7 +33,7 @@ from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
-from archiver.upkeep.retire.cut import Limits, whole_file_cuts
+from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
 from archiver.upkeep.retire.report import (
@@ -226,7 +226,8 @@ class TopicExpiry:
     def _plan(self, limits: Limits, *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
         table = self.catalog.reload(self.archived.table)
         cuts = self._cuts(limits, table, rows=rows)
-        ranges = self.registry.retention.ranges(self.archived.topic, below=cuts)  # before the table: so it has them
+        reach = reach_of(cuts, self.manifests.files(table.iceberg))
+        ranges = self.registry.retention.ranges(self.archived.topic, below=reach)  # before the table: so it has them
         table = self.catalog.reload(table)
         files = tuple(self.manifests.files(table.iceberg))
         later = self._cuts(limits, table, rows=rows)

@@ -6,7 +6,6 @@ that comes after its first record, and a legal hold all that comes after its fir
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -57,7 +56,7 @@ def retirement(
     known: Mapping[int, int],
     rows: bool = False,
 ) -> Retirement:
-    """Plan what goes below the cuts. `ranges` are all that start below them, and all that share files with these.
+    """Plan what goes below the cuts. `ranges` are all that may have records in a file that begins below them.
 
     `known` are the first offsets so far.
 
@@ -65,9 +64,8 @@ def retirement(
     """
     wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
     held = _held_back(wanted, tuple(holds), known)
-    low = _with_sharers([one for one in ranges if one.start_offset < wanted.get(one.partition, 0)], ranges)
-    own = {file_name(path) for one in low for path in one.paths}
-    found = components(low, [file for file in files if file_name(file.path) in own or _begins_below(file, wanted)])
+    own = {file_name(path) for one in ranges for path in one.paths}
+    found = components(ranges, [file for file in files if file_name(file.path) in own or _begins_below(file, wanted)])
     first_offsets = dict(wanted)
     kept: dict[int, str] = {}
     for file in found.strangers:
@@ -88,23 +86,6 @@ def retirement(
         held=held,
         kept=kept,
     )
-
-
-def _with_sharers(low: list[RemovableRange], ranges: Sequence[RemovableRange]) -> list[RemovableRange]:
-    """The low ranges, and every one that has records in a file of these, or of such a one."""
-    owners: dict[str, list[RemovableRange]] = defaultdict(list)
-    for one in ranges:
-        for path in one.paths:
-            owners[path].append(one)
-    found = {one.id: one for one in low}
-    open_ranges = list(low)
-    while open_ranges:
-        for path in open_ranges.pop().paths:
-            for other in owners.pop(path, ()):
-                if other.id not in found:
-                    found[other.id] = other
-                    open_ranges.append(other)
-    return [one for one in ranges if one.id in found]
 
 
 def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
