@@ -169,15 +169,19 @@ class Holds:
         return kept if kept != (WHOLE_TOPIC,) else (WHOLE_TOPIC,)
 
 
-def recall_holds(topic: TopicRow, journal: TableJournal, registry: Registry) -> None:
-    """Put the journal's holds into the registry: a database that was restored may have forgotten some.
+def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *, recalls: bool) -> tuple[Hold, ...]:
+    """The active holds that journal or registry know: a database that was restored may have forgotten some.
 
-    Call this before records are removed. Raises the leaves of StorageError and RegistryError.
+    With `recalls` the registry is told of these. Do that before records are removed: it refuses what holds are on.
+    Raises the leaves of StorageError and RegistryError.
     """
-    known = {each.id: each.is_active for each in registry.holds.load(topic)}
+    known = {each.id: each for each in registry.holds.load(topic)}
     for hold in journal.holds():
-        if hold.id not in known or (known[hold.id] and not hold.is_active):
-            registry.holds.keep(topic, hold)
+        if hold.id not in known or (known[hold.id].is_active and not hold.is_active):
+            known[hold.id] = hold
+            if recalls:
+                registry.holds.keep(topic, hold)
+    return tuple(each for each in known.values() if each.is_active)
 
 
 def _start(archive: TopicArchive, partition: int, point: Point) -> int:

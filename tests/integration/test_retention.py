@@ -17,8 +17,8 @@ from archiver.errors import ConfigError, InjectedFault, ObjectMissing
 from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
+from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
@@ -28,12 +28,13 @@ from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import TopicRetired
 from catalog.errors import RecordsHeld
+from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.ranges.holes import GoneRows
-from catalog.ranges.rewrite import RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
-from tests.support.catalog.foreign_writes import compact, delete_rows
+from tests.support.catalog.foreign_writes import compact
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -240,19 +241,39 @@ def test_a_restored_database_does_not_refill_what_was_retired(stack: Stack) -> N
     check(config, topic, from_kafka(stack, topic, 1)[20:])
 
 
-def test_a_compacted_file_with_ranges_on_both_sides_stays(stack: Stack) -> None:
-    """Rows that others deleted keep the borders of their ranges, so one file has three of them."""
-    config, topic = archived(stack)
-    delete_rows(stack, config, topic, 0, [3, 13, 23])
-    assert Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().done.files_after == 1
-    assert [row[1:3] for row in ranges_of(config)] == [(0, 10), (10, 20), (20, 30)]
-    RefillJob(load_config(config), topic, accept_removed=True, engine=InlineEngine()).run()
-    done = expire(config, topic, limits=Limits(offset=10))
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack, *, rows: bool) -> None:
+    """Compaction leaves the borders of some ranges as they are, so one file may have several."""
+    topic = stack.topic()
+    config = stack.config({topic: {"snapshot_retention": "0s"}})
+    for start in range(0, 30, 10):
+        produce(stack, topic, range(start, start + 10), day=0)
+        archive_once(config)
+    with Workshop.of(config) as shop:
+        old = shop.files()
+        objects = ObjectStore.of_table(shop.table.iceberg)
+        spans = []
+        for file in old:
+            assert file.offsets is not None
+            with FORMATS.of_path(file.path).open(objects, file.path) as reader:
+                spans.append(
+                    RecordSpan(
+                        partition=0,
+                        start_offset=file.offsets.low,
+                        end_offset=file.offsets.high + 1,
+                        rows=file.rows,
+                        digest=reader.metadata.digest,
+                    )
+                )
+        paths = tuple(file.path for file in old)
+        made = NewFile(file=shop.written(paths, 0, 30), spans=tuple(spans))
+        assert isinstance(shop.put(RewriteGroup(paths=paths, files=(made,))), Rewritten)
+    assert [row[1:4] for row in ranges_of(config)] == [(n, n + 10, made.file.path) for n in (0, 10, 20)]
+    done = expire(config, topic, limits=Limits(offset=10), rows=rows)
     assert done.succeeded, done
-    assert (done.first_offsets, done.files) == ({}, 0)
-    assert from_archive(config, topic, 1) == [
-        each for each in from_kafka(stack, topic, 1) if each.offset not in (3, 13, 23)
-    ]
+    begin = 10 if rows else 0
+    assert (done.first_offsets, done.files, done.rewritten) == ({0: 10} if rows else {}, 0, int(rows))
+    check(config, topic, from_kafka(stack, topic, 1)[begin:])
 
 
 def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:

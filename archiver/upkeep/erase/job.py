@@ -42,7 +42,7 @@ from archiver.upkeep.erase.report import (
     FilesSearched,
 )
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
-from archiver.upkeep.holds import recall_holds
+from archiver.upkeep.holds import holds_in_force
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
@@ -127,7 +127,6 @@ class Erase:
                 observer=self._observer,
                 formats=self._formats,
             )
-            recall_holds(archived.topic, Journal.of(self._config).of_table(archived.table), registry)
             if self._where is not None:
                 self._erase(work, self._where, report)
             elif not self._options.dry_run:
@@ -212,15 +211,10 @@ class TopicErasure:
                 spans = [each for result in found for each in result.removed]
                 if spans:
                     report.offsets = _counted(spans)
-                refuse_held(
-                    self.topic,
-                    (
-                        *of_config(hold=self.config.topic(self.topic.topic).hold),
-                        *self.registry.holds.active(self.topic),
-                    ),
-                    spans,
-                    command=REASON,
-                )
+                journal = Journal.of(self.config).of_table(self.table)
+                holds = holds_in_force(self.topic, journal, self.registry, recalls=not dry_run)
+                by_config = of_config(hold=self.config.topic(self.topic.topic).hold)
+                refuse_held(self.topic, (*by_config, *holds), spans, command=REASON)
                 if dry_run:
                     report.rows = sum(each.rows for each in found)
                     report.files = sum(1 for each in found if each.rows)

@@ -71,7 +71,7 @@ def whole_file_cuts(
 
 
 def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile]) -> dict[int, int]:
-    """How far files reach that begin below the cuts, by partition: records of all ranges until there may be in them."""
+    """How far files reach that begin below the cuts, by partition. They may have records of all ranges up to there."""
     found = dict(cuts)
     for file in files:
         at = file.partitions
@@ -96,11 +96,13 @@ def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[i
 
 def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
     """The lowest offset that stays, if the oldest files go as long as the others have at least `most` bytes."""
-    left = list(files)
-    total = sum(map(_share, left))
-    while left and total - _share(left[0]) >= most:
-        total -= _share(left.pop(0))
-    return _low(left[0]) if left else end
+    oldest_first = list(files)
+    total = sum(map(_share, oldest_first))
+    for file in oldest_first:
+        if total - _share(file) < most:
+            return _low(file)
+        total -= _share(file)
+    return end
 
 
 def _share(file: TableFile) -> int:

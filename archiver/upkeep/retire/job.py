@@ -27,7 +27,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
-from archiver.upkeep.holds import recall_holds
+from archiver.upkeep.holds import holds_in_force
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import purge
@@ -189,13 +189,14 @@ class TopicExpiry:
         Raises the leaves of TableError, RegistryError and StorageError.
         """
         table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
-        recall_holds(self.archived.topic, journal, self.registry)
         if not dry_run:
+            holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
             settle_rewrites(table, self.registry, self.catalog, self.manifests, journal)
         if not limits.is_none:
             with UploadClaims.of_run(self.registry, self.archived.topic) as claims:
                 for _ in range(ROUNDS):
-                    planned, files = self._plan(limits, rows=rows)
+                    holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
+                    planned, files = self._plan(limits, holds, rows=rows)
                     report.held, report.kept = planned.held, planned.kept
                     size = planned.files + sum(len(each.files) for each in planned.edges)
                     self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
@@ -219,11 +220,7 @@ class TopicExpiry:
                 holds_all=self.archived.config.hold,
             )
 
-    def holds(self) -> tuple[Hold, ...]:
-        """The active holds of the topic, that of its section among them."""
-        return (*of_config(hold=self.archived.config.hold), *self.registry.holds.active(self.archived.topic))
-
-    def _plan(self, limits: Limits, *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
+    def _plan(self, limits: Limits, holds: Sequence[Hold], *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
         table = self.catalog.reload(self.archived.table)
         cuts = self._cuts(limits, table, rows=rows)
         reach = reach_of(cuts, self.manifests.files(table.iceberg))
@@ -235,7 +232,7 @@ class TopicExpiry:
             {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
             ranges=ranges,
             files=files,
-            holds=self.holds(),
+            holds=(*of_config(hold=self.archived.config.hold), *holds),
             known=table.first_offsets,
             rows=rows,
         )

@@ -71,8 +71,12 @@ def retirement(
     for file in found.strangers:
         _keep(first_offsets, kept, file)
     going, staying = list(found.all), list[Component]()
-    while stuck := [each for each in going if not _is_below(each, first_offsets)]:
-        going = [each for each in going if each not in stuck]
+    while True:
+        sides = [(_is_below(each, first_offsets), each) for each in going]
+        stuck = [each for is_below, each in sides if not is_below]
+        if not stuck:
+            break
+        going = [each for is_below, each in sides if is_below]
         staying += stuck
         for each in stuck:
             if not rows or _is_unbounded(each):
