@@ -55,10 +55,18 @@ class AuditPoint(StrEnum):
     AUDIT_WRITTEN = "audit_written"
 
 
-_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint)
+class RemovalPoint(StrEnum):
+    """The fault points of the end of removed files, in the order in which `expire` and `erase` pass them."""
+
+    SNAPSHOTS_EXPIRED = "snapshots_expired"
+    FILES_DELETED = "files_deleted"
+    ERASURE_NOTED = "erasure_noted"
 
 
-def pass_point(point: FaultPoint | TransferPoint | AuditPoint) -> None:
+_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint)
+
+
+def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint) -> None:
     """Do nothing, unless the environment asks for a failure at this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:

@@ -38,15 +38,19 @@ def archive(
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         # only now: to import these takes seconds, and a mistake in the configuration is told at once
+        from archiver.ingest.idle import in_turn
         from archiver.ingest.job import ArchiveJob
         from archiver.observe.archive_json import archive_lines
         from archiver.observe.archive_screen import ArchiveScreen
         from archiver.observe.compact_json import note_lines
         from archiver.observe.compact_screen import CompactNotes
         from archiver.observe.console import Terminal
+        from archiver.observe.expire_json import note_lines as retired_lines
+        from archiver.observe.expire_screen import ExpireNotes
         from archiver.observe.output import Output
         from archiver.observe.telemetry import with_telemetry
         from archiver.upkeep.compact.idle import IdleCompaction
+        from archiver.upkeep.retire.idle import IdleRetirement
 
         output = Output(
             as_json=as_json,
@@ -54,8 +58,9 @@ def archive(
             screen=lambda: ArchiveScreen(Terminal(), repeats=seconds is not None),
         )
         notes = Output(as_json=as_json, lines_of=note_lines, screen=lambda: CompactNotes(Terminal()))
-        with output, notes, with_telemetry(loaded, output) as observer:
-            idle = IdleCompaction(loaded, notes)
+        retired = Output(as_json=as_json, lines_of=retired_lines, screen=lambda: ExpireNotes(Terminal()))
+        with output, notes, retired, with_telemetry(loaded, output) as observer:
+            idle = in_turn(IdleRetirement(loaded, retired), IdleCompaction(loaded, notes))
             job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:

@@ -163,6 +163,7 @@ class TopicSection(Section):
     snapshot_retention: Seconds = Field(default=86400.0, ge=0.0)
     retention: Seconds | None = Field(default=None, gt=0.0)
     retention_size: Bytes | None = Field(default=None, ge=1)
+    expire: Literal["auto", "off"] = "off"
     hold: bool = False
     start_from: StartFrom = "earliest"
     keep_removed: bool = True

@@ -25,3 +25,14 @@ class IdleTime:
 
 
 IdleWork: TypeAlias = Callable[[IdleTime], None]
+
+
+def in_turn(*works: IdleWork) -> IdleWork:
+    """Works one after the other, as long as there is time."""
+
+    def work(idle: IdleTime) -> None:
+        for each in works:
+            if not idle.is_over():
+                each(idle)
+
+    return work

@@ -26,6 +26,13 @@ def expire_lines(event: ExpireEvent) -> Iterator[Line]:
     )
 
 
+def note_lines(event: ExpireEvent) -> Iterator[Line]:
+    """Make a line for each topic that something went of. Retirements between other work are told by these alone."""
+    for each in event.report.topics if isinstance(event, ExpireFinished) else ():
+        if each.first_offsets or each.files or each.purged.deleted:
+            yield "retired", _topic(each)
+
+
 def purged_json(purged: Purged) -> dict[str, Any]:
     """Which files were deleted from the store, and what needs the others."""
     return {
@@ -50,6 +57,7 @@ def _topic(topic: TopicRetired) -> dict[str, Any]:
         "size_bytes": topic.size_bytes,
         "rewritten_files": topic.rewritten,
         "commits": topic.commits,
+        "stopped": topic.stopped,
         "held_partitions": {str(each): hold for each, hold in sorted(topic.held.items())},
         "kept_partitions": {str(each): path for each, path in sorted(topic.kept.items())},
         "store": purged_json(topic.purged),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Self, assert_never
 
 from archiver.observe.amounts import counted, duration, size
 from archiver.observe.bars import Bars
@@ -46,6 +46,30 @@ class ExpireScreen(Bars):
                 print_report(self.console, event.report)
             case _ as never:
                 assert_never(never)
+
+
+class ExpireNotes:
+    """An observer that tells people of retirements between other work: a line for each topic that something went of."""
+
+    def __init__(self, console: TextConsole) -> None:
+        self._console = console
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __call__(self, event: ExpireEvent) -> None:
+        """Show the end of a run."""
+        for each in event.report.topics if isinstance(event, ExpireFinished) else ():
+            told = []
+            if each.files:
+                told.append(f"{counted(each.files, 'file')} with {counted(each.rows, 'row')} retired")
+            if each.purged.deleted:
+                told.append(f"{counted(each.purged.deleted, 'removed file')} deleted from the store")
+            if told:
+                self._console.print(f"{each.topic}: {', '.join(told)}")
 
 
 def print_report(console: TextConsole, report: ExpireReport) -> None:

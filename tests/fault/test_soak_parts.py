@@ -53,7 +53,7 @@ def writer(pipe: Path) -> int:
 
 def test_two_hundred_rounds_hold_every_kind_and_every_step() -> None:
     dealt = [deck.deal(1, number).faults for number in range(200)]
-    later = [deck.deal(1, number).faults for number in range(200, 440)]
+    later = [deck.deal(1, number).faults for number in range(200, 500)]
     assert {type(fault) for fault in chain(*dealt, *later)} == set(faults.Fault.__args__)
     points = {fault.point for fault in chain(*dealt) if isinstance(fault, faults.KillAtPoint)}
     assert points == set(FaultPoint)

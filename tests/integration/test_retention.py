@@ -14,6 +14,8 @@ from confluent_kafka import KafkaException, TopicPartition
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
 from archiver.errors import ConfigError, InjectedFault, ObjectMissing
+from archiver.ingest.job import ArchiveJob
+from archiver.ingest.stopping import StopSignal
 from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
@@ -25,8 +27,9 @@ from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.idle import IdleRetirement
 from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.retire.report import TopicRetired
+from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished, TopicRetired
 from catalog.errors import RecordsHeld
 from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.ranges.holes import GoneRows
@@ -151,6 +154,25 @@ def test_the_oldest_files_beyond_a_size_go(stack: Stack) -> None:
     assert expire(config, topic, limits=Limits(size_bytes=most)).files == 0, "without the first, less would be left"
     assert expire(config, topic, limits=Limits(size_bytes=most - 1)).first_offsets == {0: 10}
     check(config, topic, from_kafka(stack, topic, 1)[10:])
+
+
+def test_the_service_retires_in_its_pauses(stack: Stack) -> None:
+    config, topic = archived(stack, retention="1d", expire="auto")
+    produce(stack, topic, range(30, 40), day=3650)  # the future has no end: it stays until its batch is old
+    settings, stop = load_config(config), StopSignal()
+    reports: list[ExpireFinished] = []
+
+    def heard(event: ExpireEvent) -> None:
+        if isinstance(event, ExpireFinished):
+            reports.append(event)
+            stop.set()
+
+    job = ArchiveJob(settings, (topic,), engine=InlineEngine(), idle=IdleRetirement(settings, heard))
+    assert job.run_every(20.0, stop).succeeded
+    (done,) = reports[0].report.topics
+    assert done.first_offsets == {0: 30}, "what was archived in the same run is young"
+    assert done.purged.deleted == 3
+    check(config, topic, from_kafka(stack, topic, 1)[30:])
 
 
 @pytest.mark.parametrize("fault", ["before_commit", "after_commit"])

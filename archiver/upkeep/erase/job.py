@@ -26,6 +26,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
 from archiver.errors import TopicBusy, UpkeepError
+from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import all_of, ignore
 from archiver.replay.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
@@ -265,6 +266,7 @@ class TopicErasure:
             report.unfinished = tuple(waiting)
             return
         self._note(waiting, report)
+        pass_point(RemovalPoint.ERASURE_NOTED)
         self.registry.erasures.finish(self.topic, tuple(waiting))
         report.finished = tuple(waiting)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Final, Protocol
 
 from archiver.errors import StorageError
+from archiver.fault_points import RemovalPoint, pass_point
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.report import Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
 from catalog.iceberg.archive_table import ArchiveTable
@@ -48,15 +49,23 @@ class Checks(Protocol):
 
 
 def remove_orphans(
-    search: Checks, topic: TopicRow, report: TopicOrphans, *, registry: Registry, observer: OrphanObserver
+    search: Checks,
+    topic: TopicRow,
+    report: TopicOrphans,
+    *,
+    registry: Registry,
+    observer: OrphanObserver,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Delete those of `report.orphans` that are still orphans; `report` gets the fate of each.
+
+    No batch is begun once `is_over` says so.
 
     Raises the leaves of TableError and RegistryError; the last StorageError where no file of a batch could be deleted.
     RegistryUnreachable where the lock is lost: nothing more is deleted then.
     """
     left = deque(report.orphans)
-    while left:
+    while left and not is_over():
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
         search.look()  # before taking the lock, which others wait for
         files = {each.path: each.ulid for each in batch if each.ulid}
@@ -67,6 +76,7 @@ def remove_orphans(
             deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still)
             try:
                 left.extendleft(deletion.run([each for each in batch if each not in needed]))
+                pass_point(RemovalPoint.FILES_DELETED)
                 still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})
             finally:
                 report.deleted += deletion.deleted

@@ -7,12 +7,13 @@ row lock, each file checked once more.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from archiver.errors import ObjectMissing
+from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
@@ -37,15 +38,22 @@ EXPIRY_TRIES: Final = 5
 class Purged:
     """What became of the files: how many were deleted, with their bytes, and which are left.
 
-    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps.
+    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps. `stopped` says that the
+    time was over before all of them were looked at.
     """
 
     deleted: int = 0
     size_bytes: int = 0
     left: tuple[str, ...] = ()
     held: int = 0
+    stopped: bool = False
     snapshots: HoldingSnapshots = field(default_factory=HoldingSnapshots)
     failures: Mapping[str, ContextError] = field(default_factory=dict)
+
+
+def never() -> bool:
+    """Time without an end."""
+    return False
 
 
 def purge(
@@ -57,12 +65,14 @@ def purge(
     with_others: bool = False,
     holds_all: bool = False,
     of_erasures: bool = False,
+    is_over: Callable[[], bool] = never,
 ) -> Purged:
     """Expire snapshots older than `grace_seconds` that only keep removed files, and delete files that none needs.
 
     `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
     on hold by its configuration. `of_erasures` deletes the files that have erased records, whatever took them out of
-    the table, and no others. Raises the leaves of TableError, RegistryError and StorageError.
+    the table, and no others. No batch of files is begun once `is_over` says so.
+    Raises the leaves of TableError, RegistryError and StorageError.
     """
     if of_erasures:
         _note_stale(table, registry, catalog)
@@ -72,7 +82,10 @@ def purge(
     if not removed or holds_all:
         return Purged(left=tuple(removed), held=len(removed) if holds_all else 0)
     names = {file_name(path) for path in removed}
+    if is_over():
+        return Purged(left=tuple(removed), stopped=True)
     table, found = _expired(table, names, catalog, grace_seconds=grace_seconds, with_others=with_others)
+    pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
     search.look()
     files = {path: _registry_id(path) for path in removed}
@@ -82,7 +95,7 @@ def purge(
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
     report.orphans = tuple(_orphans(table, going, files))
     sizes = {each.path: each.size for each in report.orphans}
-    remove_orphans(search, table.topic, report, registry=registry, observer=ignore)
+    remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=is_over)
     deleted = {each.path for each in report.deleted}
     return Purged(
         deleted=len(deleted),
@@ -90,6 +103,7 @@ def purge(
         left=tuple(path for path in removed if path not in deleted),
         held=sum(1 for path in free if file_name(path) in known.held),
         snapshots=found,
+        stopped=is_over() and len(deleted) + len(report.needed_again) < len(going),
         failures=report.failures,
     )
 

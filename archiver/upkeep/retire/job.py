@@ -30,7 +30,7 @@ from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.holds import holds_in_force
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
-from archiver.upkeep.removal.purge import purge
+from archiver.upkeep.removal.purge import never, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
@@ -73,6 +73,7 @@ class Expire:
 
     Without `limits` each topic's `retention` and `retention_size` count. With `rows` also the rows of files that have
     younger ones go. A dry run changes nothing. By default the time is this machine's, which Postgres' has to confirm.
+    Nothing more is begun once `is_over` says so; the next run goes on.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Expire:
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] | None = None,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         if limits is not None and not topics:
             raise ConfigError("an offset or a time is that of a topic: name the topics that it is for")
@@ -99,6 +101,7 @@ class Expire:
         self._engine = engine
         self._formats = formats
         self._clock = clock
+        self._is_over = is_over
 
     def run(self) -> ExpireReport:
         """Retire topic by topic. Raises what stops all topics; the failure of one is in the report."""
@@ -141,6 +144,7 @@ class Expire:
                 engine=engine,
                 observer=self._observer,
                 formats=self._formats,
+                is_over=self._is_over,
             )
             work.run(limits, report, rows=self._rows, dry_run=self._dry_run)
         except ContextError as error:
@@ -182,6 +186,7 @@ class TopicExpiry:
     engine: Callable[[int], Engine]
     observer: ExpireObserver
     formats: SegmentFormats = FORMATS
+    is_over: Callable[[], bool] = never
 
     def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
         """Retire what the limits say, and delete files that were retired before; `report` gets what was done.
@@ -218,7 +223,9 @@ class TopicExpiry:
                 catalog=self.catalog,
                 grace_seconds=self.archived.config.snapshot_retention,
                 holds_all=self.archived.config.hold,
+                is_over=self.is_over,
             )
+            report.stopped |= report.purged.stopped
 
     def _plan(self, limits: Limits, holds: Sequence[Hold], *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
         table = self.catalog.reload(self.archived.table)
@@ -259,6 +266,9 @@ class TopicExpiry:
         going = sorted(planned.going, key=_place)
         batches = [going[start : start + BATCH] for start in range(0, len(going), BATCH)] or ([[]] if edges else [])
         for number, batch in enumerate(batches):
+            if self.is_over():
+                report.stopped = True
+                return True
             is_last = number == len(batches) - 1
             later = [each for those in batches[number + 1 :] for each in those]
             reached = first_offsets if is_last else _reached(first_offsets, (*later, *planned.edges))

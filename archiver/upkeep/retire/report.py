@@ -18,7 +18,8 @@ class TopicRetired:
     `first_offsets` are where partitions begin after it, of those that moved. `rows` and `files` are what went out of
     the table, `rewritten` files that were written anew at the edge. `held` are the partitions of which a hold keeps
     more than the limits would, with its id; `kept` are those of which a file that can't go keeps more, with its path.
-    `has_limits` is false if neither the configuration nor the command says what may go.
+    `has_limits` is false if neither the configuration nor the command says what may go. `stopped` says that the time
+    was over before all was done.
     """
 
     topic: str
@@ -34,6 +35,7 @@ class TopicRetired:
     purged: Purged = field(default_factory=Purged)
     failures: dict[str, ContextError] = field(default_factory=dict)
     has_limits: bool = True
+    stopped: bool = False
     error: ContextError | None = None
 
     @property

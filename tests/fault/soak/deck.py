@@ -14,6 +14,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from archiver.fault_points import AuditPoint, RemovalPoint
 from archiver.fault_points import FaultPoint as At
 from tests.fault.soak import faults
 from tests.fault.soak.faults import Fault
@@ -89,7 +90,7 @@ def _cards(turn: int) -> tuple[Fault, ...]:
         case 1:
             return (*common, *_long())
         case _:
-            return (*common, *_long(), *_elections(), *_others(), *_rewrites())
+            return (*common, *_long(), *_elections(), *_others(), *_rewrites(), *_removals())
 
 
 def _killed() -> list[Fault]:
@@ -220,6 +221,39 @@ def _rewrites() -> list[Fault]:
     return [
         *(faults.CompactKilled(point=point) for point in steps),
         *(faults.CompactKilled(point=point, beside=True) for point in steps),
+    ]
+
+
+def _removals() -> list[Fault]:
+    written, committed = (At.BEFORE_UPLOAD, At.AFTER_UPLOAD), (At.AFTER_STAGE, At.BEFORE_COMMIT)
+    every = (*committed, At.AFTER_COMMIT, *AuditPoint, At.AFTER_CONFIRM)
+    ends = (RemovalPoint.SNAPSHOTS_EXPIRED, RemovalPoint.FILES_DELETED)
+    races = faults.RetireRaces
+    return [
+        *(races(job="expire", point=point) for point in (*every, *ends)),
+        *(races(job="edge", point=point) for point in (*written, *every)),
+        *(races(job="erase", point=point) for point in (*written, *every, *ends, RemovalPoint.ERASURE_NOTED)),
+        *(
+            races(job=job, point=point, beside=beside)
+            for job, points in (
+                ("expire", committed),
+                ("edge", (At.AFTER_UPLOAD, At.BEFORE_COMMIT)),
+                ("erase", written),
+            )
+            for point in points
+            for beside in ("archive", "compact", "hold", "edge" if job == "erase" else "erase")
+        ),
+        *(races(job="erase", point=point, beside="hold") for point in (*committed, ends[0])),
+        *(
+            races(job="compact", point=point, beside=beside)
+            for point in (At.AFTER_UPLOAD, At.BEFORE_COMMIT)
+            for beside in ("expire", "edge", "erase")
+        ),
+        *(
+            races(job="archive", point=point, beside=beside)
+            for point in (At.AFTER_UPLOAD, At.AFTER_COMMIT)
+            for beside in ("edge", "erase")
+        ),
     ]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
-from archiver.fault_points import FaultPoint
+from archiver.fault_points import AuditPoint, FaultPoint, RemovalPoint
 from tests.support.catalog.lossy_catalog import Delivery
 from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.storage.lossy_objects import ObjectFault
@@ -216,6 +216,18 @@ class CompactKilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetireRaces:
+    """A job is killed at a step, or suspended there while something else is at work `beside` it, and run again.
+
+    `expire` takes whole files, `edge` rows of files too; `compact` and `archive` are overtaken by removals.
+    """
+
+    job: Literal["expire", "edge", "erase", "compact", "archive"]
+    point: FaultPoint | AuditPoint | RemovalPoint
+    beside: Literal["archive", "compact", "hold", "expire", "edge", "erase"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanged:
     """Others partition the table by another column, while files are `staged` or not, and later as it was."""
 
@@ -276,6 +288,7 @@ Fault: TypeAlias = (
     | RolledBack
     | RowsDeleted
     | CompactKilled
+    | RetireRaces
     | SpecChanged
     | StoreEmpty
     | ManyTopics

@@ -17,10 +17,14 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
+from archiver.replay.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry.leases import Leases
@@ -60,7 +64,7 @@ def run(job: Job, base: Path) -> None:
     sys.exit(1 if failures else 0)
 
 
-def _done(job: Job) -> tuple[int, list[Failure]]:
+def _done(job: Job) -> tuple[int, list[Failure]]:  # noqa: PLR0911 - one for each verb
     config = load_config(job.config)
     match job.verb:
         case Verb.ARCHIVE:
@@ -76,6 +80,10 @@ def _done(job: Job) -> tuple[int, list[Failure]]:
             return 0, _refilled(job)
         case Verb.COMPACT:
             return _compacted(config)
+        case Verb.EXPIRE:
+            return _expired(job, config)
+        case Verb.ERASE:
+            return _erased(job, config)
         case Verb.ORPHANS:
             return _orphans_removed(job, config)
 
@@ -111,6 +119,29 @@ def _compacted(config: Config) -> tuple[int, list[Failure]]:
         if error is not None
     ]
     return report.done.rows, failures
+
+
+def _expired(job: Job, config: Config) -> tuple[int, list[Failure]]:
+    limits = Limits(offset=job.before, partitions=frozenset({job.partition}))
+    report = Expire(config, (job.topic,), limits=limits, rows=job.rows, engine=InlineEngine()).run()
+    (done,) = report.topics
+    errors = (done.error, *done.failures.values(), *done.purged.failures.values())
+    return done.rows, [_failure(job.topic, None, error) for error in errors if error is not None]
+
+
+def _erased(job: Job, config: Config) -> tuple[int, list[Failure]]:
+    """Only an erasure that is finished has succeeded."""
+    where = None if job.where is None else Where.parse(job.where)
+    report = Erase(config, job.topic, where, engine=InlineEngine()).run()
+    failures = [
+        _failure(job.topic, None, error)
+        for error in (*report.failures.values(), *report.purged.failures.values())
+        if isinstance(error, ContextError)
+    ]
+    if report.unfinished:
+        left = f"snapshots: {report.purged.snapshots}, files: {report.purged.left}, copies: {report.copies}"
+        failures.append(Failure(topic=job.topic, partition=None, kind="unfinished", text=left))
+    return report.rows, failures
 
 
 def _orphans_removed(job: Job, config: Config) -> tuple[int, list[Failure]]:

@@ -34,13 +34,16 @@ class Verb(StrEnum):
     ORPHANS = "orphans"
     REFILL = "refill"
     COMPACT = "compact"
+    EXPIRE = "expire"
+    ERASE = "erase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job to run: `fault` is for ARCHIVER_FAULT; without the lease, rivals don't wait for each other.
 
-    Removing orphans believes that it is so many `days` later; a refill is of one `topic`.
+    Removing orphans believes that it is so many `days` later; a refill is of one `topic`. So is `expire`, which retires
+    a `partition` up to an offset, with `rows` at the edge, and `erase`, which goes on where there is no `where`.
     """
 
     config: Path
@@ -51,6 +54,10 @@ class Job:
     with_lease: bool = True
     days: float = 0.0
     topic: str = ""
+    partition: int = 0
+    before: int = 0
+    rows: bool = False
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

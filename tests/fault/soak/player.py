@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
-from tests.fault.soak import courses, elections, faults, others, rewrites, sides
+from tests.fault.soak import courses, elections, faults, others, removals, rewrites, sides
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.deck import Round
@@ -74,6 +74,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.RolledBack: others.rolled_back,
     faults.RowsDeleted: others.rows_deleted,
     faults.CompactKilled: rewrites.compact_killed,
+    faults.RetireRaces: removals.retire_races,
     faults.SpecChanged: others.spec_changed,
     faults.StoreEmpty: others.store_empty,
     faults.ManyTopics: sides.many_topics,

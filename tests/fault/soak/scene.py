@@ -87,6 +87,10 @@ class Verified:
     """Records beyond these that Kafka had and has no more, by partition: they were staged before it deleted them."""
     staged_to: dict[int, int] = field(default_factory=dict)
     """Where the log begins since then."""
+    first: dict[int, int] = field(default_factory=dict)
+    """Where partitions begin: what lies before was retired."""
+    erased: set[tuple[int, int]] = field(default_factory=set)
+    """What was erased, by partition and offset."""
     rewritten: bool = False
     """Others rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
 
@@ -147,6 +151,11 @@ class Subject:
         admin = self._admin()
         found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
         return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
+
+    def first_offsets(self) -> dict[int, int]:
+        """Where partitions begin by the table, of those of which records were retired."""
+        text = self.stack.catalog().load_table(self.table).properties.get("archiver.first-offsets", "{}")
+        return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
 
     def _write_proto(self) -> None:
         fields = " ".join(f"string f{number} = {number};" for number in range(1, self.fields + 1))

@@ -1,0 +1,62 @@
+"""Retires records of topics with `expire = "auto"` while an archive job that repeats waits for its next run.
+
+Only whole files go, so no file is read or written. A failure is told and tried again in a later pause; it never stops
+the job.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from archiver.config import Config
+from archiver.ingest.idle import IdleTime
+from archiver.observer import ignore
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.report import ExpireObserver
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+
+REST_SECONDS: Final = 600.0
+"""A topic in which nothing is left to do, or that failed, is looked at again after this long."""
+
+
+class IdleRetirement:
+    """What an archive job does while it is idle: `retention` and `retention_size` of its topics are applied."""
+
+    def __init__(
+        self, config: Config, observer: ExpireObserver = ignore, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._config = config
+        self._observer = observer
+        self._clock = clock
+        self._rests_until: dict[str, float] = {}
+
+    def __call__(self, idle: IdleTime) -> None:
+        """Retire records of one topic after the other until the time is over."""
+        for name in idle.topics:
+            if idle.is_over():
+                return
+            if self._config.topic(name).expire == "auto" and self._rests_until.get(name, 0.0) <= self._clock():
+                self._expire(name, idle)
+
+    def _expire(self, name: str, idle: IdleTime) -> None:
+        try:
+            (done,) = Expire(self._config, (name,), self._observer, is_over=idle.is_over).run().topics
+        except Exception as error:  # noqa: BLE001 - archiving goes on, whatever is wrong here
+            told = error if isinstance(error, ContextError) else None
+            _LOG.warning("%s was not retired, archiving goes on: %s", name, error, exc_info=None if told else error)
+            self._rest(name)
+            return
+        if done.error is not None:
+            _LOG.warning("%s was not retired, archiving goes on: %s", name, done.error)
+        for failure in (*done.failures.values(), *done.purged.failures.values()):
+            _LOG.warning("a file of %s was not retired, archiving goes on: %s", name, failure)
+        if not done.stopped:
+            self._rest(name)
+
+    def _rest(self, name: str) -> None:
+        self._rests_until[name] = self._clock() + REST_SECONDS

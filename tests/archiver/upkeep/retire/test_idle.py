@@ -1,0 +1,78 @@
+"""Retirement in the pauses of an archive job: who is asked, and that it never stops the job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import pytest
+
+from archiver.config import load_config
+from archiver.ingest.idle import IdleTime, in_turn
+from archiver.upkeep.retire.idle import REST_SECONDS, IdleRetirement
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.report import ExpireReport, TopicRetired
+
+CONFIG = (
+    '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
+    '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n'
+    '[topics.orders]\nretention = "90d"\nexpire = "auto"\n[topics.clicks]\nretention = "90d"\n'
+)
+
+
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "archiver.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def idle(**more: Any) -> IdleTime:
+    return IdleTime(topics=("clicks", "orders"), engine=cast("Any", None), is_over=more.get("is_over", lambda: False))
+
+
+@pytest.mark.parametrize("fault", [ValueError("nobody foresaw this"), MemoryError()])
+def test_a_fault_nobody_foresaw_does_not_stop_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    runs: list[tuple[str, ...]] = []
+
+    def fail(self: Expire) -> NoReturn:
+        runs.append(self._topics)
+        raise fault
+
+    monkeypatch.setattr(Expire, "run", fail)
+    retirement = IdleRetirement(load_config(written(tmp_path), {}))
+    retirement(idle())
+    retirement(idle())
+    assert runs == [("orders",)], "clicks isn't to be expired, and orders rests after a failure"
+    assert "orders was not retired, archiving goes on" in caplog.text
+    assert type(fault).__name__ in caplog.text
+
+
+def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [TopicRetired(topic="orders", table="t", stopped=True), TopicRetired(topic="orders", table="t")]
+    now, runs = [0.0], list[bool]()
+
+    def run(self: Expire) -> ExpireReport:
+        runs.append(self._is_over())
+        return ExpireReport(topics=(found[len(runs) - 1],), dry_run=False, seconds=0.0)
+
+    monkeypatch.setattr(Expire, "run", run)
+    retirement = IdleRetirement(load_config(written(tmp_path), {}), clock=lambda: now[0])
+    for _ in range(3):
+        retirement(idle())
+    assert runs == [False, False], "it was stopped once, then nothing was left"
+    now[0] = REST_SECONDS
+    over = iter([False, False, True])
+    found.append(found[1])
+    retirement(idle(is_over=lambda: next(over)))
+    assert runs == [False, False, True], "the run gets the pause's own end"
+
+
+def test_works_take_their_turns_as_long_as_there_is_time() -> None:
+    done: list[str] = []
+    work = in_turn(lambda _: done.append("first"), lambda _: done.append("second"))
+    work(idle(is_over=lambda: len(done) > 0))
+    assert done == ["first"]
+    work(idle())
+    assert done == ["first", "first", "second"]

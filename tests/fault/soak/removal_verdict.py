@@ -1,0 +1,161 @@
+"""The verdict after removals: what is gone is gone for good, what is held is there, and everybody tells the same."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.archive.topic_archive import open_archive
+from archiver.config import Config, load_config
+from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.archived_topic import find_archived
+from archiver.upkeep.verify.job import Verify
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.registry import Registry
+from tests.fault.soak.checker import Anomaly, Defect
+from tests.fault.soak.scene import Scene, Subject
+from tests.fault.soak.verdict import Verdict, judge_rewritten
+from tests.support.engine.inline_engine import InlineEngine
+
+_SHOWN = 5
+
+
+def judge_removed(scene: Scene) -> Verdict:
+    """All that was not removed is there once, byte for byte, and what was removed is told as that and nowhere else."""
+    verdict = judge_rewritten(scene)
+    anomalies = [*verdict.anomalies]
+    for each in scene.subjects:
+        anomalies += _told(scene, each)
+        anomalies += _verified(scene, each)
+        if again := stored(each) & each.verified.erased:
+            text = f"the store has erased records: {sorted(again)[:_SHOWN]}"
+            anomalies.append(Anomaly(defect=Defect.PHANTOM, where=each.table, text=text))
+    return Verdict(records=verdict.records, digest=verdict.digest, anomalies=tuple(anomalies))
+
+
+def _told(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
+    """Table, registry and journal agree on where partitions begin, and no removed file waits for its end."""
+    config = load_config(scene.direct)
+    with _archived(config) as (registry, catalog):
+        archived = find_archived(config, subject.topic, registry=registry, catalog=catalog)
+        first = {"table": subject.first_offsets(), "registry": registry.retention.first_offsets(archived.topic)}
+        if config.archive.journal is not None:
+            first["journal"] = dict(Journal.of(config).of_table(archived.table).read().first_offsets)
+        if len({tuple(sorted(each.items())) for each in first.values()}) > 1:
+            yield Anomaly(defect=Defect.OFFSETS, where=subject.table, text=f"first offsets differ: {first}")
+        if waiting := registry.erasures.unfinished(archived.topic):
+            yield Anomaly(defect=Defect.OUTCOME, where=subject.table, text=f"erasures are open: {waiting}")
+        if begun := registry.rewrites.unfinished(archived.topic):
+            yield Anomaly(defect=Defect.OUTCOME, where=subject.table, text=f"rewrites are open: {begun[:1]}")
+
+
+def _verified(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
+    """`archiver verify` finds nothing wrong."""
+    report = Verify(load_config(scene.direct), (subject.topic,), engine=InlineEngine(), resumes=False).run()
+    told = [str(each.error) for each in report.failed]
+    told += [f"{each.kind}: {each.message} ({each.place})" for one in report.topics for each in one.faults]
+    for text in told[:_SHOWN]:
+        yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
+
+
+@contextmanager
+def _archived(config: Config) -> Iterator[tuple[Registry, TableCatalog]]:
+    with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
+        yield registry, catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a hold found in the store and in the table when it was placed, by partition and offset."""
+
+    subject: Subject
+    hold_id: str
+    in_store: frozenset[tuple[int, int]]
+    in_table: frozenset[tuple[int, int]]
+
+    def missed(self, when: str) -> list[Anomaly]:
+        """What of it is gone."""
+        sides = (("store", self.in_store - stored(self.subject)), ("table", self.in_table - tabled(self.subject)))
+        return [
+            Anomaly(
+                defect=Defect.LOST,
+                where=f"{side} of {self.subject.table}",
+                text=f"held records are gone {when}: {sorted(gone)[:_SHOWN]} of {len(gone)}",
+            )
+            for side, gone in sides
+            if gone
+        ]
+
+
+def stored(subject: Subject) -> set[tuple[int, int]]:
+    """The records of every object below the table's location, whether the table has it or not."""
+    table = subject.stack.catalog().load_table(subject.table)
+    found: set[tuple[int, int]] = set()
+    for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data"):
+        if each.size:
+            with table.io.new_input(each.path).open() as file:
+                found |= _places(pq.read_table(pa.BufferReader(file.read()), columns=["kafka"]))
+    return found
+
+
+def tabled(subject: Subject) -> set[tuple[int, int]]:
+    """The records of the table's rows, as pyiceberg reads them."""
+    table = subject.stack.catalog().load_table(subject.table)
+    return _places(table.scan(selected_fields=("kafka.partition", "kafka.offset")).to_arrow())
+
+
+def _places(rows: pa.Table) -> set[tuple[int, int]]:
+    kafka = rows.column("kafka").combine_chunks()
+    return set(zip(kafka.field("partition").to_pylist(), kafka.field("offset").to_pylist(), strict=True))
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """A replay of a partition in progress: what it gave, and what was there when it began."""
+
+    stream: Generator[pa.RecordBatch, None, None]
+    given: list[pa.RecordBatch]
+    there: dict[int, tuple[bytes | None, bytes | None]]
+    partition: int
+
+    @classmethod
+    @contextmanager
+    def begun(cls, config: Path, subject: Subject, partition: int) -> Iterator[Self]:
+        """A reading that has its first batch, and no more."""
+        there = {one.offset: (one.key, one.value) for one in subject.verified.records[partition]}
+        with ExitStack() as closing:
+            stream = open_archive(load_config(config), subject.topic).records(partition)
+            closing.callback(stream.close)
+            yield cls(stream=stream, given=[next(stream)], there=there, partition=partition)
+
+    def ended(self, subject: Subject) -> list[Anomaly]:
+        """Read the rest: every record in order and as it was, and only removed ones left out."""
+        self.given += self.stream
+        found = [
+            (row["offset"], (row["key"], row["value"]))
+            for batch in self.given
+            for row in batch.select(["offset", "key", "value"]).to_pylist()
+        ]
+        offsets = [offset for offset, _ in found]
+        known = subject.verified
+        left_out = self.there.keys() - {*offsets}
+        lost = {
+            each
+            for each in left_out
+            if each >= known.first.get(self.partition, 0) and (self.partition, each) not in known.erased
+        }
+        wrong = [offset for offset, record in found if offset in self.there and self.there[offset] != record]
+        texts = {
+            Defect.REORDERED: "" if offsets == sorted(set(offsets)) else "offsets don't rise",
+            Defect.LOST: f"{sorted(lost)[:_SHOWN]}" if lost else "",
+            Defect.CHANGED: f"{wrong[:_SHOWN]}" if wrong else "",
+        }
+        where = f"replay in progress of {subject.topic}"
+        return [Anomaly(defect=defect, where=where, text=text) for defect, text in texts.items() if text]

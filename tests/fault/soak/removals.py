@@ -1,0 +1,183 @@
+"""Rounds on retention, legal holds and erasure, killed or beside other jobs: what is to go goes, all else stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from archiver.config import load_config
+from archiver.upkeep.holds import Holds
+from tests.fault.soak import faults
+from tests.fault.soak.course import Course
+from tests.fault.soak.jobs import Ending, Job, Verb, running
+from tests.fault.soak.removal_verdict import Held, Reading, judge_removed, stored, tabled
+from tests.fault.soak.scene import Subject
+from tests.fault.soak.troubles import STEP_SECONDS
+from tests.fault.soak.verdict import by_partition, judge
+
+_COMMITS = 3
+_HELD = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What is to go of a partition: all before an offset, or what lies from one offset up to another."""
+
+    subject: Subject
+    partition: int
+    before: int
+    erased: range
+
+    def held(self, job: str) -> range:
+        """Offsets for a hold to be on: some of those that are to go."""
+        if job == "erase":
+            return range(self.erased.stop - 1, self.erased.stop)
+        return range(max(0, self.before - _HELD), self.before)
+
+
+def retire_races(course: Course, fault: faults.RetireRaces) -> None:
+    """A removal is killed or suspended at a step, or overtakes a job that is; then all that was asked for is done."""
+    scene, subject = course.scene, course.scene.first
+    for _ in range(_COMMITS):
+        course.produce(60)
+        course.heal()
+    course.verified(judge(scene))
+    wish = _wish(course, subject, whole_files="expire" in {fault.job, fault.beside})
+    course.produce(60)
+    config = _deleting(course)
+    with Reading.begun(scene.direct, subject, wish.partition) as reading:
+        job, held = _job(config, wish, fault.job), None
+        if fault.beside is None:
+            with running(_faulty(job, f"{fault.point}:kill@1"), scene.folder) as started:
+                course.strike(fault, struck=course.end(started).killed)
+        else:
+            with running(_faulty(job, f"{fault.point}:stop@1"), scene.folder) as started:
+                course.strike(fault, struck=started.stops(STEP_SECONDS))
+                held = _beside(course, config, wish, fault)
+                started.goes_on()
+                course.end(started)
+        if held is not None:
+            _under_hold(course, job, held)
+        course.heal()
+        asked = [each for each in (fault.job, fault.beside) if each in {"expire", "edge", "erase"}]
+        for each in ("compact", *asked):
+            ending = _run(course, _job(config, wish, each))
+            if not ending.succeeded:
+                course.blame(f"{each} wasn't ended by another run", ending)
+        course.heal()
+        _expect(course, wish, asked)
+        course.verified(judge_removed(scene))
+        course.anomalies += reading.ended(subject)
+
+
+def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
+    """Some of the records of the fullest partition."""
+    known, noise = subject.verified, course.noise
+    partition = max(known.records, key=lambda one: len(known.records[one]))
+    offsets = [one.offset for one in known.records[partition]]
+    at = noise.randrange(len(offsets) // 4, len(offsets) // 2)
+    before = offsets[at]
+    if whole_files:
+        table = subject.stack.catalog().load_table(subject.table)
+        field = table.schema().find_field("kafka.offset").field_id
+        firsts = [int.from_bytes(file.lower_bounds[field], "little") for file in by_partition(table)[partition]]
+        before = min((each for each in firsts if each > offsets[0]), default=before, key=lambda one: abs(one - before))
+    start = noise.randrange(len(offsets) // 3, len(offsets) - 2)
+    end = min(len(offsets) - 1, start + noise.randrange(1, 40))
+    return _Wish(subject=subject, partition=partition, before=before, erased=range(offsets[start], offsets[end] + 1))
+
+
+def _deleting(course: Course) -> Path:
+    """A configuration by which removed files go at once."""
+    text = course.scene.config.read_text()
+    for each in course.scene.subjects:
+        known = f'"table" = "{each.table}"\n'
+        assert known in text
+        text = text.replace(known, f'{known}"snapshot_retention" = "0s"\n')
+    path = course.scene.config.with_name("removing.toml")
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def _job(config: Path, wish: _Wish, kind: str) -> Job:
+    topic: dict[str, Any] = {"config": config, "topic": wish.subject.topic, "partition": wish.partition}
+    match kind:
+        case "expire" | "edge":
+            return Job(**topic, verb=Verb.EXPIRE, before=wish.before, rows=kind == "edge")
+        case "erase":
+            where = f"partition = {wish.partition} and offset >= {wish.erased.start} and offset < {wish.erased.stop}"
+            return Job(**topic, verb=Verb.ERASE, where=where)
+        case "compact":
+            return Job(config=config, verb=Verb.COMPACT)
+        case _:
+            return Job(config=config)
+
+
+def _faulty(job: Job, fault: str) -> Job:
+    return replace(job, fault=fault)
+
+
+def _run(course: Course, job: Job) -> Ending:
+    with running(job, course.scene.folder) as started:
+        return course.end(started)
+
+
+def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces) -> Held | None:
+    """Something else is done while the job stands still; a hold that was placed."""
+    match fault.beside:
+        case "archive":
+            course.heal()
+        case "hold":
+            return _placed(course, wish, wish.held(fault.job))
+        case None:
+            pass
+        case other:
+            _run(course, _job(config, wish, other))
+    return None
+
+
+def _placed(course: Course, wish: _Wish, offsets: range) -> Held:
+    holds = Holds(load_config(course.scene.direct))
+    done = holds.place(wish.subject.topic, start=str(offsets.start), end=str(offsets.stop), partitions=[wish.partition])
+    places = {(wish.partition, each) for each in offsets}
+    return Held(
+        subject=wish.subject,
+        hold_id=done.hold.id,
+        in_store=frozenset(stored(wish.subject) & places),
+        in_table=frozenset() if done.in_doubt else frozenset(tabled(wish.subject) & places),
+    )
+
+
+def _under_hold(course: Course, job: Job, held: Held) -> None:
+    """Nothing that is held goes, neither now nor by another run; after the release it may."""
+    course.anomalies += held.missed("after the job")
+    again = _run(course, job)
+    if not again.succeeded and {each.kind for each in again.failures} - {"RecordsHeld", "unfinished"}:
+        course.blame("a run under a hold fails for another reason", again)
+    course.anomalies += held.missed("after another run")
+    Holds(load_config(course.scene.direct)).release(held.subject.topic, held.hold_id)
+
+
+def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:
+    """What was asked for is what is gone, and the ledger forgets it."""
+    subject, known = wish.subject, wish.subject.verified
+    first = subject.first_offsets()
+    wanted = {wish.partition: wish.before} if {"expire", "edge"} & {*asked} else {}
+    for partition, offset in first.items():
+        before = known.first.get(partition, 0)
+        most = max(before, wanted.get(partition, 0))
+        if not before <= offset <= most or ("edge" in asked and offset < most):
+            course.blame(f"partition {partition} begins at {offset}, not at {most}; before at {before}")
+        subject.ledger.forget(subject.topic, partition, range(before, offset))
+    known.first |= first
+    if "erase" in asked:
+        known.erased |= {(wish.partition, each) for each in wish.erased}
+        subject.ledger.forget(subject.topic, wish.partition, wish.erased)
+    for partition, records in known.records.items():
+        begin = known.first.get(partition, 0)
+        known.records[partition] = [
+            one for one in records if one.offset >= begin and (partition, one.offset) not in known.erased
+        ]
+    known.rewritten = True
