@@ -31,6 +31,7 @@ def erase_lines(event: EraseEvent) -> Iterator[Line]:
             "store": purged_json(report.purged),
             "copies_deleted": report.copies_deleted,
             "copies_left": list(report.copies),
+            "rewriting_runs": list(report.rewriters),
             "finished": list(report.finished),
             "unfinished": list(report.unfinished),
             "failures": [{"file": path, **error_json(error)} for path, error in sorted(report.failures.items())],

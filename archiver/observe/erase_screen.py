@@ -60,6 +60,9 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
         console.print(line, style="yellow", soft_wrap=True)
     for path in report.copies[:_SHOWN]:
         console.print(f"an upload that may hold some, too young to be deleted: {path}", style="yellow", soft_wrap=True)
+    if report.rewriters:
+        runs = counted(len(report.rewriters), "other job")
+        console.print(f"{runs} began to rewrite files before, and may still upload some", style="yellow")
     if report.finished:
         console.print("no object of the store has these records any more")
     if report.unfinished:

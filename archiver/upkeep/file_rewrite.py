@@ -116,7 +116,8 @@ def settle_rewrites(
             trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
             registry.rewrites.finish(topic, rewrite)
         elif any(path not in files for path in rewrite.old_paths):
-            if _landed_long_ago(table, rewrite) and not any(path in files for path in rewrite.old_paths):
+            is_gone = not any(path in files for path in rewrite.old_paths)
+            if is_gone and (_has_moved(table, rewrite, registry) or _landed_long_ago(table, rewrite)):
                 journal.keep_rewrite(rewrite)
                 trail.rewrote(rewrite, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
@@ -153,6 +154,17 @@ def _is_moved(table: ArchiveTable, rewrite: Rewrite) -> bool:
     """Whether a rewrite that only moves first offsets is done: they are there."""
     first = table.first_offsets
     return not rewrite.groups and all(first.get(each, 0) >= to for each, to in rewrite.first_offsets.items())
+
+
+def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
+    """Whether partitions begin where a rewrite without new files wanted it, and nothing else that is known did that."""
+    known = registry.retention.first_offsets(table.topic)
+    first = table.first_offsets
+    return (
+        not rewrite.new_paths
+        and all(first.get(each, 0) >= to for each, to in rewrite.first_offsets.items())
+        and any(known.get(each, 0) < to for each, to in rewrite.first_offsets.items())
+    )
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:

@@ -1,4 +1,7 @@
-"""Claim what a long run has uploaded and not committed yet, again and again, so that it is not taken for orphans."""
+"""Claim what a long run has uploaded and not committed yet, again and again, so that it is not taken for orphans.
+
+The run itself is noted, too, from before it reads the first file: an erasure waits for its end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from catalog.errors import RegistryError
-from catalog.model import TopicRow, file_name
+from catalog.model import TopicRow, file_name, new_id
 from catalog.registry import Registry
 
 RENEW_SECONDS: Final = 600.0
@@ -20,26 +23,35 @@ class UploadClaims:
     def __init__(self, registry: Registry, topic: TopicRow) -> None:
         self._registry = registry
         self._topic = topic
+        self._run = new_id()
         self._names: set[str] = set()
         self._renewed = time.monotonic()
 
     @classmethod
     @contextmanager
-    def of_run(cls, registry: Registry, topic: TopicRow) -> Iterator[UploadClaims]:
-        """Claims until the block ends. Claims of a killed run expire when they are as old as orphans."""
+    def of_run(cls, registry: Registry, topic: TopicRow, *, is_noted: bool = True) -> Iterator[UploadClaims]:
+        """Claims until the block ends. Claims of a killed run expire when they are as old as orphans.
+
+        A run that changes nothing is not to be noted.
+        """
         claims = cls(registry, topic)
+        if is_noted:
+            registry.claims.note_run(topic, claims._run)
         try:
             yield claims
         finally:
-            if claims._names:
-                with suppress(RegistryError):
+            with suppress(RegistryError):
+                if claims._names:
                     registry.claims.forget(topic, sorted(claims._names))
+                if is_noted:
+                    registry.claims.forget_run(topic, claims._run)
 
     def keep(self, *paths: str) -> None:
         """Claim these files too."""
         fresh = {file_name(path) for path in paths} - self._names
         self._names |= fresh
-        if self._names and time.monotonic() - self._renewed >= RENEW_SECONDS:
+        if time.monotonic() - self._renewed >= RENEW_SECONDS:
             fresh, self._renewed = self._names, time.monotonic()
+            self._registry.claims.note_run(self._topic, self._run)
         if fresh:
             self._registry.claims.renew(self._topic, sorted(fresh))

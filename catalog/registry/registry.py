@@ -37,6 +37,7 @@ from catalog.registry import (
     pending_rewrites,
     removable,
     restoring,
+    rewriting_runs,
     topics,
     trimming,
 )
@@ -184,6 +185,7 @@ class Retention(Part):
     first_offsets = in_transaction(first_offsets.load)
     ranges = in_transaction(removable.ranges)
     removed_files = in_transaction(removable.removed_files)
+    retired_files = in_transaction(removable.retired_files)
     now = in_transaction(removable.now)
 
 
@@ -213,6 +215,9 @@ class KnownFiles(Part):
     file_states = in_transaction(known_files.file_states)
     renew = in_transaction(known_files.renew)
     forget = in_transaction(known_files.forget)
+    note_run = in_transaction(rewriting_runs.note)
+    forget_run = in_transaction(rewriting_runs.forget)
+    runs = in_transaction(rewriting_runs.load)
 
     @contextmanager
     def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[known_files.Standstill]:

@@ -84,6 +84,26 @@ def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | No
     return dict(found.fetchall())
 
 
+def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
+    """The files that may still be in the store with records below first offsets, each as a range of its own.
+
+    Whatever took them out of the table: a file that was put together with others is retired with these.
+    """
+    found = connection.execute(
+        "SELECT DISTINCT ON (path, partition) id, files.partition, start_offset, end_offset, path FROM files"
+        " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"
+        " AND state = 'replaced' AND path IS NOT NULL AND start_offset < first.first_offset"
+        " ORDER BY path, partition, start_offset",
+        (topic.id,),
+    )
+    return tuple(
+        RemovableRange(
+            id=each, partition=partition, start_offset=start, end_offset=end, paths=(path,), rows=0, expected=0
+        )
+        for each, partition, start, end, path in found
+    )
+
+
 def _range(rows: Sequence[tuple[str, int, int, int, str | None, int, int]]) -> RemovableRange:
     range_id, partition, start, end = rows[0][:4]
     return RemovableRange(

@@ -10,12 +10,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
 
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.replay.where import Where
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.compact.job import Compact as CompactJob
+from archiver.upkeep.compact.job import Wish
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import Holds
@@ -23,12 +24,15 @@ from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import RecordsHeld
 from catalog.ranges.holes import GoneRows
 from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
-from tests.support.catalog.foreign_writes import compact, delete_rows, table_of
+from tests.support.catalog.foreign_writes import compact, delete_rows, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -168,13 +172,7 @@ def test_a_hold_and_what_is_missing_refuse_and_a_tag_is_named(stack: Stack) -> N
     with pytest.raises(UpkeepError, match="lacks archived rows"):
         erase(config, topic)
     RefillJob(load_config(config), topic, accept_removed=True, engine=InlineEngine()).run()
-    table = table_of(stack, config, topic)
-    tagged = table.metadata.current_snapshot_id
-    stack.catalog().commit_table(
-        table,
-        (AssertTableUUID(uuid=table.metadata.table_uuid),),
-        (SetSnapshotRefUpdate(ref_name="kept", type="tag", snapshot_id=tagged),),
-    )
+    tag(stack, config, topic, "kept")
     done = erase(config, topic)
     assert not done.succeeded
     assert list(done.purged.snapshots.named) == ["kept"]
@@ -187,3 +185,47 @@ def test_a_hold_and_what_is_missing_refuse_and_a_tag_is_named(stack: Stack) -> N
     assert objects_with_her(config) == []
     with Workshop.of(config) as shop:
         assert shop.registry.rows.gone(shop.topic) == GoneRows(erased=6)
+
+
+def test_an_older_rewrite_keeps_an_erasure_open_until_it_is_over(stack: Stack) -> None:
+    config, topic = archived(stack)
+    with Workshop.of(config) as shop:
+        with UploadClaims.of_run(shop.registry, shop.topic):
+            done = erase(config, topic)
+            assert (done.rows, len(done.rewriters), len(done.unfinished)) == (6, 1, 1)
+            assert not done.succeeded
+            with UploadClaims.of_run(shop.registry, shop.topic):  # it reads files that have none
+                assert erase(config, topic, None).rewriters == done.rewriters
+        with UploadClaims.of_run(shop.registry, shop.topic):
+            done = erase(config, topic, None)
+        assert (done.rewriters, len(done.finished)) == ((), 1)
+
+
+def test_retired_records_are_searched_as_long_as_the_store_has_them(stack: Stack) -> None:
+    config, topic = archived(stack, snapshot_retention="1d")
+    CompactJob(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
+    limits = Limits(offset=30)
+    (retired,) = Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().topics
+    assert (retired.first_offsets, retired.purged.deleted) == ({0: 30}, 0)
+    produce(stack, topic, range(30, 40))
+    archive_once(config)
+    kafka = from_kafka(stack, topic, 1)
+    assert len(objects_with_her(config)) > 4, "three small files, the one of all, and manifests"
+    done = erase(config, topic)
+    assert done.succeeded, (done.purged, done.copies)
+    assert (done.rows, done.offsets) == (2, {0: 8})
+    assert objects_with_her(config) == []
+    check(config, topic, others(kafka)[len(others(kafka[:30])) :])
+    assert erase(config, topic).commits == []
+
+
+def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_again(stack: Stack) -> None:
+    config, topic = archived(stack)
+    tag(stack, config, topic, "kept")
+    limits = Limits(offset=20)
+    Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run()
+    done = erase(config, topic)
+    assert (done.rows, done.offsets, len(done.commits)) == (2, {0: 6}, 1)
+    assert list(done.purged.snapshots.named) == ["kept"]
+    again = erase(config, topic, None)
+    assert (again.commits, len(again.unfinished)) == ([], 1)

@@ -37,7 +37,7 @@ from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop, retired
-from tests.support.catalog.foreign_writes import compact
+from tests.support.catalog.foreign_writes import compact, table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -356,3 +356,36 @@ def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
     Holds(load_config(config)).release(topic, placed.hold.id)
     assert expire(config, topic).purged.deleted == 1
     assert objects_left(config, paths) == [paths[2]]
+
+
+def test_removed_files_stay_for_their_grace_however_old_their_snapshot_is(stack: Stack) -> None:
+    config, topic = archived(stack, snapshot_retention="2s")
+    time.sleep(2.5)
+    done = expire(config, topic, limits=Limits(offset=10))
+    assert (done.first_offsets, done.purged.deleted) == ({0: 10}, 0), "the head was what readers got until now"
+    time.sleep(2.5)
+    assert expire(config, topic, limits=Limits(offset=10)).purged.deleted == 1
+
+
+def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_beside_a_tag(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic = archived(stack)
+    tag(stack, config, topic, "kept")
+    with monkeypatch.context() as kill:
+        kill.setenv("ARCHIVER_FAULT", "after_commit:raise")
+        assert isinstance(expire(config, topic, limits=Limits(offset=10)).error, InjectedFault)
+    table = table_of(stack, config, topic)
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append():
+        pass
+    table.refresh()
+    stays = {table.metadata.current_snapshot_id, *(each.snapshot_id for each in table.metadata.refs.values())}
+    going = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in stays]
+    table.maintenance.expire_snapshots().by_ids(going).commit()
+    (settled,) = reconcile(load_config(config), [topic])
+    assert settled.error is None
+    with Workshop.of(config) as shop:
+        assert shop.registry.retention.first_offsets(shop.topic) == {0: 10}
+        assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=10)
+        assert shop.registry.rewrites.unfinished(shop.topic) == ()
+    check(config, topic, from_kafka(stack, topic, 1)[10:])

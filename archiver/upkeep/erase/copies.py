@@ -20,7 +20,7 @@ Spans = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """How many such uploads were deleted, and the paths of those that are too young, or could not be read."""
+    """How many such uploads were deleted, and the paths of those that are too young, in doubt, or not readable."""
 
     deleted: int = 0
     left: tuple[str, ...] = ()
@@ -52,9 +52,10 @@ def remove_copies(
     going: list[Orphan] = []
     left: list[str] = []
     for each, name in found:
-        if known.needs(each.name) or not _may_hold(each, name, erased, objects, formats):
+        is_rewrite = each.name in known.rewriting
+        if (known.needs(each.name) and not is_rewrite) or not _may_hold(each, name, erased, objects, formats):
             continue
-        if max(each.modified_ms or 0, name.created_ms) >= older_than_ms:
+        if is_rewrite or max(each.modified_ms or 0, name.created_ms) >= older_than_ms:
             left.append(each.path)
             continue
         going.append(

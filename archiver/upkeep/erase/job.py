@@ -33,6 +33,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
+from archiver.upkeep.erase.candidates import are_known, may_match, retired_components
 from archiver.upkeep.erase.copies import remove_copies
 from archiver.upkeep.erase.report import (
     EraseFailed,
@@ -58,10 +59,13 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import of_config
 from catalog.ranges.rewrite import Rewrite
+from catalog.ranges.spans import joined
 from catalog.registry import Registry
 from catalog.registry.holds import refuse_held
 
 REASON: Final = "erase"
+_SEARCHED: Final = "searched_ms"
+"""When no file of the table had such records any more, by Postgres' clock."""
 ROUNDS: Final = 5
 BATCH: Final = 200
 """How many components one commit writes anew."""
@@ -206,7 +210,7 @@ class TopicErasure:
         dry_run: bool = False,
     ) -> None:
         """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished."""
-        with UploadClaims.of_run(self.registry, self.topic) as claims:
+        with UploadClaims.of_run(self.registry, self.topic, is_noted=not dry_run) as claims:
             for _ in range(ROUNDS):
                 found, known = self._search(condition, report, erasure, claims, dry_run=dry_run)
                 spans = [each for result in found for each in result.removed]
@@ -241,6 +245,8 @@ class TopicErasure:
             again = AtOffsets({each: tuple(those) for each, those in erased.items()})
             first = min(waiting)
             self.erase(again, report, erasure=first, value=waiting[first])
+        searched_ms = int(self.registry.retention.now() * 1_000)  # whoever reads files from here on has none of these
+        report.rewriters = self._rewriters(waiting, searched_ms, is_new=bool(report.commits))
         is_held = self.config.topic(self.topic.topic).hold
         report.purged = purge(
             self.table,
@@ -262,7 +268,7 @@ class TopicErasure:
             older_than_ms=int((now - self.config.archive.orphan_grace) * 1_000),
         )
         report.copies, report.copies_deleted = copies.left, copies.deleted
-        if report.purged.left or report.failures or copies.left:
+        if report.purged.left or report.failures or copies.left or report.rewriters:
             report.unfinished = tuple(waiting)
             return
         self._note(waiting, report)
@@ -270,10 +276,27 @@ class TopicErasure:
         self.registry.erasures.finish(self.topic, tuple(waiting))
         report.finished = tuple(waiting)
 
+    def _rewriters(
+        self, waiting: Mapping[str, Mapping[str, object]], searched_ms: int, *, is_new: bool
+    ) -> tuple[str, ...]:
+        """The runs that may have read erased records before, and still write: they are alive, or died lately.
+
+        Ask before uploads are listed: then the list has all that other runs have uploaded.
+        """
+        told = {_SEARCHED: searched_ms}
+        values = [{**value, **told} if is_new else {**told, **value} for value in waiting.values()]
+        for erasure, value in zip(waiting, values, strict=True):
+            self.registry.erasures.begin(self.topic, erasure, value)
+        since = max(int(str(value[_SEARCHED])) for value in values)
+        grace = self.config.archive.orphan_grace
+        runs = self.registry.claims.runs(self.topic)
+        return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
+
     def _note(self, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
         journal = Journal.of(self.config).of_table(self.table)
         for erasure, value in waiting.items():
-            details = {**value, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
+            told = {name: each for name, each in value.items() if name != _SEARCHED}
+            details = {**told, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
             act = Noted(kind="erase", id=f"erase-{erasure}", details=details)
             AuditTrail.of(self.topic, journal, self.registry).record(act)
 
@@ -295,8 +318,10 @@ class TopicErasure:
         found = components(ranges, files)
         for file in found.strangers:
             self._fail(report, file.path, _unknown(file))
-        those = [each for each in found.all if _may_match(each, condition)]
+        retired = retired_components(self.registry.retention.retired_files(self.topic), files)
+        those = [each for each in (*found.all, *retired) if may_match(each, condition)]
         self.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
+        erased = self.registry.erasures.offsets(self.topic)
         target = removal_target(self.config, table, self.registry, self.formats)
         tasks = [
             RemovalTask(
@@ -322,7 +347,8 @@ class TopicErasure:
             result = outcome.result
             claims.keep(*(result.group.new_paths if result.group else ()))
             self.observer(FileSearched(files=len(component.files), rows=result.rows))
-            if result.removed:
+            # What only the store has stays there until nothing refers to it: it is erased once.
+            if result.removed and (component.files or not are_known(result.removed, erased)):
                 results.append(result)
         return results, {file.path: file for file in files}
 
@@ -360,34 +386,16 @@ class TopicErasure:
         self.observer(EraseFailed(path=path, error=error))
 
 
-def _may_match(each: Component, condition: Condition) -> bool:
-    match condition:
-        case Matching(where, ends):
-            for one in each.ranges:
-                bounds = where.bounds(one.partition) if one.partition in ends else None
-                if bounds is not None and one.start_offset <= bounds.high_offset and one.end_offset > bounds.low_offset:
-                    return True
-            return False
-        case AtOffsets(spans):
-            return any(
-                start < one.end_offset and one.start_offset < end
-                for one in each.ranges
-                for start, end in spans.get(one.partition, ())
-            )
-        case _:
-            return True
-
-
 def _size(each: Component) -> int:
     return each.size_bytes
 
 
 def _counted(spans: Iterable[tuple[int, int, int]]) -> dict[int, int]:
-    """How many offsets go, by partition."""
-    found: dict[int, int] = {}
+    """How many offsets go, by partition. Several files may have the same ones."""
+    found: dict[int, list[tuple[int, int]]] = {}
     for partition, start, end in spans:
-        found[partition] = found.get(partition, 0) + end - start
-    return found
+        found.setdefault(partition, []).append((start, end))
+    return {partition: sum(end - start for start, end in joined(those)) for partition, those in found.items()}
 
 
 def _unknown(file: TableFile) -> UpkeepError:

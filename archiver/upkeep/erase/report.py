@@ -16,7 +16,8 @@ class EraseReport:
     """What an erasure found and did. It is filled during the run.
 
     `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
-    jobs that may hold some of the records and are too young to be deleted. `finished` are the erasures of which no
+    jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
+    have read some before, and may still upload them. `finished` are the erasures of which no
     object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`.
     """
 
@@ -33,6 +34,7 @@ class EraseReport:
     purged: Purged = field(default_factory=Purged)
     copies: tuple[str, ...] = ()
     copies_deleted: int = 0
+    rewriters: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
     failures: dict[str, ContextError] = field(default_factory=dict)

@@ -128,7 +128,7 @@ class _Removal:
             for partition, those in sorted(self._removed.items())
             for start, end in _runs(np.unique(np.concatenate(those)))
         )
-        if self._task.dry_run:
+        if self._task.dry_run or not self._task.component.files:
             return RemovalResult(rows=rows, removed=spans)
         with TaskSpool(self._target.spool) as spool:
             made = [new for file in self._task.component.files if (new := self._rewritten(file, spool)) is not None]
@@ -141,8 +141,6 @@ class _Removal:
             why=self._task.why,
             recorded=self._task.component.recorded if self._task.component.has_foreign else (),
         )
-        if not group.paths:
-            return RemovalResult(rows=rows, removed=spans)
         return RemovalResult(rows=rows, removed=spans, before=self._before.text, after=self._after.text, group=group)
 
     def _survey(self, file: TableFile) -> int:

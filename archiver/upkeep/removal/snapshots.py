@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
@@ -45,10 +47,11 @@ def holding_snapshots(
 ) -> HoldingSnapshots:
     """Find the snapshots that refer to files with these names.
 
-    One may be expired if it is older than the time, not the current one, in no history of a tag or another branch, and
-    ours, unless `with_others` says that all may be. Raises the leaves of StorageError.
+    One may be expired if it isn't the current one since before the time, is in no history of a tag or another branch,
+    and ours, unless `with_others` says that all may be. Raises the leaves of StorageError.
     """
     metadata = table.iceberg.metadata
+    current_until = _current_until(metadata)
     holding = _holding(table, frozenset(files))
     parents = {one.snapshot_id: one.parent_snapshot_id for one in metadata.snapshots}
     named: dict[str, int] = {}
@@ -64,13 +67,29 @@ def holding_snapshots(
     for one in metadata.snapshots:
         if one.snapshot_id not in holding or one.snapshot_id in kept:
             continue
-        if one.snapshot_id == metadata.current_snapshot_id or one.timestamp_ms >= older_than_ms:
+        if one.snapshot_id == metadata.current_snapshot_id or current_until[one.snapshot_id] >= older_than_ms:
             young.append(one)
         elif with_others or is_ours(one):
             going.append(one)
         else:
             others.append(one)
     return HoldingSnapshots(going=tuple(going), young=tuple(young), others=tuple(others), named=named)
+
+
+def _current_until(metadata: TableMetadata) -> dict[int, int]:
+    """Until when each snapshot was what readers got: when another took its place, in ms since 1970.
+
+    A snapshot that was never current counts from when it was made. So does one of which the log tells nothing.
+    """
+    found = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
+    for before, after in pairwise(metadata.snapshot_log):
+        if before.snapshot_id in found:
+            found[before.snapshot_id] = max(found[before.snapshot_id], after.timestamp_ms)
+    # A log that was cut short lacks who followed: the child of a snapshot took its place, or came after what did.
+    for one in metadata.snapshots:
+        if one.parent_snapshot_id in found:
+            found[one.parent_snapshot_id] = max(found[one.parent_snapshot_id], one.timestamp_ms)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

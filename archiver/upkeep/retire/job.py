@@ -198,7 +198,7 @@ class TopicExpiry:
             holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
             settle_rewrites(table, self.registry, self.catalog, self.manifests, journal)
         if not limits.is_none:
-            with UploadClaims.of_run(self.registry, self.archived.topic) as claims:
+            with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
                 for _ in range(ROUNDS):
                     holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
                     planned, files = self._plan(limits, holds, rows=rows)

@@ -19,6 +19,15 @@ class Registry:
     renewed: list[list[str]] = field(default_factory=list)
     forgotten: list[list[str]] = field(default_factory=list)
     is_away: bool = False
+    runs: list[str] = field(default_factory=list)
+
+    def note_run(self, topic: Any, run_id: str) -> None:
+        self.runs.append(run_id)
+
+    def forget_run(self, topic: Any, run_id: str) -> None:
+        if self.is_away:
+            raise RegistryUnreachable("away")
+        self.runs = [each for each in self.runs if each != run_id]
 
     @property
     def claims(self) -> Any:
@@ -75,6 +84,17 @@ def test_a_run_that_uploads_nothing_asks_nothing(registry: Registry, clock: Cloc
         clock.now = 2 * RENEW_SECONDS
         claims.keep()
     assert (registry.renewed, registry.forgotten) == ([], [])
+
+
+def test_a_run_is_noted_while_it_goes_on(registry: Registry, clock: Clock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+        assert len(registry.runs) == 1
+        for clock.now in (RENEW_SECONDS - 1, RENEW_SECONDS):
+            claims.keep()
+        assert registry.runs == registry.runs[:1] * 2
+    assert registry.runs == []
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, is_noted=False):
+        assert registry.runs == []
 
 
 @pytest.mark.parametrize("is_away", [False, True])

@@ -128,3 +128,10 @@ def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
     )
     file.spec_id = like.spec_id
     return file
+
+
+def tag(stack: Stack, config: Path, topic: str, name: str) -> None:
+    """Name the current snapshot."""
+    table = table_of(stack, config, topic)
+    update = SetSnapshotRefUpdate(ref_name=name, type="tag", snapshot_id=table.metadata.current_snapshot_id)
+    stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))

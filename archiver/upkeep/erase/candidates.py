@@ -1,0 +1,49 @@
+"""Which files may have records that are to be erased: those of the table, and retired ones that only the store has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from archiver.archive.table_files import TableFile
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
+from catalog.model import file_name
+from catalog.ranges.spans import uncovered
+from catalog.registry.removable import RemovableRange
+
+
+def may_match(each: Component, condition: Condition) -> bool:
+    """Whether a component may have such records, by its ranges."""
+    match condition:
+        case Matching(where, ends):
+            for one in each.ranges:
+                bounds = where.bounds(one.partition) if one.partition in ends else None
+                if bounds is not None and one.start_offset <= bounds.high_offset and one.end_offset > bounds.low_offset:
+                    return True
+            return False
+        case AtOffsets(spans):
+            return any(
+                start < one.end_offset and one.start_offset < end
+                for one in each.ranges
+                for start, end in spans.get(one.partition, ())
+            )
+        case _:
+            return True
+
+
+def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFile]) -> list[Component]:
+    """Components of files that only the store has any more: they are searched, and never written anew."""
+    there = {file_name(file.path) for file in files}
+    by_path: dict[str, list[RemovableRange]] = {}
+    for each in ranges:
+        for path in each.paths:
+            if file_name(path) not in there:
+                by_path.setdefault(path, []).append(each)
+    return [
+        Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
+    ]
+
+
+def are_known(spans: Iterable[tuple[int, int, int]], erased: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
+    """Whether all of these offsets were erased before."""
+    return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
