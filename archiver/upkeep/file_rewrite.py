@@ -158,13 +158,11 @@ def _is_moved(table: ArchiveTable, rewrite: Rewrite) -> bool:
 
 def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
     """Whether partitions begin where a rewrite without new files wanted it, and nothing else that is known did that."""
+    first, wanted = table.first_offsets, rewrite.first_offsets
+    if not wanted or rewrite.new_paths or any(first.get(each, 0) < to for each, to in wanted.items()):
+        return False
     known = registry.retention.first_offsets(table.topic)
-    first = table.first_offsets
-    return (
-        not rewrite.new_paths
-        and all(first.get(each, 0) >= to for each, to in rewrite.first_offsets.items())
-        and any(known.get(each, 0) < to for each, to in rewrite.first_offsets.items())
-    )
+    return any(known.get(each, 0) < to for each, to in wanted.items())
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:

@@ -19,11 +19,11 @@ from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
-from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
-from catalog.ranges.legal_holds import WHOLE_TOPIC, HeldSpan, Hold, of_config
+from catalog.ranges.legal_holds import HeldSpan, Hold, of_config
 from catalog.registry import Registry
 from catalog.registry.holds import removed_spans
 
@@ -166,22 +166,8 @@ class Holds:
         kept = tuple(each for each in found if each.end_offset is None or each.start_offset < each.end_offset)
         if not kept:
             raise ConfigError("no archived record lies between --from and --to", topic=topic)
-        return kept if kept != (WHOLE_TOPIC,) else (WHOLE_TOPIC,)
-
-
-def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *, recalls: bool) -> tuple[Hold, ...]:
-    """The active holds that journal or registry know: a database that was restored may have forgotten some.
-
-    With `recalls` the registry is told of these. Do that before records are removed: it refuses what holds are on.
-    Raises the leaves of StorageError and RegistryError.
-    """
-    known = {each.id: each for each in registry.holds.load(topic)}
-    for hold in journal.holds():
-        if hold.id not in known or (known[hold.id].is_active and not hold.is_active):
-            known[hold.id] = hold
-            if recalls:
-                registry.holds.keep(topic, hold)
-    return tuple(each for each in known.values() if each.is_active)
+        # Which records of partitions that come later lie between isn't known: all of them are held.
+        return kept if partitions else (*kept, HeldSpan(besides=tuple(sorted(archive.partitions))))
 
 
 def _start(archive: TopicArchive, partition: int, point: Point) -> int:

@@ -12,21 +12,28 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSpan:
-    """Half-open offsets of a partition. No `partition` means all of them, no `end_offset` without end."""
+    """Half-open offsets of a partition. No `partition` means all of them, no `end_offset` without end.
+
+    All partitions may be meant `besides` some: those that nobody knew of when the others got spans of their own.
+    """
 
     partition: int | None = None
     start_offset: int = 0
     end_offset: int | None = None
+    besides: tuple[int, ...] = ()
 
     def overlaps(self, partition: int, start: int, end: int) -> bool:
         """Whether the span has some of these offsets."""
-        is_same = self.partition is None or self.partition == partition
+        is_same = partition not in self.besides if self.partition is None else self.partition == partition
         return is_same and start < end and start < _end(self) and self.start_offset < end
 
     @property
     def text(self) -> str:
         """The span as text: `partition 0 [10, 20)`, `all partitions [0, …)`."""
-        where = "all partitions" if self.partition is None else f"partition {self.partition}"
+        if self.partition is not None:
+            where = f"partition {self.partition}"
+        else:
+            where = "partitions that come later" if self.besides else "all partitions"
         return f"{where} [{self.start_offset}, {'…' if self.end_offset is None else self.end_offset})"
 
 
@@ -54,13 +61,23 @@ class Hold:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self) | {"spans": [asdict(each) for each in self.spans]}
+        return asdict(self) | {"spans": [_plain(each) for each in self.spans]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote, beside the number of its format."""
         plain = {name: each for name, each in value.items() if name != "format"}
-        return cls(**{**plain, "spans": tuple(HeldSpan(**each) for each in value["spans"])})
+        return cls(**{**plain, "spans": tuple(map(_span, value["spans"]))})
+
+
+def _plain(span: HeldSpan) -> dict[str, Any]:
+    value = asdict(span)
+    besides = value.pop("besides")
+    return value | ({"besides": list(besides)} if besides else {})
+
+
+def _span(value: Mapping[str, Any]) -> HeldSpan:
+    return HeldSpan(**{**value, "besides": tuple(value.get("besides", ()))})
 
 
 WHOLE_TOPIC = HeldSpan()

@@ -6,7 +6,7 @@ transaction. They are safe to call again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from psycopg.types.json import Jsonb
 
@@ -14,7 +14,7 @@ from catalog.errors import RecordsHeld, RegistryError
 from catalog.model import TopicRow
 from catalog.ranges.legal_holds import Hold, in_the_way
 from catalog.ranges.rewrite import Rewrite
-from catalog.registry import topics
+from catalog.registry import first_offsets, topics
 from catalog.registry.postgres import Connection
 
 
@@ -54,7 +54,17 @@ def named(connection: Connection, topic: TopicRow, hold_id: str) -> Hold:
 def check(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     """RecordsHeld where a rewrite would take records out of the table that an active hold has."""
     if rewrite.removes:
-        refuse_held(topic, active(connection, topic), removed_spans(rewrite), command=rewrite.reason)
+        spans = [*removed_spans(rewrite), *_passed_over(rewrite, first_offsets.load(connection, topic))]
+        refuse_held(topic, active(connection, topic), spans, command=rewrite.reason)
+
+
+def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """The spans (partition, start, end) that first offsets move over, whether files with records go or not."""
+    return [
+        (partition, known.get(partition, 0), offset)
+        for partition, offset in sorted(rewrite.first_offsets.items())
+        if known.get(partition, 0) < offset
+    ]
 
 
 def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:

@@ -44,7 +44,7 @@ from archiver.upkeep.erase.report import (
     FilesSearched,
 )
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
-from archiver.upkeep.holds import holds_in_force
+from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching

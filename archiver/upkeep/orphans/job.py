@@ -21,6 +21,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
+from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import (
     Orphan,
@@ -107,6 +108,8 @@ class Orphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)
         try:
             table = connected.catalog.require(topic)
+            if self._deletes:  # a database that was restored may have forgotten some, and the search asks it
+                holds_in_force(topic, connected.journal.of_table(table), connected.registry, recalls=True)
             search = OrphanSearch(
                 connected,
                 table,

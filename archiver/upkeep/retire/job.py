@@ -27,7 +27,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
-from archiver.upkeep.holds import holds_in_force
+from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import never, purge
