@@ -16,6 +16,7 @@ from archiver.cli.demo import demo
 from archiver.cli.erase import erase
 from archiver.cli.error_output import exit_code, print_error
 from archiver.cli.expire import expire
+from archiver.cli.groups import groups_app
 from archiver.cli.hold import hold
 from archiver.cli.init import init
 from archiver.cli.local import local_app
@@ -62,6 +63,7 @@ app.command()(status)
 app.command()(verify)
 app.command()(views)
 app.add_typer(serve_app, name="serve", cls=Commands)
+app.add_typer(groups_app, name="groups", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)
 app.add_typer(audit_app, name="audit", cls=Commands)
 app.add_typer(registry_app, name="registry", cls=Commands)

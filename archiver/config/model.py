@@ -294,9 +294,17 @@ class ServeSection(Section):
     open_streams: int = Field(default=16, ge=0, le=4096)
     response_memory: Bytes = Field(default=256 << 20, ge=1 << 20)
     refresh: Seconds = Field(default=2.0, ge=0.1, le=3600.0)
+    group_heartbeat: Seconds = Field(default=5.0, ge=0.1, le=60.0)
+    group_session: Seconds = Field(default=45.0, ge=1.0, le=1800.0)
     max_connections: int = Field(default=1000, ge=1, le=100_000)
     max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
     idle_timeout: Seconds = Field(default=600.0, ge=1.0, le=86400.0)
+
+    @model_validator(mode="after")
+    def _time_to_beat(self) -> Self:
+        if self.group_session <= self.group_heartbeat:
+            raise ValueError("`group_session` must be longer than `group_heartbeat`: give members time to be heard")
+        return self
 
 
 class TracesSection(Section):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Self
 
 from confluent_kafka import (
@@ -39,6 +40,37 @@ _PASSING: Final = (
 )
 _PAUSE: Final = 0.3
 _AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)  # noqa: SLF001
+_STATES: Final = {
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+    ConsumerGroupState.UNKNOWN: "Rebalancing",  # librdkafka has no names for the states of groups that assign
+}
+_OF_MEMBERS: Final = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID)
+_HAS_MEMBERS: Final = (
+    "the group has members, and only these may move it: stop its consumers, or wait until the sessions of those that"
+    " died are over, then try again; `archiver groups describe` shows who they are"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """A member of a group, and the partitions that it reads."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A group: its protocol (`classic` or `consumer`), its state, and who is in it."""
+
+    kind: str
+    state: str
+    assignor: str
+    members: tuple[GroupMember, ...]
 
 
 class ClusterAdmin:
@@ -109,10 +141,53 @@ class ClusterAdmin:
         )
         return found.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
+    def describe_group(self, group: str) -> GroupDescription:
+        """Describe a group and its members. One that isn't there is `Dead`."""
+        found = self._answer(
+            lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
+            "DESCRIBE on the group",
+            group=group,
+        )
+        members = tuple(
+            GroupMember(
+                member_id=each.member_id,
+                instance_id=each.group_instance_id or None,
+                client_id=each.client_id,
+                host=each.host.lstrip("/"),
+                partitions=tuple(sorted((one.topic, one.partition) for one in each.assignment.topic_partitions)),
+            )
+            for each in found.members
+        )
+        return GroupDescription(
+            kind=found.type.name.lower(),
+            state=_state(found.state),
+            assignor=found.partition_assignor or "",
+            members=tuple(sorted(members, key=lambda each: each.member_id)),
+        )
+
+    def check_inactive(self, group: str) -> None:
+        """Raise SourceError while a group has members."""
+        if self.is_active(group):
+            raise SourceError(_HAS_MEMBERS, group=group)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group that has no members, with its offsets."""
+        self._answer(
+            lambda: self._client.delete_consumer_groups([group], request_timeout=self._seconds)[group],
+            "DELETE on the group",
+            group=group,
+        )
+
     def commit(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
         """Commit offsets for a group that has no members now."""
+        self.commit_all(group, {topic: offsets}, topic=topic)
+
+    def commit_all(self, group: str, offsets: Mapping[str, Mapping[int, CommittedOffset]], **where: str) -> None:
+        """Commit offsets of several topics in one request, for a group that has no members now."""
         places = [
-            TopicPartition(topic, partition, each.offset, each.metadata) for partition, each in sorted(offsets.items())
+            TopicPartition(topic, partition, each.offset, each.metadata)
+            for topic, partitions in sorted(offsets.items())
+            for partition, each in sorted(partitions.items())
         ]
         self._answer(
             lambda: self._client.alter_consumer_group_offsets(
@@ -123,7 +198,7 @@ class ClusterAdmin:
                 each.partition: each.error for each in found.topic_partitions if each.error is not None
             },
             group=group,
-            topic=topic,
+            **where,
         )
 
     def _answer(
@@ -158,4 +233,11 @@ class ClusterAdmin:
             raise BrokerUnavailable(f"No broker answers: {told.str()}", **where) from error
         if told.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
             raise UnknownTopic("The topic does not exist, or the principal may not DESCRIBE it", **where) from error
+        if told.code() in _OF_MEMBERS:
+            raise SourceError(_HAS_MEMBERS, **where) from error
         raise SourceError(f"The broker answers: {told.str()}", **where) from error
+
+
+def _state(found: ConsumerGroupState) -> str:
+    """A state in Kafka's words."""
+    return _STATES.get(found, found.name.capitalize())

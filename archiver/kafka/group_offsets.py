@@ -59,19 +59,50 @@ def committed_offsets(
         ) from error
 
 
-def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int]) -> dict[int, CommittedOffset]:
+def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[int, CommittedOffset]]:
+    """Return all offsets that a group has committed, by topic and partition. Raises what BrokerClient raises."""
+
+    def attempt() -> Any:
+        try:
+            answer = _answer(brokers, group, None)
+            for about in answer.topics:
+                for each in about.partitions:
+                    _check(each.error_code, f"{about.name}, partition {each.partition_index}")
+        except kafka.UnknownBrokerIdError:
+            brokers.cluster_id()  # describes the cluster again
+            raise
+        return answer
+
+    answer = with_retries(brokers.options, attempt, group=group)
+    return {
+        str(about.name): {
+            int(each.partition_index): CommittedOffset(offset=int(each.committed_offset), metadata=each.metadata or "")
+            for each in sorted(about.partitions, key=lambda one: one.partition_index)
+            if each.committed_offset >= 0
+        }
+        for about in sorted(answer.topics, key=lambda one: one.name)
+    }
+
+
+def _answer(brokers: BrokerClient, group: str, topics: Any) -> Any:
     """Ask the coordinator once."""
     coordinator = brokers.ask_any(lambda: FindCoordinatorRequest(key=group, key_type=_GROUPS, max_version=_FIND_BY_KEY))
     _check(coordinator.error_code)
-    about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
     request = OffsetFetchRequest(
         group_id=group,
-        topics=[about],
+        topics=topics,
         require_stable=True,  # brokers before 2.5 aren't told
         max_version=_FETCH_OF_ONE_GROUP,
     )
     answer = brokers.ask(coordinator.node_id, request)
     _check(answer.error_code)
+    return answer
+
+
+def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int]) -> dict[int, CommittedOffset]:
+    """Ask the coordinator once about partitions of a topic."""
+    about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
+    answer = _answer(brokers, group, [about])
     found: dict[int, Any] = {
         each.partition_index: each for about in answer.topics if about.name == topic for each in about.partitions
     }

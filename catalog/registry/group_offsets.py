@@ -31,7 +31,7 @@ def commit(connection: Connection, group_id: str, offsets: Mapping[tuple[str, in
             " topic_id = excluded.topic_id, next_offset = excluded.next_offset,"
             " leader_epoch = excluded.leader_epoch, metadata = excluded.metadata, committed_at = now()",
             [
-                (group_id, topic, partition, one.topic_id, one.offset, one.leader_epoch, one.metadata)
+                (group_id, topic, partition, one.topic_id, one.offset, one.leader_epoch, one.metadata.encode())
                 for (topic, partition), one in sorted(offsets.items())
             ],
         )
@@ -45,7 +45,9 @@ def load(connection: Connection, group_id: str) -> dict[tuple[str, int], GroupOf
         (group_id,),
     )
     return {
-        (topic, partition): GroupOffset(topic_id=topic_id, offset=offset, leader_epoch=epoch, metadata=metadata)
+        (topic, partition): GroupOffset(
+            topic_id=topic_id, offset=offset, leader_epoch=epoch, metadata=metadata.decode()
+        )
         for topic, partition, topic_id, offset, epoch, metadata in found
     }
 

@@ -1,26 +1,43 @@
 """Consumer groups: who is in them, who reads what, and how far each has come. Knows no archive and no protocol's bytes.
 
-- `members`: members, and what they are answered
-- `group`: one group's joins, rebalances and sessions, as a state machine without I/O
+- `classic`: groups whose members join, sync, and assign by themselves
+- `consumer`: groups whose members send heartbeats, and that assign (KIP-848)
 - `coordinator`: all groups, with the clock and the requests that wait
 - `offsets`: committed offsets, kept in the registry
 """
 
-from archiver.serve.groups.coordinator import Coordinator
-from archiver.serve.groups.group import Group
-from archiver.serve.groups.members import GroupState, Joined, Joining, Member, Synced, Syncing
+from archiver.serve.groups.classic import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
+from archiver.serve.groups.consumer import (
+    Beat,
+    Beaten,
+    ConsumerGroup,
+    ConsumerMember,
+    GroupTimes,
+    KnownTopic,
+    Place,
+    Topics,
+)
+from archiver.serve.groups.coordinator import AnyGroup, Coordinator
 from archiver.serve.groups.offsets import CommittedOffsets, OffsetStore, RegistryOffsets
 
 __all__ = [
+    "AnyGroup",
+    "Beat",
+    "Beaten",
+    "ClassicGroup",
     "CommittedOffsets",
+    "ConsumerGroup",
+    "ConsumerMember",
     "Coordinator",
-    "Group",
     "GroupState",
+    "GroupTimes",
     "Joined",
     "Joining",
-    "Member",
+    "KnownTopic",
     "OffsetStore",
+    "Place",
     "RegistryOffsets",
     "Synced",
     "Syncing",
+    "Topics",
 ]

@@ -1,57 +1,79 @@
 """All groups of a server: gives them the time, and their answers to the requests that wait.
 
-Members live in memory. After a restart of the server nobody is known; clients join again, and go on at the offsets
-that they committed.
+A group has one protocol as long as it has members; an empty one takes that of the next member. Members live in memory.
+After a restart of the server nobody is known; clients join again, and go on at the offsets that they committed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups.group import INITIAL_DELAY, Group
-from archiver.serve.groups.members import Joined, Joining, Reply, Synced, Syncing
+from archiver.serve.groups.classic import INITIAL_DELAY, ClassicGroup, Joined, Joining, Reply, Synced, Syncing
+from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, Place, Topics
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 MOST_GROUPS: Final = 10_000
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
+_WITH_MEMBER_EPOCHS: Final = 9
+"""The first version of OffsetCommit and OffsetFetch that members of a group with epochs may use."""
+
+
+def is_name(group_id: str) -> bool:
+    """Whether a group can have this id. What the registry couldn't keep is refused before."""
+    return bool(group_id) and "\0" not in group_id
 
 
 class Coordinator:
     """The groups of a server. Use it from one event loop."""
 
-    def __init__(self, *, initial_delay: float = INITIAL_DELAY) -> None:
+    def __init__(self, *, initial_delay: float = INITIAL_DELAY, times: GroupTimes | None = None) -> None:
+        self.times = times or GroupTimes()
         self._initial_delay = initial_delay
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, AnyGroup] = {}
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._numbers = count(1)
 
     @property
-    def groups(self) -> Mapping[str, Group]:
+    def groups(self) -> Mapping[str, AnyGroup]:
         """The groups that have members."""
         return self._groups
 
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """A group with members and the classic protocol."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer(self, group_id: str) -> ConsumerGroup | None:
+        """A group with members that assigns by itself."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
     async def join(self, group_id: str, asked: Joining) -> Joined:
         """Join a group. The answer comes when all members have joined, or had the time to."""
+        group = self._groups.get(group_id)
         error = ErrorCode.none
-        if not group_id:
+        if not is_name(group_id):
             error = ErrorCode.invalid_group_id
         elif not LEAST_SESSION <= asked.session_seconds <= MOST_SESSION:
             error = ErrorCode.invalid_session_timeout
-        elif group_id not in self._groups and asked.member_id:
+        elif isinstance(group, ConsumerGroup):
+            error = ErrorCode.inconsistent_group_protocol
+        elif group is None and asked.member_id:
             error = ErrorCode.unknown_member_id
-        elif group_id not in self._groups and len(self._groups) >= MOST_GROUPS:
+        elif group is None and len(self._groups) >= MOST_GROUPS:
             error = ErrorCode.coordinator_not_available
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.none or isinstance(group, ConsumerGroup):
             return Joined(ticket=0, error=error, member_id=asked.member_id)
-        group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = Group(group_id, initial_delay=self._initial_delay)
+            group = self._groups[group_id] = ClassicGroup(group_id, initial_delay=self._initial_delay)
         ticket, answer = self._ticket()
         self._reply(group, group.join(self._now(), ticket, asked))
         joined: Joined = await answer
@@ -59,7 +81,7 @@ class Coordinator:
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
         """Ask for an assignment. The answer comes when the leader has assigned."""
-        group = self._groups.get(group_id)
+        group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
         ticket, answer = self._ticket()
@@ -68,8 +90,8 @@ class Coordinator:
         return synced
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Take in a sign of life."""
-        group = self._groups.get(group_id)
+        """Take in a sign of life of a classic member."""
+        group = self.classic(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
         error = group.heartbeat(self._now(), member_id, instance_id, generation)
@@ -77,22 +99,69 @@ class Coordinator:
         return error
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Let a member go."""
-        group = self._groups.get(group_id)
+        """Let a classic member go."""
+        group = self.classic(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
         error, replies = group.leave(self._now(), member_id, instance_id)
         self._reply(group, replies)
         return error
 
-    def commit_error(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether offsets may be committed. Who is in no group may commit where nobody is."""
-        if not group_id:
-            return ErrorCode.invalid_group_id
+    def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:
+        """Take in a heartbeat of a member whose group assigns by itself; the first one makes the group."""
+        if not is_name(group_id):
+            return Beaten(error=ErrorCode.invalid_group_id, message="a group needs an id, without NUL")
         group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return Beaten(
+                error=ErrorCode.group_id_not_found,
+                message=f"group {group_id} has members with the classic protocol: stop these first, or join with"
+                " group.protocol=classic",
+            )
+        if group is None and beat.epoch != JOINING_EPOCH:
+            return Beaten(error=ErrorCode.unknown_member_id, message=f"group {group_id} has no members")
+        if group is None and len(self._groups) >= MOST_GROUPS:
+            return Beaten(error=ErrorCode.coordinator_not_available, message=f"there are {MOST_GROUPS} groups")
         if group is None:
-            return ErrorCode.none if generation < 0 else ErrorCode.illegal_generation
-        return group.commit_error(self._now(), member_id, instance_id, generation)
+            group = ConsumerGroup(group_id, self.times)
+        told = group.beat(self._now(), beat, topics)
+        if group.members:
+            self._groups[group_id] = group
+        self._wake(group)
+        return told
+
+    def commit_error(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        places: Collection[Place] = (),
+        version: int = _WITH_MEMBER_EPOCHS,
+    ) -> ErrorCode:
+        """Whether offsets may be committed. Who is in no group may commit where nobody is."""
+        if not is_name(group_id):
+            return ErrorCode.invalid_group_id
+        match self._groups.get(group_id):
+            case None if generation < 0:
+                return ErrorCode.none
+            case None:
+                is_old = version < _WITH_MEMBER_EPOCHS
+                return ErrorCode.illegal_generation if is_old else ErrorCode.unknown_member_id
+            case ConsumerGroup() as group:
+                if version < _WITH_MEMBER_EPOCHS and member_id in group.members:
+                    return ErrorCode.unsupported_version
+                return group.commit_error(member_id, instance_id, generation, places)
+            case ClassicGroup() as group:
+                return group.commit_error(self._now(), member_id, instance_id, generation)
+
+    def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether offsets may be asked for by who says that it is this member."""
+        if not is_name(group_id):
+            return ErrorCode.invalid_group_id
+        group = self.consumer(group_id)
+        return ErrorCode.none if group is None else group.fetch_error(member_id, epoch)
 
     def close(self) -> None:
         """Give up all groups, and the requests that wait."""
@@ -108,12 +177,16 @@ class Coordinator:
         answer.add_done_callback(lambda _: self._waiting.pop(ticket, None))
         return ticket, answer
 
-    def _reply(self, group: Group, replies: Iterable[Reply]) -> None:
+    def _reply(self, group: ClassicGroup, replies: Iterable[Reply]) -> None:
         """Answer who waits, and look again when the group has something to do."""
         for each in replies:
             answer = self._waiting.get(each.ticket)
             if answer is not None and not answer.done():
                 answer.set_result(each)
+        self._wake(group)
+
+    def _wake(self, group: AnyGroup) -> None:
+        """Look at a group again when it has something to do; forget it when nobody is in it."""
         timer = self._timers.pop(group.group_id, None)
         if timer is not None:
             timer.cancel()
@@ -125,8 +198,13 @@ class Coordinator:
             loop = asyncio.get_running_loop()
             self._timers[group.group_id] = loop.call_at(deadline, self._tick, group)
 
-    def _tick(self, group: Group) -> None:
-        self._reply(group, group.tick(self._now()))
+    def _tick(self, group: AnyGroup) -> None:
+        match group:
+            case ConsumerGroup():
+                group.tick(self._now())
+                self._wake(group)
+            case ClassicGroup():
+                self._reply(group, group.tick(self._now()))
 
     @staticmethod
     def _now() -> float:

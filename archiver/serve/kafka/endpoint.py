@@ -18,7 +18,7 @@ from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError
-from archiver.serve.groups import Coordinator, RegistryOffsets
+from archiver.serve.groups import Coordinator, GroupTimes, RegistryOffsets
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Identity, Service
@@ -124,7 +124,7 @@ class Endpoint:
                 cache, read_ahead=section.read_ahead, most_loads=_LOADS_PER_THREAD * section.threads
             )
             ending.push_async_callback(reader.close)
-            coordinator = Coordinator()
+            coordinator = Coordinator(times=GroupTimes(interval=section.group_heartbeat, session=section.group_session))
             ending.callback(coordinator.close)
             offsets = RegistryOffsets(self._config.registry.dsn)
             ending.push_async_callback(workers.offsets, offsets.close)

@@ -1,4 +1,4 @@
-"""Groups with the classic protocol: FindCoordinator, joins, syncs, heartbeats, leaves, and what tools ask."""
+"""Who coordinates a group, and groups with the classic protocol: joins, syncs, heartbeats, leaves."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Group, GroupState, Joining, Syncing
+from archiver.serve.groups import Joining, Syncing
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
-from schema_mapping.errors import ContextError
 
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _WITH_IDS_FIRST: Final = 4
 _WITH_SKIPPED: Final = 9
-_PROTOCOL_TYPE: Final = "consumer"
-_DEAD: Final = "Dead"
 
 
 async def find_coordinator(service: Service, request: Request) -> Values:
@@ -117,86 +114,3 @@ async def leave_group(service: Service, request: Request) -> Values:
         for each in members
     ]
     return {"error_code": ErrorCode.none, "members": told}
-
-
-async def describe_groups(service: Service, request: Request) -> Values:
-    """DescribeGroups: groups with members, and those that only have offsets."""
-    kept = await _kept(service)
-    return {"groups": [_described(service.coordinator.groups.get(each), each, kept) for each in request.body.groups]}
-
-
-async def list_groups(service: Service, request: Request) -> Values:
-    """ListGroups."""
-    body = request.body
-    kept = await _kept(service)
-    if kept is None:
-        return {"error_code": ErrorCode.coordinator_not_available, "groups": []}
-    states = {each.lower() for each in getattr(body, "states_filter", ())}
-    types = {each.lower() for each in getattr(body, "types_filter", ())}
-    told = []
-    for name in sorted({*kept, *service.coordinator.groups}):
-        group = service.coordinator.groups.get(name)
-        state = group.state.value if group else GroupState.EMPTY.value
-        if (not states or state.lower() in states) and (not types or "classic" in types):
-            kind = (group.protocol_type if group else None) or _PROTOCOL_TYPE
-            told.append({"group_id": name, "protocol_type": kind, "group_state": state, "group_type": "Classic"})
-    return {"error_code": ErrorCode.none, "groups": told}
-
-
-async def delete_groups(service: Service, request: Request) -> Values:
-    """DeleteGroups: the offsets of groups without members."""
-    return {
-        "results": [
-            {"group_id": each, "error_code": await _deleted(service, each)} for each in request.body.groups_names
-        ]
-    }
-
-
-async def _deleted(service: Service, group_id: str) -> ErrorCode:
-    if group_id in service.coordinator.groups:
-        return ErrorCode.non_empty_group
-    try:
-        count = await service.kept(service.offsets.delete, group_id)
-    except ContextError:
-        return ErrorCode.coordinator_not_available
-    return ErrorCode.none if count else ErrorCode.group_id_not_found
-
-
-async def _kept(service: Service) -> tuple[str, ...] | None:
-    try:
-        kept: tuple[str, ...] = await service.kept(service.offsets.groups)
-    except ContextError:
-        return None
-    return kept
-
-
-def _described(group: Group | None, name: str, kept: tuple[str, ...] | None) -> Values:
-    if group is None:
-        is_known = name in (kept or ())
-        return {
-            "error_code": ErrorCode.none if kept is not None else ErrorCode.coordinator_not_available,
-            "group_id": name,
-            "group_state": GroupState.EMPTY.value if is_known else _DEAD,
-            "protocol_type": _PROTOCOL_TYPE if is_known else "",
-            "protocol_data": "",
-            "members": (),
-        }
-    is_settled = group.state is GroupState.STABLE
-    return {
-        "error_code": ErrorCode.none,
-        "group_id": name,
-        "group_state": group.state.value,
-        "protocol_type": group.protocol_type or "",
-        "protocol_data": (group.protocol or "") if is_settled else "",
-        "members": [
-            {
-                "member_id": each.member_id,
-                "group_instance_id": each.instance_id,
-                "client_id": each.client_id,
-                "client_host": each.host,
-                "member_metadata": each.metadata(group.protocol) if is_settled else b"",
-                "member_assignment": each.assignment if is_settled else b"",
-            }
-            for each in group.members.values()
-        ],
-    }

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups import ClassicGroup
+from archiver.serve.kafka.group_topics import subscribed
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import ServedTopic
@@ -19,21 +21,24 @@ _BY_ID: Final = 10
 _WITH_GROUPS: Final = 8
 _MOST_METADATA: Final = 4096
 _NONE: Final = -1
+_CONSUMERS: Final = "consumer"
 
 
 async def offset_commit(service: Service, request: Request) -> Values:
     """OffsetCommit. It is answered when the offsets are safe."""
     body = request.body
+    asked = [(each, await _topic(service, request, each)) for each in body.topics]
     refused = service.coordinator.commit_error(
         body.group_id,
         getattr(body, "member_id", ""),
         getattr(body, "group_instance_id", None),
         getattr(body, "generation_id_or_member_epoch", _NONE),
+        places=[(topic.topic_id, one.partition_index) for each, topic in asked if topic for one in each.partitions],
+        version=request.version,
     )
     offsets: dict[tuple[str, int], GroupOffset] = {}
     told = []
-    for each in body.topics:
-        topic = await _topic(service, request, each)
+    for each, topic in asked:
         partitions = []
         for one in each.partitions:
             error = refused if refused is not ErrorCode.none else _commit_error(request, topic, one)
@@ -61,19 +66,23 @@ async def offset_fetch(service: Service, request: Request) -> Values:
     """OffsetFetch: of one group, or from version 8 on of several."""
     body = request.body
     if request.version >= _WITH_GROUPS:
-        return {"groups": [await _of_group(service, request, each.group_id, each.topics) for each in body.groups]}
-    return await _of_group(service, request, body.group_id, body.topics)
+        return {"groups": [await _of_member(service, request, each) for each in body.groups]}
+    return await _of_member(service, request, body)
 
 
 async def offset_delete(service: Service, request: Request) -> Values:
-    """OffsetDelete: while nobody reads them."""
+    """OffsetDelete: those of topics that no member of the group reads."""
     body = request.body
     nothing: dict[str, Any] = {"topics": []}
-    if body.group_id in service.coordinator.groups:
+    group = service.coordinator.groups.get(body.group_id)
+    if isinstance(group, ClassicGroup) and group.protocol_type != _CONSUMERS:
         return nothing | {"error_code": ErrorCode.non_empty_group}
-    places = [(each.name, one.partition_index) for each in body.topics for one in each.partitions]
+    read = subscribed(group, service.topics)
+    places = [
+        (each.name, one.partition_index) for each in body.topics if each.name not in read for one in each.partitions
+    ]
     try:
-        if body.group_id not in await service.kept(service.offsets.groups):
+        if group is None and body.group_id not in await service.kept(service.offsets.groups):
             return nothing | {"error_code": ErrorCode.group_id_not_found}
         await service.kept(service.offsets.delete, body.group_id, places)
     except ContextError:
@@ -82,12 +91,25 @@ async def offset_delete(service: Service, request: Request) -> Values:
         {
             "name": each.name,
             "partitions": [
-                {"partition_index": one.partition_index, "error_code": ErrorCode.none} for one in each.partitions
+                {
+                    "partition_index": one.partition_index,
+                    "error_code": ErrorCode.group_subscribed_to_topic if each.name in read else ErrorCode.none,
+                }
+                for one in each.partitions
             ],
         }
         for each in body.topics
     ]
     return {"error_code": ErrorCode.none, "topics": told}
+
+
+async def _of_member(service: Service, request: Request, asked: Any) -> dict[str, Any]:
+    error = service.coordinator.fetch_error(
+        asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", _NONE)
+    )
+    if error is not ErrorCode.none:
+        return {"group_id": asked.group_id, "error_code": error, "topics": []}
+    return await _of_group(service, request, asked.group_id, asked.topics)
 
 
 async def _of_group(service: Service, request: Request, group_id: str, topics: Sequence[Any] | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
+from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
@@ -36,6 +37,7 @@ class Service:
     offsets: OffsetStore
     kept: Kept
     """Calls the store of offsets, in a worker's thread."""
+    group_topics: GroupTopics = field(default_factory=GroupTopics)
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""

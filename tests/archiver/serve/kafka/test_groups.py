@@ -102,8 +102,10 @@ def test_offsets_of_another_topic_of_the_name_do_not_hold(wire: Wire, endpoint: 
         ({"partition_index": 5}, ErrorCode.unknown_topic_or_partition),
         ({"committed_offset": -3}, ErrorCode.invalid_request),
         ({"committed_metadata": "x" * 5_000}, ErrorCode.offset_metadata_too_large),
-        ({"generation_id_or_member_epoch": 3, "member_id": "m"}, ErrorCode.illegal_generation),
+        ({"generation_id_or_member_epoch": 3, "member_id": "m"}, ErrorCode.unknown_member_id),
+        ({"generation_id_or_member_epoch": 3, "member_id": "m", "version": 8}, ErrorCode.illegal_generation),
         ({"group_id": ""}, ErrorCode.invalid_group_id),
+        ({"group_id": "g\0"}, ErrorCode.invalid_group_id),
     ],
 )
 def test_commits_that_cannot_be_are_refused(wire: Wire, changes: dict[str, Any], error: ErrorCode) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Group, GroupState, Joined, Joining, Synced, Syncing
+from archiver.serve.groups import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
 
 SESSION, REBALANCE, DELAY = 10.0, 30.0, 0.5
 RANGE = (("range", b"topics"),)
@@ -35,7 +35,7 @@ def joining(member_id: str = "", **changes: Any) -> Joining:
 class Course:
     """A group, its time, and its answers by ticket."""
 
-    group: Group = field(default_factory=lambda: Group("g", initial_delay=DELAY))
+    group: ClassicGroup = field(default_factory=lambda: ClassicGroup("g", initial_delay=DELAY))
     now: float = 0.0
     answers: dict[int, Any] = field(default_factory=dict)
     tickets: int = 0

@@ -11,14 +11,14 @@ from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
+from archiver.serve.groups.classic.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
 
 INITIAL_DELAY: Final = 0.5
 """How long the first rebalance of an empty group waits for more members."""
 _MOST_MEMBERS: Final = 10_000
 
 
-class Group:
+class ClassicGroup:
     """One group. Generations rise with each rebalance."""
 
     def __init__(self, group_id: str, *, initial_delay: float = INITIAL_DELAY) -> None:

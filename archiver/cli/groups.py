@@ -1,0 +1,210 @@
+"""`archiver groups`: lists, describes, moves and deletes the consumer groups of `archiver serve kafka`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from archiver.cli.error_output import reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
+from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from archiver.kafka.group_resets import ResetTo
+    from archiver.kafka.groups import ConsumerGroups
+
+groups_app = typer.Typer(help="Consumer groups of `archiver serve kafka`.", no_args_is_help=True)
+
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="A server of the archive; default: `serve.advertise`, or `serve.listen`.",
+    ),
+]
+Options = Annotated[
+    Path | None,
+    typer.Option("--kafka-options", metavar="FILE", help="Options of the connection, name=value lines: TLS and SASL."),
+]
+OneGroup = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
+ManyGroups = Annotated[list[str], typer.Argument(metavar="GROUP…", help="The groups.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+@groups_app.callback()
+def groups() -> None:
+    """List, describe, move and delete the consumer groups of `archiver serve kafka`.
+
+    The server is asked, as Kafka's own tools ask it: it knows who is reading. Groups of the live cluster are others.
+    """
+
+
+@groups_app.command("list")
+def list_groups(
+    config: ConfigPath = DEFAULT_CONFIG,
+    bootstrap: Bootstrap = None,
+    kafka_options: Options = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """List all groups, with their protocol, state, members and lag."""
+    from archiver.cli.groups_screen import group_json, list_screen, printed
+
+    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
+        found = asked.describe()
+        printed({"groups": [group_json(each) for each in found]}, lambda: list_screen(found), as_json=as_json)
+
+
+@groups_app.command()
+def describe(
+    names: ManyGroups,
+    config: ConfigPath = DEFAULT_CONFIG,
+    bootstrap: Bootstrap = None,
+    kafka_options: Options = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Show the members of groups, what each reads, and how far the group has come."""
+    from archiver.cli.groups_screen import describe_screen, group_json, printed
+
+    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
+        found = asked.describe(names)
+        printed({"groups": [group_json(each) for each in found]}, lambda: describe_screen(found), as_json=as_json)
+
+
+@groups_app.command()
+def reset(
+    group: OneGroup,
+    config: ConfigPath = DEFAULT_CONFIG,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", help="Only this topic, also one that the group never read; may be given again."),
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition of it; may be given again.")
+    ] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, help="To this offset.")] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after it: 2026-01-31T12:00:00Z."),
+    ] = None,
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", help="So many offsets on; back if it is negative.")
+    ] = None,
+    by_duration: Annotated[
+        str | None,
+        typer.Option("--by-duration", metavar="TIME", help="To the first record of the last 10m, 6h, 7d, …"),
+    ] = None,
+    dry_run: Dry = False,
+    bootstrap: Bootstrap = None,
+    kafka_options: Options = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Let a group go on elsewhere, wherever it has offsets or in the topics given. It must have no members.
+
+    Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
+    becomes its nearest end.
+    """
+    from archiver.cli.groups_screen import move_json, printed, reset_screen
+
+    with reported(as_json=as_json):
+        to = _one_of(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
+        if partition and len(topic or ()) != 1:
+            raise ConfigError("--partition goes with one --topic")
+        with _asked(config, bootstrap, kafka_options) as asked:
+            moves = asked.planned_reset(group, to, topics=topic or (), partitions=partition or ())
+            if not dry_run:
+                asked.reset(group, moves)
+        told = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
+        printed(told, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
+
+
+@groups_app.command()
+def delete(
+    names: ManyGroups,
+    config: ConfigPath = DEFAULT_CONFIG,
+    dry_run: Dry = False,
+    bootstrap: Bootstrap = None,
+    kafka_options: Options = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Forget groups and their offsets. They must have no members; all are checked before the first is deleted."""
+    from archiver.cli.groups_screen import delete_screen, printed
+
+    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
+        for each in names:
+            asked.check_deletable(each)
+        if not dry_run:
+            for each in names:
+                asked.delete(each)
+        told = {"groups": list(names), "dry_run": dry_run}
+        printed(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
+
+
+@contextmanager
+def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
+    """The groups of the server that the options name, else of that of the configuration."""
+    from archiver.config import load_config
+    from archiver.kafka.groups import ConsumerGroups
+    from archiver.republish.client_options import SERVERS, read_properties
+
+    given = {} if options is None else read_properties(options)
+    if bootstrap is not None:
+        given[SERVERS] = bootstrap
+    if not given.get(SERVERS):
+        section = load_config(config).serve
+        given[SERVERS] = section.advertise or section.listen
+    with ConsumerGroups(given) as found:
+        yield found
+
+
+def _one_of(
+    earliest: bool,
+    latest: bool,
+    offset: int | None,
+    time: str | None,
+    shift: int | None,
+    duration: str | None,
+) -> ResetTo:
+    import time as clock
+
+    from archiver.kafka.group_resets import ShiftBy, ToEarliest, ToLatest, ToOffset, ToTime
+
+    seconds = seconds_of("--by-duration", duration)
+    given: list[ResetTo] = []
+    if earliest:
+        given.append(ToEarliest())
+    if latest:
+        given.append(ToLatest())
+    if offset is not None:
+        given.append(ToOffset(offset))
+    if time is not None:
+        given.append(ToTime(_milliseconds(time)))
+    if shift is not None:
+        given.append(ShiftBy(shift))
+    if seconds is not None:
+        given.append(ToTime(round((clock.time() - seconds) * 1000)))
+    if len(given) != 1:
+        raise ConfigError(
+            "say where the group shall go on, with one of --to-earliest, --to-latest, --to-offset, --to-datetime,"
+            " --shift-by and --by-duration"
+        )
+    return given[0]
+
+
+def _milliseconds(text: str) -> int:
+    from archiver.replay.selection import AtTime, parse_point
+
+    point = parse_point(text)
+    if not isinstance(point, AtTime):
+        raise ConfigError("--to-datetime takes a time with its zone, such as 2026-01-31T12:00:00Z", found=text)
+    return point.timestamp

@@ -1,0 +1,112 @@
+"""Where a group shall go on, by offset, by time, or relative to where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from archiver.errors import ConfigError
+from archiver.kafka.broker import At, BrokerClient
+from archiver.kafka.group_offsets import CommittedOffset
+
+Places: TypeAlias = Mapping[str, Collection[int]]
+"""Partitions by topic."""
+_Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToEarliest:
+    """To the first record that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToLatest:
+    """To the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToOffset:
+    """To this offset."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToTime:
+    """To the first record at or after a time (ms since 1970); to the end if all are older."""
+
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftBy:
+    """So many offsets further; back if it is negative."""
+
+    offsets: int
+
+
+ResetTo: TypeAlias = ToEarliest | ToLatest | ToOffset | ToTime | ShiftBy
+"""Where a group shall go on. What lies outside of a partition's log becomes its nearest end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Where a group goes on in a partition, and where it was before."""
+
+    topic: str
+    partition: int
+    before: int | None
+    after: int
+
+
+def planned_moves(
+    brokers: BrokerClient, to: ResetTo, places: Places, before: Mapping[str, Mapping[int, CommittedOffset]]
+) -> tuple[Move, ...]:
+    """Say where a group that has committed `before` goes on in these partitions. Raises what BrokerClient raises."""
+    known = {topic: {each: one.offset for each, one in offsets.items()} for topic, offsets in before.items()}
+    if isinstance(to, ShiftBy):
+        _check_known(places, known)
+    first, end = _offsets(brokers, places, "earliest"), _offsets(brokers, places, "latest_stable")
+    match to:
+        case ToEarliest():
+            wanted = first
+        case ToLatest():
+            wanted = end
+        case ToOffset(offset):
+            wanted = {topic: dict.fromkeys(partitions, offset) for topic, partitions in places.items()}
+        case ToTime(milliseconds):
+            wanted = _offsets(brokers, places, milliseconds)
+        case ShiftBy(offsets):
+            wanted = {
+                topic: {each: known[topic][each] + offsets for each in partitions}
+                for topic, partitions in places.items()
+            }
+        case _:
+            assert_never(to)
+    return tuple(
+        Move(
+            topic=topic,
+            partition=each,
+            before=known.get(topic, {}).get(each),
+            after=min(max(wanted[topic][each], first[topic][each]), end[topic][each]),
+        )
+        for topic, partitions in sorted(places.items())
+        for each in sorted(partitions)
+    )
+
+
+def _offsets(brokers: BrokerClient, places: Places, at: At | int) -> _Offsets:
+    return {topic: brokers.list_offsets(topic, partitions, at) for topic, partitions in places.items()}
+
+
+def _check_known(places: Places, known: _Offsets) -> None:
+    lacking = [
+        f"{topic}-{each}" for topic, numbers in places.items() for each in numbers if each not in known.get(topic, {})
+    ]
+    if lacking:
+        raise ConfigError(
+            "the group has no offset there that could be shifted: leave these partitions out, or give --to-offset or"
+            " --to-earliest",
+            partitions=", ".join(lacking),
+        )

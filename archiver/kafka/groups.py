@@ -1,0 +1,133 @@
+"""Consumer groups of a cluster: who is in them, how far each has come, and where it shall go on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from archiver.errors import ConfigError, SourceError
+from archiver.kafka.admin import ClusterAdmin, GroupMember
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.group_offsets import CommittedOffset, every_committed_offset
+from archiver.kafka.group_resets import Move, Places, ResetTo, planned_moves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a group has come in a partition. What isn't known is None."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    end: int | None
+    member_id: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the group has yet to read."""
+        return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A group with its members and its offsets. `kind` is its protocol."""
+
+    group: str
+    kind: str
+    state: str
+    assignor: str
+    members: tuple[GroupMember, ...]
+    progress: tuple[Progress, ...]
+
+
+class ConsumerGroups:
+    """The groups of one cluster. Use it as a context manager. Raises what ClusterAdmin and BrokerClient raise."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """`options` have librdkafka's names."""
+        self._admin = ClusterAdmin(options)
+        self._brokers = BrokerClient(options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._brokers.close()
+        self._admin.__exit__(*error)
+
+    def describe(self, names: Iterable[str] | None = None) -> tuple[Described, ...]:
+        """Describe groups, or all. SourceError for one that isn't there."""
+        known = self._admin.groups()
+        wanted = known if names is None else tuple(dict.fromkeys(names))
+        if missing := [each for each in wanted if each not in known]:
+            raise SourceError("there is no such group: `archiver groups list` shows all", groups=", ".join(missing))
+        return tuple(self._described(each) for each in wanted)
+
+    def planned_reset(
+        self, group: str, to: ResetTo, *, topics: Collection[str] = (), partitions: Collection[int] = ()
+    ) -> tuple[Move, ...]:
+        """Say where a group would go on: where it has offsets, or in the given topics or some of their partitions."""
+        before = every_committed_offset(self._brokers, group)
+        return planned_moves(self._brokers, to, self._places(group, before, topics, partitions), before)
+
+    def reset(self, group: str, moves: Iterable[Move]) -> None:
+        """Let a group go on elsewhere, everywhere at once. SourceError while it has members."""
+        self._admin.check_inactive(group)
+        offsets: dict[str, dict[int, CommittedOffset]] = {}
+        for each in moves:
+            offsets.setdefault(each.topic, {})[each.partition] = CommittedOffset(offset=each.after)
+        self._admin.commit_all(group, offsets)
+
+    def delete(self, group: str) -> None:
+        """Forget a group's offsets. SourceError while it has members, and for one that isn't there."""
+        self._admin.check_inactive(group)
+        self._admin.delete_group(group)
+
+    def check_deletable(self, group: str) -> None:
+        """Raise what `delete` would."""
+        self.describe([group])
+        self._admin.check_inactive(group)
+
+    def _described(self, group: str) -> Described:
+        found = self._admin.describe_group(group)
+        committed = every_committed_offset(self._brokers, group)
+        readers = {place: member.member_id for member in found.members for place in member.partitions}
+        places: dict[str, set[int]] = {topic: set(offsets) for topic, offsets in committed.items()}
+        for topic, partition in readers:
+            places.setdefault(topic, set()).add(partition)
+        ends = self._brokers.list_offsets_at_once(places, "latest_stable") if places else {}
+        progress = tuple(
+            Progress(
+                topic=topic,
+                partition=each,
+                committed=committed[topic][each].offset if each in committed.get(topic, {}) else None,
+                end=ends.get(topic, {}).get(each),
+                member_id=readers.get((topic, each)),
+            )
+            for topic, partitions in sorted(places.items())
+            for each in sorted(partitions)
+        )
+        return Described(
+            group=group,
+            kind=found.kind,
+            state=found.state,
+            assignor=found.assignor,
+            members=found.members,
+            progress=progress,
+        )
+
+    def _places(self, group: str, before: Places, topics: Collection[str], partitions: Collection[int]) -> Places:
+        """The partitions that are meant: those with offsets, or the given ones of the given topics."""
+        if not topics and not before:
+            raise ConfigError("the group has no offsets: name the topics with --topic", group=group)
+        if not topics:
+            return {topic: sorted(offsets) for topic, offsets in before.items()}
+        described = self._brokers.describe(sorted(topics))
+        places = {name: sorted(partitions) or sorted(each.partitions) for name, each in described.items()}
+        for name, each in described.items():
+            if unknown := sorted(set(places[name]) - set(each.partitions)):
+                raise ConfigError(
+                    "the topic has no such partition", topic=name, partitions=unknown, known=len(each.partitions)
+                )
+        return places

@@ -1,0 +1,21 @@
+"""Groups with the classic protocol: members join and sync, and one of them assigns the partitions.
+
+- `members`: members, and what they are answered
+- `group`: one group's joins, rebalances and sessions, as a state machine without I/O
+"""
+
+from archiver.serve.groups.classic.group import INITIAL_DELAY, ClassicGroup
+from archiver.serve.groups.classic.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
+
+__all__ = [
+    "INITIAL_DELAY",
+    "ClassicGroup",
+    "GroupState",
+    "Joined",
+    "Joining",
+    "Member",
+    "Reply",
+    "Synced",
+    "Syncing",
+    "Ticket",
+]

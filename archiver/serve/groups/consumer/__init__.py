@@ -1,0 +1,40 @@
+"""Groups with the protocol of KIP-848: members send heartbeats, and the group assigns the partitions.
+
+- `members`: members, their heartbeats and what these are answered
+- `subscriptions`: the topics that a member wants, by names and by a pattern
+- `assignors`: who shall read what
+- `reconciliation`: one member's way from what it reads to what it shall read
+- `group`: one group's members, epochs and sessions, as a state machine without I/O
+"""
+
+from archiver.serve.groups.consumer.assignors import ASSIGNORS
+from archiver.serve.groups.consumer.group import ConsumerGroup, GroupTimes
+from archiver.serve.groups.consumer.members import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    PAUSING_EPOCH,
+    Beat,
+    Beaten,
+    ConsumerMember,
+    ConsumerState,
+    MemberState,
+    Place,
+)
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics
+
+__all__ = [
+    "ASSIGNORS",
+    "JOINING_EPOCH",
+    "LEAVING_EPOCH",
+    "PAUSING_EPOCH",
+    "Beat",
+    "Beaten",
+    "ConsumerGroup",
+    "ConsumerMember",
+    "ConsumerState",
+    "GroupTimes",
+    "KnownTopic",
+    "MemberState",
+    "Place",
+    "Topics",
+]

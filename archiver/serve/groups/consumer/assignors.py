@@ -1,0 +1,116 @@
+"""Who shall read what. An assignor gives each partition of a wanted topic to one of the members that want it.
+
+Both are pure: the same members, topics and previous targets give the same targets.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from archiver.serve.groups.consumer.members import Place
+
+Wanted: TypeAlias = Mapping[str, frozenset[UUID]]
+"""The topics that each member wants. Members come in an order that lasts."""
+Targets: TypeAlias = Mapping[str, frozenset[Place]]
+"""The partitions of each member."""
+Assignor: TypeAlias = Callable[[Wanted, Mapping[UUID, int], Targets], dict[str, frozenset[Place]]]
+"""Assigns the partitions of topics, given by their number, after what each member was to read before."""
+
+_UNEVEN: Final = 2
+"""A member that has so many more than another gives one to it."""
+
+
+def uniform(wanted: Wanted, partitions: Mapping[UUID, int], previous: Targets) -> dict[str, frozenset[Place]]:
+    """Give all members about the same number of partitions, and let them keep as many as that allows.
+
+    Where all want the same topics, nobody has more than one more than another.
+    """
+    readers = _readers(wanted, partitions)
+    held = _Held(wanted, readers)
+    free = {topic: set(range(partitions[topic])) for topic in readers}
+    for member, places in previous.items():
+        for topic, number in sorted(places):
+            if topic in wanted.get(member, ()) and number in free.get(topic, ()):
+                free[topic].remove(number)
+                held.give(member, topic, number)
+    for topic in sorted(readers, key=lambda each: (len(readers[each]), each)):
+        held.fill(topic, sorted(free[topic]))
+    while any([held.even_out(topic) for topic in readers]):  # noqa: C419 - each topic has its turn
+        pass
+    return held.targets()
+
+
+def in_ranges(wanted: Wanted, partitions: Mapping[UUID, int], _previous: Targets) -> dict[str, frozenset[Place]]:
+    """Give each member a range of each topic: the same numbers of all topics that the same members want."""
+    found: dict[str, set[Place]] = {member: set() for member in wanted}
+    for topic, members in _readers(wanted, partitions).items():
+        each, more = divmod(partitions[topic], len(members))
+        start = 0
+        for place, member in enumerate(members):
+            end = start + each + (place < more)
+            found[member].update((topic, number) for number in range(start, end))
+            start = end
+    return {member: frozenset(places) for member, places in found.items()}
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": in_ranges}
+"""The assignors by their names. The first is the default."""
+
+
+def _readers(wanted: Wanted, partitions: Mapping[UUID, int]) -> dict[UUID, list[str]]:
+    """The members that want each topic, which must be there."""
+    found: dict[UUID, list[str]] = {}
+    for member, topics in wanted.items():
+        for topic in topics:
+            if topic in partitions:
+                found.setdefault(topic, []).append(member)
+    return {topic: found[topic] for topic in sorted(found)}
+
+
+class _Held:
+    """What members have so far."""
+
+    def __init__(self, members: Iterable[str], readers: Mapping[UUID, list[str]]) -> None:
+        self._readers = readers
+        self._of: dict[UUID, dict[str, list[int]]] = {topic: {} for topic in readers}
+        self._counts = dict.fromkeys(members, 0)
+
+    def give(self, member: str, topic: UUID, number: int) -> None:
+        self._of[topic].setdefault(member, []).append(number)
+        self._counts[member] += 1
+
+    def fill(self, topic: UUID, numbers: Iterable[int]) -> None:
+        """Give each of a topic's partitions to the member with the fewest."""
+        heap = [(self._counts[member], place, member) for place, member in enumerate(self._readers[topic])]
+        heapq.heapify(heap)
+        for number in numbers:
+            count, place, member = heap[0]
+            self.give(member, topic, number)
+            heapq.heapreplace(heap, (count + 1, place, member))
+
+    def even_out(self, topic: UUID) -> bool:
+        """Move partitions of a topic from those that have many to those that have few; whether any moved."""
+        holders = self._of[topic]
+        moved = False
+        while True:
+            most = max((each for each, numbers in holders.items() if numbers), key=self._count, default=None)
+            least = min(self._readers[topic], key=self._count)
+            if most is None or self._counts[most] - self._counts[least] < _UNEVEN:
+                return moved
+            number = holders[most].pop()
+            self._counts[most] -= 1
+            self.give(least, topic, number)
+            moved = True
+
+    def targets(self) -> dict[str, frozenset[Place]]:
+        found: dict[str, set[Place]] = {member: set() for member in self._counts}
+        for topic, holders in self._of.items():
+            for member, numbers in holders.items():
+                found[member].update((topic, number) for number in numbers)
+        return {member: frozenset(places) for member, places in found.items()}
+
+    def _count(self, member: str) -> int:
+        return self._counts[member]

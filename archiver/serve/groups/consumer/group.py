@@ -1,0 +1,333 @@
+"""A group with the protocol of KIP-848: members, epochs, sessions. The clock is passed in, and nothing waits.
+
+Every heartbeat is answered at once. The group's epoch rises with each change of its members, of what they want, or of
+the topics; with it come targets, and each member is brought to its own by its heartbeats. The rules and errors are
+Kafka's, so that its clients find what they know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups.consumer.assignors import ASSIGNORS
+from archiver.serve.groups.consumer.members import (
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    PAUSING_EPOCH,
+    Beat,
+    Beaten,
+    ConsumerMember,
+    ConsumerState,
+    MemberState,
+    Place,
+)
+from archiver.serve.groups.consumer.reconciliation import Holders, reconcile
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
+
+_MOST_MEMBERS: Final = 10_000
+_DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTimes:
+    """How often members shall send heartbeats, and how long one may be silent."""
+
+    interval: float = 5.0
+    session: float = 45.0
+
+
+class ConsumerGroup:
+    """One group. Its epoch never falls."""
+
+    def __init__(self, group_id: str, times: GroupTimes) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.assignment_epoch = 0
+        self.assignor = _DEFAULT_ASSIGNOR
+        self.members: dict[str, ConsumerMember] = {}
+        self.targets: dict[str, frozenset[Place]] = {}
+        self._times = times
+        self._static: dict[str, str] = {}
+        self._topics: Topics = {}
+        self._seen: dict[UUID, KnownTopic] = {}
+        self._holders = Holders()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody is in it."""
+        return not self.members
+
+    @property
+    def state(self) -> ConsumerState:
+        """Where it is."""
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.assignment_epoch != self.epoch:
+            return ConsumerState.ASSIGNING
+        is_settled = all(
+            each.is_away or (each.state is MemberState.STABLE and each.epoch == self.epoch)
+            for each in self.members.values()
+        )
+        return ConsumerState.STABLE if is_settled else ConsumerState.RECONCILING
+
+    def deadline(self) -> float:
+        """When `tick` has something to do next."""
+        return min((min(each.expires, each.revokes_by) for each in self.members.values()), default=float("inf"))
+
+    def tick(self, now: float) -> None:
+        """Let go whose session is over, and who doesn't give up what it must."""
+        for each in [one for one in self.members.values() if min(one.expires, one.revokes_by) <= now]:
+            self._remove(each)
+
+    def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
+        """Take in a heartbeat: a member joins, goes on, leaves, or pauses."""
+        told = _mistake(beat)
+        if told is not None:
+            return told
+        if beat.epoch < JOINING_EPOCH:
+            return self._leave(now, beat)
+        found = self._joining(beat) if beat.epoch == JOINING_EPOCH else self._known(beat)
+        if isinstance(found, Beaten):
+            return found
+        self._take_in(found, beat)
+        self._look_at(topics)
+        if self.assignment_epoch != self.epoch:
+            self._assign()
+        assigned, revoking = found.assigned, found.revoking
+        reconcile(
+            found,
+            epoch=self.assignment_epoch,
+            target=self.targets[found.member_id],
+            owned=beat.owned,
+            holders=self._holders,
+        )
+        found.expires = now + self._times.session
+        if found.state is not MemberState.UNREVOKED:
+            found.revokes_by = float("inf")
+        elif found.revoking != revoking:
+            found.revokes_by = now + found.rebalance_seconds
+        is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != assigned
+        return Beaten(member_id=found.member_id, epoch=found.epoch, assigned=found.assigned if is_told else None)
+
+    def commit_error(self, member_id: str, instance_id: str | None, epoch: int, places: Collection[Place]) -> ErrorCode:
+        """Whether a member may commit offsets of these partitions.
+
+        One whose epoch has risen since it read may, for what was its own all the time.
+        """
+        error, member = self._asked(member_id, instance_id, epoch)
+        if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
+            return error
+        is_own = all(each in member.assigned and member.since[each] <= epoch for each in places)
+        return ErrorCode.none if places and is_own and epoch > JOINING_EPOCH else error
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether a member may ask for offsets. Who doesn't say who it is may."""
+        if member_id is None and epoch < JOINING_EPOCH:
+            return ErrorCode.none
+        return self._asked(member_id or "", None, epoch)[0]
+
+    def _asked(self, member_id: str, instance_id: str | None, epoch: int) -> tuple[ErrorCode, ConsumerMember | None]:
+        if instance_id is not None and self._static.get(instance_id, member_id) != member_id:
+            return ErrorCode.fenced_instance_id, None
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.unknown_member_id, None
+        return ErrorCode.none if epoch == member.epoch else ErrorCode.stale_member_epoch, member
+
+    def _joining(self, beat: Beat) -> ConsumerMember | Beaten:
+        """The member that joins: a new one, or one that begins again and holds nothing."""
+        instance = beat.instance_id
+        known = self._static.get(instance) if instance is not None else None
+        if known is not None and known != beat.member_id:
+            before = self.members[known]
+            if not before.is_away:
+                return _refused(
+                    ErrorCode.unreleased_instance_id,
+                    f"instance {instance} is another member, {known}, which has not left: stop that process, or wait"
+                    " until its session is over",
+                )
+            return self._replace(before, beat.member_id)
+        member = self.members.get(beat.member_id)
+        if member is not None and member.instance_id != instance:
+            self._remove(member)
+            member = None
+        if member is None:
+            if len(self.members) >= _MOST_MEMBERS:
+                return _refused(ErrorCode.group_max_size_reached, f"the group has {_MOST_MEMBERS} members")
+            return self._add(ConsumerMember(member_id=beat.member_id, instance_id=instance))
+        member.epoch, member.previous_epoch = JOINING_EPOCH, JOINING_EPOCH
+        return self._holding_nothing_else(member)
+
+    def _known(self, beat: Beat) -> ConsumerMember | Beaten:
+        """The member that a heartbeat is of, if it is where it says."""
+        if beat.instance_id is not None:
+            known = self._static.get(beat.instance_id)
+            if known is None:
+                return _refused(ErrorCode.unknown_member_id, f"instance {beat.instance_id} is no member of the group")
+            if known != beat.member_id:
+                return _refused(
+                    ErrorCode.fenced_instance_id, f"another process took the place of instance {beat.instance_id}"
+                )
+        member = self.members.get(beat.member_id)
+        if member is None:
+            return _refused(ErrorCode.unknown_member_id, f"{beat.member_id} is no member of the group")
+        has_missed_one = (
+            beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned
+        )
+        if beat.epoch == member.epoch or (beat.epoch < member.epoch and has_missed_one):
+            return member
+        return _refused(
+            ErrorCode.fenced_member_epoch,
+            f"the member is at epoch {member.epoch} and not at {beat.epoch}: give up all partitions and join again",
+        )
+
+    def _leave(self, now: float, beat: Beat) -> Beaten:
+        member = self.members.get(beat.member_id)
+        if beat.instance_id is not None:
+            known = self._static.get(beat.instance_id)
+            if known is not None and known != beat.member_id:
+                return _refused(
+                    ErrorCode.fenced_instance_id, f"another process took the place of instance {beat.instance_id}"
+                )
+        if member is None:
+            return _refused(ErrorCode.unknown_member_id, f"{beat.member_id} is no member of the group")
+        if beat.epoch == LEAVING_EPOCH or member.instance_id is None:
+            self._remove(member)
+        else:
+            member.epoch = PAUSING_EPOCH
+            member.expires = now + self._times.session
+            self._holding_nothing_else(member)
+        return Beaten(member_id=beat.member_id, epoch=beat.epoch)
+
+    def _add(self, member: ConsumerMember) -> ConsumerMember:
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member.member_id
+        self._change()
+        return member
+
+    def _replace(self, before: ConsumerMember, member_id: str) -> ConsumerMember:
+        """Let another process have the place of a static member that left, and what was kept for it."""
+        assert before.instance_id is not None
+        replaced = before.member_id
+        del self.members[replaced]
+        self._holders.release(before.assigned)
+        self._holders.hold(member_id, before.assigned)
+        before.member_id, before.epoch, before.previous_epoch = member_id, JOINING_EPOCH, JOINING_EPOCH
+        self.members[member_id] = before
+        self._static[before.instance_id] = member_id
+        self.targets[member_id] = self.targets.pop(replaced, frozenset())
+        return before
+
+    def _remove(self, member: ConsumerMember) -> None:
+        del self.members[member.member_id]
+        self.targets.pop(member.member_id, None)
+        if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
+            del self._static[member.instance_id]
+        self._holders.release(member.assigned | member.revoking)
+        self._change()
+
+    def _holding_nothing_else(self, member: ConsumerMember) -> ConsumerMember:
+        """Take back what a member had to give up: it says that it holds nothing at all. The rest is kept for it."""
+        self._holders.release(member.revoking)
+        member.revoking = frozenset()
+        member.state = MemberState.STABLE
+        member.revokes_by = float("inf")
+        return member
+
+    def _take_in(self, member: ConsumerMember, beat: Beat) -> None:
+        """Take in what a heartbeat says of its member."""
+        member.client_id, member.host = beat.client_id, beat.host
+        member.rack_id = beat.rack_id if beat.rack_id is not None else member.rack_id
+        if beat.rebalance_seconds is not None:
+            member.rebalance_seconds = beat.rebalance_seconds
+        is_joining = beat.epoch == JOINING_EPOCH
+        names = beat.names if beat.names is not None or not is_joining else frozenset()
+        pattern = beat.pattern if beat.pattern is not None or not is_joining else ""
+        wants_others = (names is not None and names != member.names) or (
+            pattern is not None and pattern != member.pattern
+        )
+        if names is not None:
+            member.names = names
+        if pattern is not None:
+            member.pattern = pattern
+        if wants_others:
+            member.topics = wanted(member.names, member.pattern, self._topics)
+            self._change()
+        if beat.assignor is not None and beat.assignor != member.assignor:
+            member.assignor = beat.assignor
+            if self._preferred() != self.assignor:
+                self._change()
+
+    def _look_at(self, topics: Topics) -> None:
+        """Take in topics and partitions that came or went."""
+        if topics is self._topics:
+            return
+        self._topics = topics
+        by_id = {each.topic_id: each for each in topics.values()}
+        before = {each: self._seen.get(each) for member in self.members.values() for each in member.topics}
+        for each in self.members.values():
+            each.topics = wanted(each.names, each.pattern, topics)
+        now = {each: by_id[each] for member in self.members.values() for each in member.topics}
+        self._seen = by_id
+        if before != now:
+            self._change()
+
+    def _preferred(self) -> str:
+        """The assignor that most members ask for."""
+        votes = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
+        return max(ASSIGNORS, key=lambda name: votes[name]) if votes else _DEFAULT_ASSIGNOR
+
+    def _change(self) -> None:
+        """Begin another epoch, which the next heartbeat assigns for."""
+        if self.epoch == self.assignment_epoch:
+            self.epoch += 1
+
+    def _assign(self) -> None:
+        """Give each member its target. Who is away holds no more than that: nobody reads it there."""
+        self.assignor = self._preferred()
+        ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
+        self.targets = ASSIGNORS[self.assignor](
+            {each.member_id: each.topics for each in ordered},
+            {topic_id: each.partitions for topic_id, each in self._seen.items()},
+            self.targets,
+        )
+        self.assignment_epoch = self.epoch
+        for each in ordered:
+            if each.is_away:
+                self._holders.release(each.assigned - self.targets[each.member_id])
+                each.assigned &= self.targets[each.member_id]
+
+
+def _mistake(beat: Beat) -> Beaten | None:
+    """What no client may say."""
+    text = None
+    if not beat.member_id:
+        text = "a member needs an id"
+    elif beat.epoch < PAUSING_EPOCH:
+        text = f"there is no epoch {beat.epoch}"
+    elif beat.epoch == PAUSING_EPOCH and beat.instance_id is None:
+        text = "only a static member can leave and say that it will be back"
+    elif "" in (beat.instance_id, beat.rack_id):
+        text = "instance and rack may not be empty"
+    elif beat.epoch == JOINING_EPOCH and not beat.is_full:
+        text = "who joins says its time to rebalance, the topics that it wants, and that it holds none"
+    elif beat.epoch == JOINING_EPOCH and beat.owned:
+        text = "who joins holds no partitions"
+    if text is not None:
+        return _refused(ErrorCode.invalid_request, text)
+    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+        known = ", ".join(ASSIGNORS)
+        return _refused(ErrorCode.unsupported_assignor, f"assignor {beat.assignor} isn't known, only {known}")
+    trouble = pattern_error(beat.pattern) if beat.pattern else None
+    return None if trouble is None else _refused(ErrorCode.invalid_regular_expression, trouble)
+
+
+def _refused(error: ErrorCode, message: str) -> Beaten:
+    return Beaten(error=error, message=message)

@@ -1,0 +1,102 @@
+"""Members of a group that assigns by itself, their heartbeats, and what these are answered. Values, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+Place: TypeAlias = tuple[UUID, int]
+"""A partition of the topic with this id."""
+
+JOINING_EPOCH: Final = 0
+"""A member that joins, or joins again."""
+LEAVING_EPOCH: Final = -1
+"""A member that leaves."""
+PAUSING_EPOCH: Final = -2
+"""A static member that leaves and will be back."""
+
+
+class ConsumerState(Enum):
+    """Where a group is, in Kafka's words."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class MemberState(Enum):
+    """Where a member is on its way to its target."""
+
+    STABLE = "stable"
+    UNREVOKED = "must give up partitions, and has not said that it did"
+    UNRELEASED = "waits for partitions that others still hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A heartbeat. What is None hasn't changed since the last one; an empty `pattern` stands for none."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    host: str = ""
+    rebalance_seconds: float | None = None
+    names: frozenset[str] | None = None
+    pattern: str | None = None
+    assignor: str | None = None
+    owned: frozenset[Place] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says everything, as the first one and the one after an error do."""
+        has_topics = self.names is not None or self.pattern is not None
+        return self.owned is not None and self.rebalance_seconds is not None and has_topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beaten:
+    """The answer to a heartbeat. `assigned` is None where the member knows what it may read."""
+
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    assigned: frozenset[Place] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerMember:
+    """A member. It holds what is `assigned`, and what it is `revoking` until it says that it gave that up."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None = None
+    client_id: str = ""
+    host: str = ""
+    rebalance_seconds: float = 0.0
+    names: frozenset[str] = frozenset()
+    pattern: str = ""
+    assignor: str | None = None
+    epoch: int = JOINING_EPOCH
+    previous_epoch: int = JOINING_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: frozenset[Place] = frozenset()
+    revoking: frozenset[Place] = frozenset()
+    since: dict[Place, int] = field(default_factory=dict)
+    """The epoch at which each partition was assigned."""
+    topics: frozenset[UUID] = frozenset()
+    """The topics that its subscription means."""
+    expires: float = float("inf")
+    revokes_by: float = float("inf")
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is a static one that left, and has said that it will be back."""
+        return self.epoch == PAUSING_EPOCH

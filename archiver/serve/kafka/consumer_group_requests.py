@@ -1,0 +1,109 @@
+"""Groups that assign by themselves (KIP-848): heartbeats of their members, and what tools ask about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups import Beat, ConsumerGroup, ConsumerMember, Place
+from archiver.serve.kafka.group_topics import names_by_id
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+
+_CONSUMER_MEMBER: Final = 1
+_DEAD: Final = "Dead"
+
+
+async def consumer_group_heartbeat(service: Service, request: Request) -> Values:
+    """ConsumerGroupHeartbeat: a member joins, goes on, leaves, and learns what it may read."""
+    body = request.body
+    names = body.subscribed_topic_names
+    topics = await service.group_topics.known(service.topics, names or ())
+    rebalance = body.rebalance_timeout.total_seconds()
+    beat = Beat(
+        member_id=body.member_id,
+        epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        client_id=request.client_id,
+        host=f"/{request.client.address.rpartition(':')[0]}",
+        rebalance_seconds=rebalance if rebalance >= 0 else None,
+        names=None if names is None else frozenset(names),
+        pattern=getattr(body, "subscribed_topic_regex", None),
+        assignor=body.server_assignor,
+        owned=None if body.topic_partitions is None else frozenset(_places(body.topic_partitions)),
+    )
+    told = service.coordinator.beat(body.group_id, beat, topics)
+    return {
+        "error_code": told.error,
+        "error_message": told.message,
+        "member_id": told.member_id,
+        "member_epoch": told.epoch,
+        "heartbeat_interval": round(service.coordinator.times.interval * 1000),
+        "assignment": None if told.assigned is None else {"topic_partitions": _by_topic(told.assigned)},
+    }
+
+
+async def consumer_group_describe(service: Service, request: Request) -> Values:
+    """ConsumerGroupDescribe. Of groups that have another protocol, or no members, tools ask DescribeGroups."""
+    names = names_by_id(service.topics)
+    return {"groups": [_described(service, each, names) for each in request.body.group_ids]}
+
+
+def _described(service: Service, group_id: str, names: Mapping[UUID, str]) -> Values:
+    group = service.coordinator.consumer(group_id)
+    if group is None:
+        return {
+            "error_code": ErrorCode.group_id_not_found,
+            "error_message": f"no members of {group_id} use the consumer protocol",
+            "group_id": group_id,
+            "group_state": _DEAD,
+            "group_epoch": 0,
+            "assignment_epoch": 0,
+            "assignor_name": "",
+            "members": (),
+        }
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": group.state.value,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.assignor,
+        "members": [_member(group, each, names) for each in group.members.values()],
+    }
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, names: Mapping[UUID, str]) -> Values:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.host,
+        "subscribed_topic_names": sorted(member.names),
+        "subscribed_topic_regex": member.pattern or None,
+        "assignment": {"topic_partitions": _named(member.assigned, names)},
+        "target_assignment": {"topic_partitions": _named(group.targets.get(member.member_id, ()), names)},
+        "member_type": _CONSUMER_MEMBER,
+    }
+
+
+def _places(topics: Iterable[Any]) -> Iterable[Place]:
+    return ((each.topic_id, number) for each in topics if each.topic_id is not None for number in each.partitions)
+
+
+def _by_topic(places: Collection[Place]) -> list[dict[str, Any]]:
+    found: dict[UUID, list[int]] = {}
+    for topic, number in sorted(places):
+        found.setdefault(topic, []).append(number)
+    return [{"topic_id": topic, "partitions": tuple(numbers)} for topic, numbers in found.items()]
+
+
+def _named(places: Collection[Place], names: Mapping[UUID, str]) -> list[Values]:
+    return [each | {"topic_name": names.get(each["topic_id"], "")} for each in _by_topic(places)]

@@ -1,0 +1,76 @@
+"""The topics that groups assign: what is open, looked at from time to time, in one mapping for all groups."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, Topics
+from archiver.serve.reading import ServedTopics
+
+_LOOK_SECONDS: Final = 0.5
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
+class GroupTopics:
+    """Archived topics as groups see them. The mapping is the same object until something changes."""
+
+    def __init__(self) -> None:
+        self._topics: Topics = {}
+        self._looked_at = float("-inf")
+
+    async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
+        """The topics that can be read. Those with these names are opened if they aren't open."""
+        now = asyncio.get_running_loop().time()
+        unopened = [each for each in names if each not in self._topics]
+        if not unopened and now - self._looked_at < _LOOK_SECONDS:
+            return self._topics
+        for each in unopened:
+            await served.named(each)
+        self._looked_at = now
+        found = {}
+        for topic in await served.every():
+            found[topic.name] = KnownTopic(topic.topic_id, topic.partitions)
+            if not topic.partitions:
+                topic.next_look()  # nobody can fetch from it, so nobody else looks whether it got records
+        if found != self._topics:
+            self._topics = found
+        return self._topics
+
+
+def names_by_id(served: ServedTopics) -> dict[UUID, str]:
+    """The names of the open topics by their ids."""
+    return {each.topic_id: each.name for each in served.open}
+
+
+def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
+    """The names of the topics that members of a group want."""
+    if group is None:
+        return frozenset()
+    if isinstance(group, ConsumerGroup):
+        names = names_by_id(served)
+        wanted = {names.get(topic, "") for member in group.members.values() for topic in member.topics}
+        return frozenset(wanted.union(*(member.names for member in group.members.values())))
+    every = (data for member in group.members.values() for _, data in member.protocols)
+    return frozenset(name for data in every for name in subscription(data))
+
+
+def subscription(data: bytes) -> tuple[str, ...]:
+    """The topics in what a classic consumer says to its group's leader; none if it says something else."""
+    names = []
+    try:
+        (count,) = _INT32.unpack_from(data, _INT16.size)
+        place = _INT16.size + _INT32.size
+        for _ in range(count):
+            (size,) = _INT16.unpack_from(data, place)
+            place += _INT16.size
+            if size < 0 or place + size > len(data):
+                return ()
+            names.append(data[place : place + size].decode())
+            place += size
+    except (struct.error, UnicodeDecodeError):
+        return ()
+    return tuple(names)

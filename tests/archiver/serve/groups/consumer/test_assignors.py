@@ -1,0 +1,77 @@
+"""Every assignor gives each wanted partition to one member that wants it; the uniform one keeps and evens out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.serve.groups.consumer.assignors import ASSIGNORS, Targets, in_ranges, uniform
+
+TOPICS = [UUID(int=number) for number in range(1, 5)]
+partitions = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 12))
+wanted = st.dictionaries(st.sampled_from("abcdefgh"), st.frozensets(st.sampled_from(TOPICS)), min_size=1)
+
+
+def places(targets: Targets) -> list[tuple[UUID, int]]:
+    return sorted(place for held in targets.values() for place in held)
+
+
+def loads(targets: Targets) -> list[int]:
+    return [len(held) for held in targets.values()]
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+@given(wants=wanted, there=partitions, before=st.data())
+def test_each_wanted_partition_has_one_reader_that_wants_it(
+    name: str, wants: dict[str, frozenset[UUID]], there: dict[UUID, int], before: st.DataObject
+) -> None:
+    other = before.draw(wanted)
+    previous = ASSIGNORS[name](other, before.draw(partitions), {})
+    found = ASSIGNORS[name](wants, there, previous)
+    assert set(found) == set(wants)
+    read = {topic for topics in wants.values() for topic in topics}
+    assert places(found) == [(topic, number) for topic in sorted(read & set(there)) for number in range(there[topic])]
+    assert all(topic in wants[member] for member, held in found.items() for topic, _ in held)
+
+
+@given(members=st.sets(st.sampled_from("abcdefgh"), min_size=1), there=partitions, before=st.data())
+def test_where_all_want_the_same_nobody_has_two_more_and_no_more_moves_than_it_takes(
+    members: set[str], there: dict[UUID, int], before: st.DataObject
+) -> None:
+    earlier = before.draw(st.sets(st.sampled_from("abcdefgh"), min_size=1))
+    previous = uniform(dict.fromkeys(sorted(earlier), frozenset(TOPICS)), there, {})
+    found = uniform(dict.fromkeys(sorted(members), frozenset(TOPICS)), there, previous)
+    assert max(loads(found)) - min(loads(found)) <= 1
+    least, over = divmod(sum(there.values()), len(members))
+    kept = sorted((len(previous.get(each, ())) for each in members), reverse=True)
+    could_stay = sum(min(count, least + (place < over)) for place, count in enumerate(kept))
+    assert sum(len(found[each] & previous.get(each, frozenset())) for each in members) == could_stay
+
+
+@given(wants=wanted, there=partitions, before=wanted)
+def test_where_they_want_different_topics_no_single_move_makes_it_more_even(
+    wants: dict[str, frozenset[UUID]], there: dict[UUID, int], before: dict[str, frozenset[UUID]]
+) -> None:
+    found = uniform(wants, there, uniform(before, there, {}))
+    for held in found.values():
+        for topic, _ in held:
+            readers = [each for each, topics in wants.items() if topic in topics]
+            assert len(held) - min(len(found[each]) for each in readers) <= 1
+
+
+@given(wants=wanted, there=partitions)
+def test_nothing_moves_when_nothing_changed(wants: dict[str, frozenset[UUID]], there: dict[UUID, int]) -> None:
+    once = uniform(wants, there, {})
+    assert uniform(wants, there, once) == once
+
+
+def test_ranges_are_the_same_numbers_of_all_topics() -> None:
+    both = frozenset(TOPICS[:2])
+    there: Mapping[UUID, int] = {TOPICS[0]: 5, TOPICS[1]: 5}
+    found = in_ranges({"a": both, "b": both}, there, {})
+    assert found["a"] == {(topic, number) for topic in both for number in range(3)}
+    assert found["b"] == {(topic, number) for topic in both for number in range(3, 5)}

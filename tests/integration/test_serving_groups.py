@@ -1,0 +1,238 @@
+"""Groups of clients that nobody here wrote, with both protocols, and the tools that tell of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from tests.support.archive.job_runs import archive_once
+from tests.support.kafka.java_records import java
+from tests.support.servers.serve_command import serving
+from tests.support.servers.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS, RECORDS = 6, 300
+TIMEOUT_S = 60.0
+EVERYTHING = {(partition, offset) for partition in range(PARTITIONS) for offset in range(RECORDS)}
+GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    address: str
+    config: Path
+    topic: str
+
+
+@pytest.fixture(scope="module")
+def served(stack: Stack) -> Iterator[Served]:
+    """A topic of so many records in each partition, archived and served, with quick heartbeats."""
+    topic = stack.topic(PARTITIONS, name=unique("groups"))
+    values = [{"value": b"%d" % number, "partition": each} for each in range(PARTITIONS) for number in range(RECORDS)]
+    stack.produce(topic, *values)
+    times = {"refresh": "200ms", "group_heartbeat": "200ms", "group_session": "3s"}
+    config = stack.config({topic: {}}, serve=times)
+    archive_once(config)
+    with serving(config) as address:
+        yield Served(address=address, config=config, topic=topic)
+
+
+def member(address: str, group: str, *, protocol: str = "consumer", **options: Any) -> Consumer:
+    classic = {"session.timeout.ms": 6000} if protocol == "classic" else {}
+    return Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": group,
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 10,
+            "log_level": 0,
+            **classic,
+            **options,
+        }
+    )
+
+
+@dataclass(slots=True)
+class Reading:
+    """What members of a group have read, and who has committed what."""
+
+    seen: Counter[tuple[int, int]] = field(default_factory=Counter)
+    errors: list[KafkaError] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return self.seen.keys() >= EVERYTHING
+
+    def poll(self, reader: Consumer) -> None:
+        messages = reader.consume(50, 0.1)
+        self.errors += [each.error() for each in messages if each.error() is not None]
+        self.seen.update((each.partition(), each.offset()) for each in messages if each.error() is None)
+
+
+def until(condition: Any, *readers: Consumer, reading: Reading | None = None, seconds: float = TIMEOUT_S) -> Reading:
+    """Poll until the condition holds."""
+    reading = reading or Reading()
+    deadline = time.monotonic() + seconds
+    while not condition(reading):
+        assert time.monotonic() < deadline, (reading.errors, len(reading.seen), [each.assignment() for each in readers])
+        for each in readers:
+            reading.poll(each)
+    return reading
+
+
+def shares(*readers: Consumer) -> list[int]:
+    return sorted(len(each.assignment()) for each in readers)
+
+
+@pytest.mark.parametrize("subscription", ["name", "pattern"])
+def test_members_share_the_partitions_evenly(served: Served, subscription: str) -> None:
+    group = unique("g")
+    readers = [member(served.address, group) for _ in range(2)]
+    for each in readers:
+        each.subscribe([served.topic if subscription == "name" else f"^{served.topic[:-2]}.*"])
+    reading = until(lambda _: shares(*readers) == [3, 3], *readers)
+    third = member(served.address, group)
+    third.subscribe([served.topic])
+    readers.append(third)
+    until(lambda _: shares(*readers) == [2, 2, 2], *readers, reading=reading)
+    held = [(each.topic, each.partition) for reader in readers for each in reader.assignment()]
+    assert sorted(held) == [(served.topic, number) for number in range(PARTITIONS)]
+    until(lambda found: found.is_done, *readers, reading=reading)
+    for each in readers:
+        each.close()
+    assert not reading.errors
+
+
+def test_a_static_member_comes_back_to_its_partitions_and_offsets(served: Served) -> None:
+    group = unique("g")
+    static, other = member(served.address, group, **{"group.instance.id": "i"}), member(served.address, group)
+    for each in (static, other):
+        each.subscribe([served.topic])
+    until(lambda found: shares(static, other) == [3, 3] and found.seen, static, other)
+    held = static.assignment()
+    static.commit(offsets=[TopicPartition(each.topic, each.partition, 290) for each in held], asynchronous=False)
+    static.close()
+    back = member(served.address, group, **{"group.instance.id": "i"})
+    back.subscribe([served.topic])
+    until(lambda _: len(back.assignment()) == 3, back, other)
+    assert sorted(each.partition for each in back.assignment()) == sorted(each.partition for each in held)
+    assert shares(back, other) == [3, 3], "nothing moved"
+    assert {each.offset for each in back.committed(back.assignment(), TIMEOUT_S)} == {290}
+    second = member(served.address, group, **{"group.instance.id": "i"})
+    second.subscribe([served.topic])
+    with pytest.raises(AssertionError):
+        until(lambda _: second.assignment(), second, back, other, seconds=2.0)
+    for each in (second, back, other):
+        each.close()
+
+
+def kafkas_tool(address: str, *arguments: str) -> list[list[str]]:
+    """What `kafka-consumer-groups.sh` prints, as words."""
+    told = java(GROUP_COMMAND, "--bootstrap-server", address, *arguments)
+    return [line.split() for line in told.splitlines() if line.strip()]
+
+
+def ours(served: Served, *arguments: str) -> Any:
+    """What `archiver groups` prints as JSON; of an error, that."""
+    command = ["groups", *arguments, "--json", "--config", str(served.config), "--bootstrap-server", served.address]
+    done = CliRunner().invoke(app, command)
+    return json.loads(done.stdout or done.stderr.splitlines()[-1])
+
+
+def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) -> None:
+    classic, consumer = unique("classic"), unique("consumer")
+    readers = [member(served.address, classic, protocol="classic"), member(served.address, consumer)]
+    for each in readers:
+        each.subscribe([served.topic])
+    until(lambda _: shares(*readers) == [PARTITIONS, PARTITIONS], *readers)
+    for each in readers:
+        each.commit(offsets=[TopicPartition(served.topic, 0, 100)], asynchronous=False)
+
+    listed = {words[0]: words[1:] for words in kafkas_tool(served.address, "--list", "--state", "--type")}
+    assert listed[classic] == ["Classic", "Stable"]
+    assert listed[consumer] == ["Consumer", "Stable"]
+    both = ["--group", classic, "--group", consumer]
+    members = kafkas_tool(served.address, "--describe", *both, "--members", "--verbose")
+    whole = f"{served.topic}:0,1,2,3,4,5"
+    assert {words[0] for words in members if any(whole in word for word in words)} == {classic, consumer}
+    offsets = kafkas_tool(served.address, "--describe", *both)
+    of_first = {words[0]: words[3:6] for words in offsets if words[1:3] == [served.topic, "0"]}
+    assert of_first == {group: ["100", str(RECORDS), str(RECORDS - 100)] for group in (classic, consumer)}
+
+    found = {each["group"]: each for each in ours(served, "describe", classic, consumer)["groups"]}
+    for group, kind in ((classic, "classic"), (consumer, "consumer")):
+        assert (found[group]["protocol"], found[group]["state"], len(found[group]["members"])) == (kind, "Stable", 1)
+        assert len(found[group]["members"][0]["partitions"]) == PARTITIONS
+        assert [each["lag"] for each in found[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
+        refused = ours(served, "reset", group, "--to-latest")
+        assert "stop its consumers" in refused["message"]
+        assert "stop its consumers" in ours(served, "delete", group)["message"]
+    for each in readers:
+        each.close()
+
+    asked = ["--reset-offsets", *both, "--topic", served.topic, "--to-offset", "7", "--execute"]
+    moved = [words for words in kafkas_tool(served.address, *asked) if words[-1] == "7"]
+    assert len(moved) == 2 * PARTITIONS
+    kafkas_tool(served.address, "--delete-offsets", "--group", consumer, "--topic", f"{served.topic}:5")
+    for group in (classic, consumer):
+        (described,) = ours(served, "describe", group)["groups"]
+        left = PARTITIONS - (group == consumer)
+        assert [each["committed"] for each in described["partitions"]] == [7] * left
+        assert described["state"] == "Empty"
+        dry = ours(served, "reset", group, "--shift-by", "-3", "--dry-run")
+        assert [(each["before"], each["after"]) for each in dry["partitions"]] == [(7, 4)] * left
+        ours(served, "reset", group, "--topic", served.topic, "--partition", "5", "--to-offset", "100000")
+        ours(served, "reset", group, "--topic", served.topic, "--partition", "0", "--by-duration", "1h")
+        (described,) = ours(served, "describe", group)["groups"]
+        assert [each["committed"] for each in described["partitions"]] == [0, 7, 7, 7, 7, RECORDS]
+    assert ours(served, "delete", classic, consumer)["groups"] == [classic, consumer]
+    assert "no such group" in ours(served, "describe", classic)["message"]
+
+
+def test_kafkas_console_consumer_reads_with_the_new_protocol(served: Served) -> None:
+    named = ["--bootstrap-server", served.address, "--group", unique("g"), "--from-beginning"]
+    found = java(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *named,
+        "--include",
+        f"{served.topic[:-1]}.",
+        "--command-property",
+        "group.protocol=consumer",
+        "--max-messages",
+        str(PARTITIONS * RECORDS),
+    )
+    assert Counter(found.split()) == Counter({str(number): PARTITIONS for number in range(RECORDS)})
+
+
+def test_a_group_has_one_protocol_at_a_time(served: Served) -> None:
+    group = unique("g")
+    first = member(served.address, group)
+    first.subscribe([served.topic])
+    until(lambda found: found.seen, first)
+    other = member(served.address, group, protocol="classic")
+    other.subscribe([served.topic])
+    refused = until(lambda found: found.errors, other)
+    assert refused.errors[0].code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+    first.commit(asynchronous=False)
+    first.close()
+    until(lambda _: other.assignment(), other)
+    late = member(served.address, group)
+    late.subscribe([served.topic])
+    refused = until(lambda found: found.errors, late)
+    assert refused.errors[0].code() == KafkaError._FATAL
+    assert "group id does not exist" in refused.errors[0].str()
+    late.close()
+    other.close()
