@@ -17,6 +17,7 @@ from archiver.serve.groups.classic import INITIAL_DELAY, ClassicGroup, Joined, J
 from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, Place, Topics
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+"""A group of either protocol."""
 
 MOST_GROUPS: Final = 10_000
 LEAST_SESSION: Final = 1.0

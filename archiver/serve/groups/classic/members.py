@@ -109,3 +109,4 @@ class Synced:
 
 
 Reply: TypeAlias = Joined | Synced
+"""The answer to a request that waits."""
