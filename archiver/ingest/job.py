@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Final
 from uuid import UUID
 
-from archiver.audit.signing import SigningKey
+from archiver.audit.checkpoints import load_key
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
@@ -157,7 +157,7 @@ class ArchiveJob:
             if runs_here(self._config.spark):
                 check_spool(self._config.archive.spool)
         if self._config.audit.signing_key is not None:
-            SigningKey.load(self._config.audit.signing_key)
+            load_key(self._config.audit.signing_key)  # read once: what becomes of the file later stops nothing
         check_dsn(self._config.registry.dsn)
         parse_kafka_options(self._config.kafka)
         names = self._topics or self._config.sections

@@ -15,6 +15,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
+    DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
@@ -30,6 +31,7 @@ from catalog.iceberg.properties import PARTITIONED_BY
 from catalog.partitioning import TIMES, PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
 from schema_mapping import names
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
+from schema_mapping.columns.types import UNSIGNED_LONG
 from schema_mapping.row import PartitionSource
 
 INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
@@ -235,6 +237,13 @@ def _check(term: PartitionTerm, kind: IcebergType) -> None:
             partition_by=str(term),
             type=str(kind),
         )
+    if isinstance(kind, DecimalType) and term.transform.startswith("truncate") and not _is_unsigned(kind):
+        raise UnfitPartitioning(
+            "A table can't be partitioned by truncated decimals that may be negative: they are truncated downwards, so "
+            "the lowest ones would get more digits than the column has. Use the column itself, or bucket",
+            partition_by=str(term),
+            type=str(kind),
+        )
     transform: Any = parse_transform(term.transform)
     if not transform.can_transform(kind):
         raise UnfitPartitioning(
@@ -243,6 +252,11 @@ def _check(term: PartitionTerm, kind: IcebergType) -> None:
             partition_by=str(term),
             type=str(kind),
         )
+
+
+def _is_unsigned(kind: DecimalType) -> bool:
+    """Whether a column has unsigned 64-bit numbers (`uint64 = "decimal"`): these always have room to be truncated."""
+    return (kind.precision, kind.scale) == (UNSIGNED_LONG.precision, UNSIGNED_LONG.scale)
 
 
 def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[PartitionColumn]) -> str:

@@ -89,6 +89,7 @@ class LedgerReader(Part):
 
     load = in_transaction(ledger.load)
     row_mapping = in_transaction(ledger.row_mapping)
+    journaled = in_transaction(history.journaled)
     history = in_transaction(history.load)
 
 
@@ -97,7 +98,6 @@ class Ledger(LedgerReader):
 
     assign = in_transaction(ledger.assign_columns)
     check_table = in_transaction(ledger.check_loaded_table)
-    journaled = in_transaction(history.journaled)
     note_journaled = in_transaction(history.note_journaled)
 
 

@@ -76,6 +76,9 @@ class FixedColumn:
         return f"fixed[{self.size}]"
 
 
+UNSIGNED_LONG: Final = DecimalColumn(20, 0)
+"""Unsigned 64-bit numbers, where `uint64 = "decimal"` shows them as they are."""
+
 AnyColumnType: TypeAlias = ColumnType | DecimalColumn | FixedColumn
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(\d+)\)")

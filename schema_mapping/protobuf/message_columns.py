@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from schema_mapping.columns.graph import ColumnGraph, GraphField, Held, ListOf, MapOf, StructOf
-from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn
+from schema_mapping.columns.types import UNSIGNED_LONG, AnyColumnType, ColumnType
 from schema_mapping.protobuf.field_kinds import Cardinality, WellKnown, WireKind
 from schema_mapping.protobuf.mapped_messages import MappedField
 from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, TypeGraph
 
-UNSIGNED_LONG: Final = DecimalColumn(20, 0)
 """The column type that shows unsigned 64-bit numbers as they are."""
 
 COLUMN_TYPES: Final = {

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
+from archiver.storage.journal import Journal
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.retire.cut import Limits
@@ -195,6 +196,18 @@ def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> No
         }
 
 
+def test_an_emptied_journal_is_told(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    with Workshop.of(config) as shop:
+        journal = Journal.of(load_config(config)).of_table(shop.table)
+    for each in journal.objects.list(str(journal.folder)):
+        journal.objects.delete(each.path)
+    report = verified(config, topic)
+    assert (kinds(report), report.rows) == ({FaultKind.JOURNAL}, 60), "the registry knows that it was written"
+    alone = verified(config, topic, asks_registry=False)
+    assert any("configured and empty" in note for note in alone.notes)
+
+
 def test_parts_and_samples_leave_the_rest_unread(untouched: tuple[Path, str]) -> None:
     config, topic = untouched
     part = verified(config, topic, choice=Choice.parse(start="10", end="15", partitions=(1,)))
@@ -226,6 +239,7 @@ def test_an_unfinished_run_goes_on_and_a_changed_file_is_read_again(
         patient.write(path, patient.read(path)[:-1] + b"x")
     found = verified(config, topic)
     assert found.resumed_files == 5
+    assert any("weren't read again" in note for note in found.notes)
     assert {fault.file for fault in found.faults if fault.file} == {path}
     with Patient.of(config) as patient:
         assert verified(config, topic).resumed_files == 0, "a finished run leaves nothing"

@@ -75,7 +75,8 @@ class Limits:
     """What is chosen. `target_bytes` is the size that files should have.
 
     At least `min_files` small files are put together. With `saves_work`, a file that is larger than all others of its
-    group together is left alone as long as those are few: else a growing file would be rewritten again and again.
+    group together is left alone as long as those are few: else a growing file would be rewritten again and again. So
+    are a few small files that have rows of several Kafka partitions.
     `partitions` are the Kafka partitions to look at, all where it is empty.
     """
 
@@ -149,7 +150,10 @@ def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
 def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
     for part in _by_writer(files):
         for some in _portions([(each,) for each in sorted(part, key=_low)], limits):
-            yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=_reasons(some), is_cut=True)
+            if _pays(some, limits):
+                yield FileGroup(
+                    files=tuple(each for atom in some for each in atom), reasons=_reasons(some), is_cut=True
+                )
 
 
 Atom: TypeAlias = tuple[SourceFile, ...]
@@ -228,9 +232,12 @@ def _is_good(atom: Atom, limits: Limits) -> bool:
 
 
 def _pays(some: list[Atom], limits: Limits) -> bool:
-    if _reasons(some) - {Reason.SMALL}:
-        return True
     size, count = sum(map(_size, some)), len(some)
+    reasons = _reasons(some)
+    if reasons - {Reason.SMALL, Reason.MIXED}:
+        return True
+    if Reason.MIXED in reasons:  # a small file of several Kafka partitions becomes several smaller ones
+        return not limits.saves_work or count >= limits.min_files or size >= limits.small_below
     if count < limits.min_files and (count == 1 or size < limits.target_bytes):
         return False
     is_spread = 2 * max(map(_size, some)) <= size

@@ -31,11 +31,15 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryState:
-    """What the registry says of a topic: its ranges in the table, and whether a commit or rewrite is in doubt."""
+    """What the registry says of a topic: its ranges in the table, and whether a commit or rewrite is in doubt.
+
+    `journaled` is the newest schema version that was written to the configured journal, 0 if none was.
+    """
 
     ranges: tuple[StoredRange, ...]
     is_in_doubt: bool
     mappings: Mapping[int, str]
+    journaled: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,8 @@ class SourceFinder:
                 ranges = registry.ranges.committed(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 state = registry.ledger.load(topic)
+                root = self.config.archive.journal
+                journaled = 0 if root is None else registry.ledger.journaled(topic, root)
         except RegistryError as error:
             told["registry"] = f"can't be asked: {error.message}"
             return None
@@ -157,6 +163,7 @@ class SourceFinder:
             ranges=ranges,
             is_in_doubt=before or after,
             mappings={each.version: each.mapping for each in state.versions},
+            journaled=journaled,
         )
 
 

@@ -1,6 +1,7 @@
 """What an unfinished verification has proven so far, on local disk, so that the next run goes on there.
 
-A file's result is believed for the same object (path, size, time of change) read by the same cuts. Each line has a
+A file's result is believed for the same object (path, size, time of change) read by the same cuts. A store that tells
+no time of change has its files read again. Each line has a
 checksum; a line that a kill cut short is left out. Files with faults are read again.
 """
 
@@ -53,7 +54,11 @@ class VerifyState:
     def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> FileResult | None:
         """The result of the same object with the same cuts. None where there is none."""
         known = self._known.get(_key(wanted))
-        if known is None or (known[1].size_bytes, known[1].modified_ms) != (size_bytes, modified_ms):
+        if (
+            known is None
+            or modified_ms is None
+            or (known[1].size_bytes, known[1].modified_ms) != (size_bytes, modified_ms)
+        ):
             return None
         return known[1]
 

@@ -20,6 +20,7 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import SourceError, StorageError
 from archiver.storage.formats import SegmentFormats
+from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.verify import against_kafka as kafka
 from archiver.upkeep.verify.choice import Choice
@@ -105,6 +106,15 @@ class TopicRun:
             found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
         except TableError as error:
             found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
+        if sources.journal.is_empty and sources.registry is not None and sources.registry.journaled:
+            found.append(
+                Fault(
+                    kind=FaultKind.JOURNAL,
+                    message="the journal has nothing of this table, though it was written before: its objects were"
+                    " removed. Restore them from a backup; without them nothing can be held against it",
+                    file=Journal.of(self.config).of_table(sources.table).folder,
+                )
+            )
         if sources.has_journal:
             is_in_doubt = sources.registry is not None and sources.registry.is_in_doubt
             found += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt)
@@ -163,7 +173,12 @@ class TopicRun:
         if not self.choice.is_all:
             told.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
         if reading.resumed:
-            told.append(f"{reading.resumed} files were read by an earlier run that didn't end")
+            told.append(
+                f"{reading.resumed} files were read by an earlier run that didn't end. They weren't read again, for"
+                " their size and time of change are the same (--fresh reads all)"
+            )
+        if self.config.archive.journal is not None and sources.journal.is_empty:
+            told.append("the journal is configured and empty: nothing was held against it")
         if found.moved_rows:
             told.append(f"{found.moved_rows} proven records are in files that others wrote")
         by_count = sum(each.rows for each in found.proven if each.proof is Proof.COUNT)

@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from archiver.audit.checkpoints import load_key
+from archiver.audit.signing import SigningKey
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.ingest.job import ArchiveJob
@@ -51,3 +53,16 @@ def test_a_topic_that_comes_later_with_the_table_of_another_does_not_stop_the_jo
     assert {each.table for each in job._configured(brokers, waits=True)} == {"kafka.a_b"}
     with pytest.raises(ConfigError, match="share one table"):
         ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)
+
+
+def test_a_signing_key_is_read_before_any_server_and_then_never_missed(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    path = tmp_path / "archiver.toml"
+    path.write_text(CONFIG + f'[audit]\nsigning_key = "{key}"\n[topics.orders]\n')
+    job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
+    with pytest.raises(ConfigError, match=r"audit\.signing_key"):
+        job._check()
+    made = SigningKey.generate(key, tmp_path / "public.pem")
+    job._check()
+    key.unlink()
+    assert load_key(key).id == made.id, "what becomes of the file during a run stops no topic"

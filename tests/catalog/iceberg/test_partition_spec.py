@@ -6,8 +6,18 @@ import struct
 
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
+from pyiceberg.types import (
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestamptzType,
+)
 
+from catalog.errors import UnfitPartitioning
 from catalog.iceberg.partition_spec import iceberg_spec, partitioning_for, record_of
 from catalog.partitioning import PartitionTerm, PartitionTuple
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
@@ -52,3 +62,14 @@ def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
         for known in (narrow, schema("a", number=LongType())):
             found = record_of(place, spec, known)
             assert (found[0], found[1]) == (20_000, number)
+
+
+def test_decimals_that_may_be_negative_are_not_truncated() -> None:
+    """The lowest would get a digit more than the column has. Unsigned numbers are never below zero."""
+    signed = schema("a", number=DecimalType(4, 2))
+    with pytest.raises(UnfitPartitioning, match="truncated decimals"):
+        partitioning_for(terms("truncate(10, val.n)"), signed, "flat")
+    for text in ("val.n", "bucket(10, val.n)"):
+        assert len(partitioning_for(terms(text), signed, "flat").columns) == 1
+    unsigned = schema("a", number=DecimalType(20, 0))
+    assert len(partitioning_for(terms("truncate(10, val.n)"), unsigned, "flat").columns) == 1

@@ -45,7 +45,7 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
     course.verified(judge(scene))
     wish = _wish(course, subject, whole_files="expire" in {fault.job, fault.beside})
     course.produce(60)
-    config = _deleting(course)
+    config, patient = _deleting(course), _deleting(course, orphan_grace="1h")
     with Reading.begun(scene.direct, subject, wish.partition) as reading:
         job, held = _job(config, wish, fault.job), None
         if fault.beside is None:
@@ -54,7 +54,7 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
         else:
             with running(_faulty(job, f"{fault.point}:stop@1"), scene.folder) as started:
                 course.strike(fault, struck=started.stops(STEP_SECONDS))
-                held = _beside(course, config, wish, fault)
+                held = _beside(course, patient, wish, fault)
                 started.goes_on()
                 course.end(started)
         if held is not None:
@@ -88,14 +88,17 @@ def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
     return _Wish(subject=subject, partition=partition, before=before, erased=range(offsets[start], offsets[end] + 1))
 
 
-def _deleting(course: Course) -> Path:
-    """A configuration by which removed files go at once."""
+def _deleting(course: Course, orphan_grace: str = "0s") -> Path:
+    """A configuration by which removed files go at once, and uploads of dead jobs after their grace."""
     text = course.scene.config.read_text()
+    known = '"orphan_grace" = "0s"\n'
+    assert known in text
+    text = text.replace(known, f'"orphan_grace" = "{orphan_grace}"\n')
     for each in course.scene.subjects:
         known = f'"table" = "{each.table}"\n'
         assert known in text
         text = text.replace(known, f'{known}"snapshot_retention" = "0s"\n')
-    path = course.scene.config.with_name("removing.toml")
+    path = course.scene.config.with_name(f"removing-{orphan_grace}.toml")
     path.write_text(text)
     path.chmod(0o600)
     return path
@@ -125,7 +128,10 @@ def _run(course: Course, job: Job) -> Ending:
 
 
 def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces) -> Held | None:
-    """Something else is done while the job stands still; a hold that was placed."""
+    """Something else is done while the job stands still; a hold that was placed.
+
+    What the job uploads later isn't that of a dead one: by this configuration an erasure waits for its end.
+    """
     match fault.beside:
         case "archive":
             course.heal()
@@ -180,4 +186,5 @@ def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:
         known.records[partition] = [
             one for one in records if one.offset >= begin and (partition, one.offset) not in known.erased
         ]
-    known.rewritten = True
+    for each in course.scene.subjects:
+        each.verified.rewritten = True

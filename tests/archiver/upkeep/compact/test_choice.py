@@ -90,6 +90,14 @@ def test_a_file_of_several_partitions_is_always_split() -> None:
     assert (group.is_mixed, group.is_cut) == (True, True)
 
 
+def test_a_few_small_files_of_several_partitions_wait_where_work_is_saved() -> None:
+    sparing = Limits(target_bytes=TARGET, min_files=3, saves_work=True)
+    assert choose([file(0, 9, 10, partition=None), file(20, 29, 10, partition=None)], sparing) == []
+    assert len(choose([file(n, n + 9, 10, partition=None) for n in (0, 20, 40)], sparing)) == 1
+    assert len(choose([file(0, 9, TARGET, partition=None)], sparing)) == 1
+    assert len(choose([file(0, 9, 10, partition=None, deletes=True)], sparing)) == 1
+
+
 def test_work_is_saved_where_one_file_is_larger_than_the_rest() -> None:
     growing = [file(0, 9, 700), *(file(n, n + 9, 10) for n in range(10, 60, 10))]
     assert lows(*growing) == [[0, 10, 20, 30, 40, 50]]

@@ -48,10 +48,19 @@ def test_a_result_counts_for_the_same_object_and_cuts_only(tmp_path: Path) -> No
     assert again.find(WANTED, 9, 5) == RESULT
     assert again.find(WANTED, 9, 6) is None
     assert again.find(WANTED, 8, 5) is None
+    assert again.find(WANTED, 9, None) is None
     assert other not in again, "what has faults is read again"
     assert replace(WANTED, cuts=(replace(CUT, end_offset=5),)) not in again
     again.finish()
     assert WANTED not in VerifyState.open(tmp_path / "spool", table, max_age=60)
+
+
+def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path) -> None:
+    table = uuid4()
+    state = VerifyState.open(tmp_path / "spool", table, max_age=60)
+    state.keep(WANTED, replace(RESULT, modified_ms=None))
+    state.close()
+    assert VerifyState.open(tmp_path / "spool", table, max_age=60).find(WANTED, 9, None) is None
 
 
 def test_cut_and_changed_lines_and_old_results_dont_count(tmp_path: Path) -> None:
