@@ -59,7 +59,14 @@ def put_in_place(
     topic = table.topic
     _check_counts(rewrite, known)
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, table), after_rollback=True)
-    registry.rewrites.begin(topic, rewrite)
+    changed = _changed(rewrite, known, manifests)
+    try:
+        registry.rewrites.begin(topic, rewrite)
+    except RewriteRefused:
+        gone = changed(catalog.reload(table))
+        if gone:  # another rewrite took these files, so the registry has other ranges of them by now
+            return Displaced(paths=gone)
+        raise
     try:
         _look_at_new(rewrite, ObjectStore.of_table(table.iceberg))
     except StorageError:
@@ -67,7 +74,7 @@ def put_in_place(
         raise
     pass_point(FaultPoint.AFTER_STAGE)
     pass_point(FaultPoint.BEFORE_COMMIT)
-    done = catalog.rewrite(table, rewrite, change=change, changed=_changed(rewrite, known, manifests))
+    done = catalog.rewrite(table, rewrite, change=change, changed=changed)
     match done:
         case Rewritten(snapshot_id=snapshot_id):
             pass_point(FaultPoint.AFTER_COMMIT)

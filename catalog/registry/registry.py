@@ -215,6 +215,8 @@ class KnownFiles(Part):
     file_states = in_transaction(known_files.file_states)
     renew = in_transaction(known_files.renew)
     forget = in_transaction(known_files.forget)
+    ended_files = in_transaction(trimming.ended_files)
+    forget_deleted = in_transaction(trimming.forget_deleted)
     note_run = in_transaction(rewriting_runs.note)
     forget_run = in_transaction(rewriting_runs.forget)
     runs = in_transaction(rewriting_runs.load)

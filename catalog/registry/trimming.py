@@ -77,6 +77,19 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
     return Trimmed(slimmed=slimmed, removed=removed)
 
 
+def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS) -> dict[str, str]:
+    """The files that are out of the table for so long that they may be gone from the store: paths with their ids.
+
+    Whoever finds them gone calls `forget_deleted`.
+    """
+    found = connection.execute(
+        "SELECT path, id FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced') AND path IS NOT NULL"
+        " AND coalesce(committed_at, to_timestamp(created_ms / 1000.0)) < now() - make_interval(secs => %s)",
+        (topic.id, days * 86_400),
+    )
+    return dict(found.fetchall())
+
+
 def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:
     """Remove the rows of rejected or replaced files that were deleted from the object store.
 

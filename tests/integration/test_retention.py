@@ -21,6 +21,7 @@ from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
@@ -397,3 +398,30 @@ def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_be
         assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=10)
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
     check(config, topic, from_kafka(stack, topic, 1)[10:])
+
+
+def test_rows_of_files_that_somebody_deleted_end(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    for start in range(0, 30, 10):
+        produce(stack, topic, range(start, start + 10), day=0)
+        archive_once(config)
+    with Workshop.of(config) as shop:
+        old = shop.files()
+        objects = ObjectStore.of_table(shop.table.iceberg)
+    Compact(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
+    objects.delete(old[0].path)
+
+    def known() -> set[str]:
+        with psycopg.connect(load_config(config).registry.dsn) as connection:
+            return {path for (path,) in connection.execute("SELECT path FROM files WHERE state = 'replaced'")}
+
+    def clean() -> int:
+        (done,) = Orphans(load_config(config), (topic,), deletes=True).run().topics
+        assert done.succeeded
+        return done.forgotten
+
+    assert (clean(), known()) == (0, {each.path for each in old}), "they left the table a moment ago"
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("UPDATE files SET committed_at = now() - interval '31 days' WHERE state = 'replaced'")
+    assert (clean(), known()) == (1, {each.path for each in old[1:]}), "the store has the others"

@@ -22,6 +22,7 @@ from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
 from archiver.upkeep.known_holds import holds_in_force
+from archiver.upkeep.orphans.ended import forget_ended
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import (
     Orphan,
@@ -128,6 +129,8 @@ class Orphans:
                     remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
                 finally:
                     trail.record(_removal(removal, "ended", report.deleted))
+            if self._deletes and search.seen:  # a store that has nothing at all is away
+                report.forgotten = forget_ended(table, connected.registry, seen=search.seen)
         except ContextError as error:
             report.error = error
             self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))

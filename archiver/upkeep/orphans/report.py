@@ -63,7 +63,10 @@ class Orphan:
 
 @dataclass(slots=True, kw_only=True)
 class TopicOrphans:
-    """The orphans of one topic and what was done with them. It is filled during the run."""
+    """The orphans of one topic and what was done with them. It is filled during the run.
+
+    `forgotten` are files that left the table long ago and that somebody else deleted: the registry knew them still.
+    """
 
     topic: str
     table: str
@@ -72,6 +75,7 @@ class TopicOrphans:
     kept: Counter[KeptFor] = field(default_factory=Counter)
     deleted: list[Orphan] = field(default_factory=list)
     needed_again: list[Orphan] = field(default_factory=list)
+    forgotten: int = 0
     failures: dict[str, ContextError] = field(default_factory=dict)
     error: ContextError | None = None
 

@@ -73,8 +73,9 @@ class _Listed:
 class OrphanSearch:
     """The search in one topic's table. `references` keeps growing with what a removal finds later.
 
-    `table` is the topic's table as it was loaded a short time ago. It is loaded again and again. `holds_all` says that
-    the topic is on hold by its configuration: files with records that were removed stay.
+    `seen` are the names of the objects that were listed. `table` is the topic's table as it was loaded a short time
+    ago. It is loaded again and again. `holds_all` says that the topic is on hold by its configuration: files with
+    records that were removed stay.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class OrphanSearch:
         self._holds_all = holds_all
         self._lists: tuple[str, ...] = ()
         self.references = References()
+        self.seen: set[str] = set()
 
     def run(self) -> tuple[Orphan, ...]:
         """Find the orphans, data files first.
@@ -138,6 +140,7 @@ class OrphanSearch:
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
         listed, formats = _Listed(), self._connected.formats
         for each in self._walk(objects, table.data_location):
+            self.seen.add(each.name)
             name = DataFileName.of(each.name)
             if name is None or name.topic != self._topic.topic or name.extension not in formats.extensions:
                 continue

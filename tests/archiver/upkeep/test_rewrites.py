@@ -73,7 +73,11 @@ class World:
     def registry(self) -> Any:
         return SimpleNamespace(rewrites=self, files=self.staged)
 
+    is_refused: bool = False
+
     def begin(self, topic: Any, rewrite: Rewrite) -> None:
+        if self.is_refused:
+            raise RewriteRefused("other ranges")
         self.told.append("begin")
 
     def abandon(self, topic: Any, rewrite: Rewrite) -> None:
@@ -167,6 +171,16 @@ def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     assert world.put() is world.outcome
     assert world.told == ["begin", "commit", "abandon"]
+
+
+def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: World) -> None:
+    """The registry has the ranges of the other rewrite by now. It is to be planned again, and not reported."""
+    world.is_refused = True
+    assert world.put() == Displaced(paths=(OLD,))
+    world.there = {OLD: table_file(OLD)}
+    with pytest.raises(RewriteRefused, match="other ranges"):
+        world.put()
+    assert world.told == []
 
 
 def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:

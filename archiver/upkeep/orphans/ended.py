@@ -1,0 +1,44 @@
+"""The end of rows of `files` whose objects are gone: others deleted them, or a lifecycle rule of the bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from archiver.errors import ObjectMissing
+from archiver.storage.objects import ObjectStore
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import file_name
+from catalog.registry import Registry
+
+_LOOKS_AT_ONCE: Final = 16
+
+
+def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str]) -> int:
+    """Remove the rows of files that left the table a month ago and that the store has no more; return how many files.
+
+    `seen` are the names that a listing of the store gave. Each of the others is asked for by its path: it may lie
+    elsewhere. A file that a refill, a hold or a rewrite needs keeps its row. Raises the leaves of StorageError.
+    """
+    ended = {
+        path: each for path, each in registry.claims.ended_files(table.topic).items() if file_name(path) not in seen
+    }
+    if not ended:
+        return 0
+    known = registry.claims.file_states(table.topic, ended)
+    objects = ObjectStore.of_table(table.iceberg)
+
+    def is_gone(path: str) -> bool:
+        try:
+            objects.size(path)
+        except ObjectMissing:
+            return True
+        return False
+
+    asked = [path for path in ended if not known.needs(file_name(path))]
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="ended") as pool:
+        gone = {path: ended[path] for path, missing in zip(asked, pool.map(is_gone, asked), strict=True) if missing}
+    if gone:
+        registry.claims.forget_deleted(table.topic, gone)
+    return len(gone)
