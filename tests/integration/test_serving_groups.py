@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
+import subprocess
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
@@ -123,14 +128,16 @@ def test_a_static_member_comes_back_to_its_partitions_and_offsets(served: Served
         each.subscribe([served.topic])
     until(lambda found: shares(static, other) == [3, 3] and found.seen, static, other)
     held = static.assignment()
-    static.commit(offsets=[TopicPartition(each.topic, each.partition, 290) for each in held], asynchronous=False)
+    places = [TopicPartition(each.topic, each.partition, 290, metadata="ends with NUL") for each in held]
+    static.commit(offsets=places, asynchronous=False)
     static.close()
     back = member(served.address, group, **{"group.instance.id": "i"})
     back.subscribe([served.topic])
     until(lambda _: len(back.assignment()) == 3, back, other)
     assert sorted(each.partition for each in back.assignment()) == sorted(each.partition for each in held)
     assert shares(back, other) == [3, 3], "nothing moved"
-    assert {each.offset for each in back.committed(back.assignment(), TIMEOUT_S)} == {290}
+    committed = back.committed(back.assignment(), TIMEOUT_S)
+    assert {(each.offset, each.metadata) for each in committed} == {(290, "ends with NUL")}
     second = member(served.address, group, **{"group.instance.id": "i"})
     second.subscribe([served.topic])
     with pytest.raises(AssertionError):
@@ -145,9 +152,10 @@ def kafkas_tool(address: str, *arguments: str) -> list[list[str]]:
     return [line.split() for line in told.splitlines() if line.strip()]
 
 
-def ours(served: Served, *arguments: str) -> Any:
+def ours(served: Served, *arguments: str, address: str | None = None) -> Any:
     """What `archiver groups` prints as JSON; of an error, that."""
-    command = ["groups", *arguments, "--json", "--config", str(served.config), "--bootstrap-server", served.address]
+    command = ["groups", *arguments, "--json", "--config", str(served.config)]
+    command += ["--bootstrap-server", address or served.address]
     done = CliRunner().invoke(app, command)
     return json.loads(done.stdout or done.stderr.splitlines()[-1])
 
@@ -236,3 +244,115 @@ def test_a_group_has_one_protocol_at_a_time(served: Served) -> None:
     assert "group id does not exist" in refused.errors[0].str()
     late.close()
     other.close()
+
+
+KILLED = """
+import sys
+from confluent_kafka import Consumer
+options = {"group.protocol": "consumer", "auto.offset.reset": "earliest", "enable.auto.commit": False, "log_level": 0}
+reader = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[2], **options})
+reader.subscribe([sys.argv[3]])
+while not reader.consume(5, 0.2):
+    pass
+print("reads", flush=True)
+while True:
+    reader.consume(5, 0.2)
+"""
+"""A member that reads and never commits what it has read."""
+
+
+@dataclass(slots=True)
+class Busy:
+    """A member in a thread: it reads a little, notes it, commits it; from time to time it pauses or starts anew."""
+
+    served: Served
+    group: str
+    seed: int
+    stop: threading.Event
+    calm: threading.Event
+    seen: Counter[tuple[int, int]] = field(default_factory=Counter)
+    reader: Consumer | None = None
+
+    def run(self) -> None:
+        chance = random.Random(self.seed)
+        while not self.stop.is_set():
+            self.reader = member(self.served.address, self.group)
+            self.reader.subscribe([self.served.topic])
+            while not self.stop.is_set():
+                self._step(self.reader)
+                time.sleep(0.5 if chance.random() < 0.05 else 0.05)
+                if chance.random() < 0.02 and not self.calm.is_set():
+                    break
+            self.reader.close()
+
+    def _step(self, reader: Consumer) -> None:
+        messages = [each for each in reader.consume(4, 0.1) if each.error() is None]
+        self.seen.update((each.partition(), each.offset()) for each in messages)
+        ends = {each.partition(): each.offset() + 1 for each in messages}
+        if ends:
+            with suppress(KafkaException):  # it has lost a partition meanwhile
+                places = [TopicPartition(self.served.topic, number, offset) for number, offset in ends.items()]
+                reader.commit(offsets=places, asynchronous=False)
+
+
+def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served: Served) -> None:
+    group, stop, calm = unique("g"), threading.Event(), threading.Event()
+    members = [Busy(served, group, seed, stop, calm) for seed in range(20)]
+    threads = [threading.Thread(target=each.run) for each in members]
+    for each in threads:
+        each.start()
+    command = [sys.executable, "-c", KILLED, served.address, group, served.topic]
+    killed = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        time.sleep(3.0)
+        for each in killed:
+            each.kill()
+        calm.set()
+        deadline = time.monotonic() + TIMEOUT_S
+        while not is_settled(served, group, members):
+            assert time.monotonic() < deadline, ours(served, "describe", group)
+            time.sleep(0.2)
+    finally:
+        stop.set()
+        for each in killed:
+            each.kill()
+            each.communicate()
+        for thread in threads:
+            thread.join(TIMEOUT_S)
+    assert not any(each.is_alive() for each in threads)
+
+
+def is_settled(served: Served, group: str, members: list[Busy]) -> bool:
+    """Whether every record was seen, all committed, and each partition has one reader of the living."""
+    seen = set().union(*(each.seen for each in members))
+    if not seen >= EVERYTHING:
+        return False
+    (found,) = ours(served, "describe", group)["groups"]
+    is_read = found["lag"] == 0 and all(each["member_id"] for each in found["partitions"])
+    return is_read and found["state"] == "Stable" and len(found["members"]) == len(members)
+
+
+@pytest.mark.slow
+def test_members_join_again_after_a_restart_of_the_server(served: Served) -> None:
+    group = unique("g")
+    readers = []
+    with serving(served.config) as address:
+        for _ in range(2):
+            readers.append(member(address, group))
+            readers[-1].subscribe([served.topic])
+        until(lambda found: shares(*readers) == [3, 3] and found.seen, *readers)
+        places = [TopicPartition(served.topic, number, RECORDS - 10) for number in range(PARTITIONS)]
+        for each in readers:
+            mine = {one.partition for one in each.assignment()}
+            each.commit(offsets=[one for one in places if one.partition in mine], asynchronous=False)
+    with serving(served.config, address):
+
+        def is_known(_: Reading) -> bool:
+            (found,) = ours(served, "describe", group, address=address)["groups"] or [{"members": []}]
+            return len(found["members"]) == 2 and found["state"] == "Stable"
+
+        until(is_known, *readers)
+        assert shares(*readers) == [3, 3]
+        assert {each.offset for each in readers[0].committed(places, TIMEOUT_S)} == {RECORDS - 10}
+        for each in readers:
+            each.close()
