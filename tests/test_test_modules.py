@@ -11,6 +11,7 @@ TESTS = Path(__file__).parent
 TOPICS = {
     "archive",
     "catalog",
+    "clients",
     "engine",
     "kafka",
     "maintenance",
@@ -20,7 +21,7 @@ TOPICS = {
     "storage",
     "terminal",
 }
-WORKBENCHES = {"conformance", "fault", "fuzz", "producers", "typing", "vectors"}
+WORKBENCHES = {"clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 
 

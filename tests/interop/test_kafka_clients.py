@@ -1,0 +1,212 @@
+"""Clients that nobody here wrote read an archive as they read Kafka, as docs/compatibility.md tells.
+
+With `make interop RECORD=1` what was found is written to docs/compatibility.json, and the page's table is made from it.
+Otherwise it has to be that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from tests.support.archive.job_runs import archive_once
+from tests.support.archive.readers import Seen, wait_until_decided
+from tests.support.clients import programs
+from tests.support.clients.found import FEATURES, MISSING, NONE, keep, kept
+from tests.support.clients.in_python import Aiokafka, ConfluentKafka, KafkaPython
+from tests.support.clients.kafka_client import KafkaClient
+from tests.support.clients.mirror_maker import mirroring
+from tests.support.clients.serving import serving
+from tests.support.kafka import odd_records
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.interop
+
+PARTITIONS = 2
+NEW = "consumer"
+_NUMBERS = count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """An archive's address, and the topics behind it: odd records, extreme times, and times of the broker."""
+
+    stack: Stack
+    config: Path
+    address: str
+    odd: str
+    times: str
+    appended: str
+
+
+@pytest.fixture(scope="module")
+def served(stack: Stack) -> Iterator[Served]:
+    odd, times = stack.topic(PARTITIONS), stack.topic(PARTITIONS)
+    appended = stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
+    bootstrap = stack.bootstrap_servers
+    odd_records.produce_transactions(bootstrap, odd, PARTITIONS)
+    odd_records.produce_odd_records(bootstrap, odd, PARTITIONS)
+    odd_records.produce_extreme_times(bootstrap, times, PARTITIONS)
+    odd_records.produce_odd_records(bootstrap, appended, 1)
+    odd_records.produce_large(bootstrap, appended, 1, 2, seed=4)
+    for topic, partitions in ((odd, PARTITIONS), (times, PARTITIONS), (appended, 1)):
+        wait_until_decided(stack, topic, partitions)
+    config = stack.config({topic: {} for topic in (odd, times, appended)}, serve={"refresh": "200ms"})
+    archive_once(config)
+    with serving(config) as address:
+        yield Served(stack=stack, config=config, address=address, odd=odd, times=times, appended=appended)
+
+
+MADE: dict[str, Callable[[Path], KafkaClient]] = {
+    "confluent-kafka": lambda _: ConfluentKafka(),
+    "java": lambda _: programs.java_client(),
+    "java-3": lambda _: programs.old_java_client(),
+    "kafka-python": lambda _: KafkaPython(),
+    "aiokafka": lambda _: Aiokafka(),
+    "franz-go": programs.franz_go,
+    "sarama": programs.sarama,
+    "kafkajs": programs.kafkajs,
+    "spark": lambda _: programs.spark_source(),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], KafkaClient]:
+    """Each client, built once."""
+    scratch = tmp_path_factory.mktemp("clients")
+
+    @cache
+    def make(name: str) -> KafkaClient:
+        try:
+            return MADE[name](scratch)
+        except programs.ToolchainMissing as error:
+            pytest.skip(str(error))
+
+    return make
+
+
+def reads_every_record(client: KafkaClient, served: Served) -> None:
+    for topic in (served.odd, served.appended):
+        theirs = client.read(served.stack.bootstrap_servers, topic)
+        assert len(theirs) > 30
+        assert client.read(served.address, topic) == theirs
+
+
+def test_spark_streams_every_record(served: Served, made: Callable[[str], KafkaClient]) -> None:
+    spark = made("spark")
+    assert isinstance(spark, programs.ProgramClient)
+    theirs = ConfluentKafka().read(served.stack.bootstrap_servers, served.odd)
+    assert spark.stream(served.address, served.odd) == theirs
+
+
+def test_mirror_maker_copies_a_topic_and_its_groups(served: Served, tmp_path: Path) -> None:
+    """An archive is the source of a cluster again: records in order, and where groups were."""
+    client, group = ConfluentKafka(), f"mirrored-{next(_NUMBERS)}"
+    theirs = client.read(served.address, served.odd)
+    client.read_as_member(served.address, served.odd, group, len(theirs))
+    with mirroring(served.address, served.stack.bootstrap_servers, served.odd, group, tmp_path) as mirrored:
+        deadline = time.monotonic() + 180
+        while len(copied := copied_records(served.stack, mirrored)) < len(theirs):
+            assert time.monotonic() < deadline, f"{len(copied)} of {len(theirs)} came"
+            time.sleep(1)
+        assert [each[2:] for each in copied] == [each[2:] for each in theirs]
+        ends = {partition: max(one.offset for one in copied if one.partition == partition) + 1 for partition in (0, 1)}
+        while committed(served.stack, mirrored, group) != ends:
+            assert time.monotonic() < deadline, committed(served.stack, mirrored, group)
+            time.sleep(1)
+
+
+def copied_records(stack: Stack, topic: str) -> list[Seen]:
+    """What the target has of a topic so far, in the order of partitions and offsets."""
+    if topic not in stack.admin.list_topics(timeout=20).topics:
+        return []
+    return list(ConfluentKafka().read(stack.bootstrap_servers, topic))
+
+
+def committed(stack: Stack, topic: str, group: str) -> dict[int, int]:
+    """Where a group of the target is."""
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, each) for each in range(PARTITIONS)])
+    (answer,) = stack.admin.list_consumer_group_offsets([asked]).values()
+    return {each.partition: each.offset for each in answer.result(20).topic_partitions}
+
+
+def reads_extreme_times(client: KafkaClient, served: Served) -> None:
+    theirs = client.read(served.stack.bootstrap_servers, served.times)
+    assert len(theirs) == PARTITIONS * len(odd_records.EXTREME_TIMES)
+    assert client.read(served.address, served.times) == theirs
+
+
+def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
+    everything = client.read(served.stack.bootstrap_servers, served.odd)
+    times = sorted(each.timestamp for each in everything)
+    for start in (0, times[len(times) // 2], times[-1]):
+        theirs = client.read(served.stack.bootstrap_servers, served.odd, start)
+        assert 0 < len(theirs) < len(everything) or start == 0
+        assert client.read(served.address, served.odd, start) == theirs
+
+
+def shares_a_group(client: KafkaClient, served: Served, protocol: str | None = None) -> None:
+    """Two members read every record between them; another goes on where they ended, and gets the next commit."""
+    group = f"{client.name}-{next(_NUMBERS)}"
+    theirs = [(each.partition, each.offset) for each in client.read(served.stack.bootstrap_servers, served.odd)]
+    most = len(theirs) + 1
+    with ThreadPoolExecutor(2) as pool:
+        members = [
+            pool.submit(client.read_as_member, served.address, served.odd, group, most, protocol=protocol)
+            for _ in range(2)
+        ]
+        seen = [each for member in members for each in member.result()]
+    assert sorted(set(seen)) == theirs
+    appended = threading.Timer(3.0, append, [served])
+    appended.start()
+    following = client.read_as_member(served.address, served.odd, group, 1, protocol=protocol)
+    appended.join()
+    assert len(following) == 1
+    assert following[0] not in theirs
+
+
+def append(served: Served) -> None:
+    served.stack.produce(served.odd, {"value": b"next", "partition": 1})
+    archive_once(served.config, served.odd)
+
+
+def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> None:
+    shares_a_group(client, served, NEW)
+
+
+ASKED: dict[str, Callable[[KafkaClient, Served], None]] = {
+    "records": reads_every_record,
+    "times": reads_extreme_times,
+    "by time": finds_offsets_by_time,
+    "group": shares_a_group,
+    "new group": shares_a_group_of_the_new_protocol,
+}
+
+
+@pytest.mark.parametrize("feature", list(FEATURES))
+@pytest.mark.parametrize("name", list(MADE))
+def test_clients_do_what_the_docs_tell(
+    served: Served, made: Callable[[str], KafkaClient], name: str, feature: str
+) -> None:
+    client = made(name)
+    if feature in MISSING.get(name, ()):
+        found = NONE
+    else:
+        ASKED[feature](client, served)
+        found = "yes"
+    if os.environ.get("ARCHIVER_RECORD"):
+        keep(name, client.name, client.version, feature, found)
+    told: dict[str, Any] = kept()[name]
+    assert told["features"][feature] == found
+    assert told["version"] == client.version

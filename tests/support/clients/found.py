@@ -1,0 +1,62 @@
+"""What docs/compatibility.json keeps of how clients got on, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+_DOCS: Final = Path(__file__).parents[3] / "docs"
+KEPT: Final = _DOCS / "compatibility.json"
+PAGE: Final = _DOCS / "compatibility.md"
+FEATURES: Final = {
+    "records": "every record as Kafka's",
+    "times": "timestamps at the ends of int64",
+    "by time": "offsets by time",
+    "group": "classic groups",
+    "new group": "`group.protocol=consumer`",
+}
+MISSING: Final = {
+    "kafkajs": ("by time", "new group"),
+    "kafka-python": ("new group",),
+    "aiokafka": ("new group",),
+    "franz-go": ("new group",),
+    "sarama": ("new group",),
+    "java-3": ("new group",),
+    "spark": ("times", "by time", "group", "new group"),
+}
+"""What clients don't have. Spark's source has no groups, and timestamps of microseconds."""
+NONE: Final = "has none"
+_START: Final = "<!-- clients: written by make interop RECORD=1 -->"
+_END: Final = "<!-- end of clients -->"
+
+
+def kept() -> dict[str, Any]:
+    """Each client's name, version and features."""
+    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return found
+
+
+def keep(key: str, name: str, version: str, feature: str, found: str) -> None:
+    """Keep what a client did, and make the page's table anew."""
+    known = kept()
+    features = known.get(key, {}).get("features", {}) | {feature: found}
+    known[key] = {
+        "name": name,
+        "version": version,
+        "features": {each: features[each] for each in FEATURES if each in features},
+    }
+    KEPT.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
+
+
+def page(text: str, found: dict[str, Any]) -> str:
+    """The page with its table made anew."""
+    before, _, rest = text.partition(_START)
+    _, _, after = rest.partition(_END)
+    lines = [f"| client | {' | '.join(FEATURES.values())} |", f"|---|{'---|' * len(FEATURES)}"]
+    for client in found.values():
+        cells = [client["features"].get(each, "not tried") for each in FEATURES]
+        lines.append(f"| {client['name']} {client['version']} | {' | '.join(cells)} |")
+    table = "\n".join(lines)
+    return f"{before}{_START}\n{table}\n{_END}{after}"

@@ -1,0 +1,162 @@
+"""Clients in other languages: programs in tests/clients, built where their toolchains are there."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archiver.local.java import find_java
+from archiver.local.kafka import ARTIFACTS
+from archiver.local.kafka import VERSION as KAFKA
+from archiver.local.maven import jars
+from tests.support.archive.readers import Seen
+from tests.support.clients.kafka_client import IDLE_MS
+from tests.support.servers.fetched import Dependency, fetched, retrieve
+
+SOURCES = Path(__file__).parents[2] / "clients"
+OLD_KAFKA = "3.9.1"
+SPARK_SOURCE = "4.1.3"
+TIMEOUT_S = 300.0
+
+
+class ToolchainMissing(Exception):
+    """A program can't be built here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramClient:
+    """A client behind a program that prints a JSON object for each record."""
+
+    name: str
+    version: str
+    command: tuple[str | Path, ...]
+
+    def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
+        """All records of a topic, or those from a timestamp on."""
+        more = () if from_time is None else (str(from_time),)
+        return sorted(map(_seen, self._told("read", address, topic, *more)), key=lambda one: one[:2])
+
+    def read_as_member(
+        self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
+    ) -> Sequence[tuple[int, int]]:
+        """What one member reads."""
+        more = () if protocol is None else (protocol,)
+        told = self._told("group", address, topic, group, str(count), str(IDLE_MS), *more)
+        return [(each["partition"], each["offset"]) for each in told]
+
+    def stream(self, address: str, topic: str) -> Sequence[Seen]:
+        """All records of a topic, as a stream up to the end."""
+        return sorted(map(_seen, self._told("stream", address, topic)), key=lambda one: one[:2])
+
+    def _told(self, *arguments: str) -> list[dict[str, Any]]:
+        done = subprocess.run(
+            [*map(str, self.command), *arguments], capture_output=True, check=False, timeout=TIMEOUT_S
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _seen(told: dict[str, Any]) -> Seen:
+    headers = tuple((each["name"], _octets(each["value"])) for each in told["headers"])
+    time = int(told["time"])
+    key, value = _octets(told["key"]), _octets(told["value"])
+    return Seen(told["partition"], told["offset"], told["kind"], time, key, value, headers)
+
+
+def _octets(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def java_client() -> ProgramClient:
+    """Kafka's client of the brokers' own version."""
+    folder = jars(f"kafka-{KAFKA}", ARTIFACTS, find_java(), lambda _: None)
+    return _java(KAFKA, folder)
+
+
+def old_java_client() -> ProgramClient:
+    """Kafka's client of the last version before 4.0."""
+
+    def fetch(folder: Path) -> None:
+        needed = Dependency(organisation="org.apache.kafka", name="kafka-clients", revision=OLD_KAFKA, with_needs=True)
+        silent = Dependency(organisation="org.slf4j", name="slf4j-nop", revision="1.7.36", with_needs=True)
+        retrieve([needed, silent], folder)
+
+    return _java(OLD_KAFKA, fetched(f"kafka-clients-{OLD_KAFKA}", fetch))
+
+
+def _java(version: str, folder: Path) -> ProgramClient:
+    command = (
+        find_java().executable,
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{folder}/*",
+        SOURCES / "java" / "Reader.java",
+    )
+    return ProgramClient(name="Java", version=version, command=command)
+
+
+def spark_source() -> ProgramClient:
+    """Spark's Kafka source, in a session of its own."""
+    spark = "org.apache.spark"
+    needed = (
+        Dependency(organisation=spark, name="spark-sql-kafka-0-10_2.13", revision=SPARK_SOURCE),
+        Dependency(organisation=spark, name="spark-token-provider-kafka-0-10_2.13", revision="4.1.0-preview1"),
+        Dependency(organisation="org.apache.kafka", name="kafka-clients", revision=OLD_KAFKA),
+        Dependency(organisation="org.apache.commons", name="commons-pool2", revision="2.12.1"),
+    )
+
+    def fetch(folder: Path) -> None:
+        for each in needed:
+            retrieve([each], folder)
+
+    found = ",".join(map(str, sorted(fetched(f"spark-sql-kafka-{SPARK_SOURCE}", fetch).glob("*.jar"))))
+    return ProgramClient(
+        name="Spark's source", version=SPARK_SOURCE, command=(sys.executable, SOURCES / "spark" / "read.py", found)
+    )
+
+
+def franz_go(scratch: Path) -> ProgramClient:
+    """franz-go."""
+    return _go("franz", "franz-go", r"twmb/franz-go v(\S+)", scratch)
+
+
+def sarama(scratch: Path) -> ProgramClient:
+    """Sarama."""
+    return _go("sarama", "Sarama", r"IBM/sarama v(\S+)", scratch)
+
+
+def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
+    found = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
+    assert found
+    _need("go")
+    binary = scratch / program
+    _run("go", "build", "-o", str(binary), f"./{program}", folder=SOURCES / "go")
+    return ProgramClient(name=name, version=found[1], command=(binary,))
+
+
+def kafkajs(scratch: Path) -> ProgramClient:
+    """KafkaJS."""
+    _need("npm")
+    home = scratch / "javascript"
+    shutil.copytree(SOURCES / "javascript", home, dirs_exist_ok=True)
+    _run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
+    version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"]["kafkajs"]
+    return ProgramClient(name="KafkaJS", version=version, command=("node", home / "kafkajs.mjs"))
+
+
+def _need(tool: str) -> None:
+    if shutil.which(tool) is None:
+        raise ToolchainMissing(f"{tool} is not installed")
+
+
+def _run(*command: str, folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
