@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.clients.found import FEATURES, MISSING, NONE, PAGE, kept, page
+from tests.support.clients.found import CLIENTS, FEATURES, MISSING, NONE, PAGE, kept, page
 
 
 def test_the_page_shows_what_was_found() -> None:
@@ -11,6 +11,7 @@ def test_the_page_shows_what_was_found() -> None:
 
 
 def test_every_client_was_asked_everything() -> None:
+    assert tuple(kept()) == CLIENTS
     for key, client in kept().items():
         assert set(client["features"]) == set(FEATURES), key
         assert {each for each, found in client["features"].items() if found == NONE} == set(MISSING.get(key, ()))

@@ -16,6 +16,17 @@ FEATURES: Final = {
     "group": "classic groups",
     "new group": "`group.protocol=consumer`",
 }
+CLIENTS: Final = (
+    "confluent-kafka",
+    "java",
+    "java-3",
+    "kafka-python",
+    "aiokafka",
+    "franz-go",
+    "sarama",
+    "kafkajs",
+    "spark",
+)
 MISSING: Final = {
     "kafkajs": ("by time", "new group"),
     "kafka-python": ("new group",),
@@ -46,6 +57,7 @@ def keep(key: str, name: str, version: str, feature: str, found: str) -> None:
         "version": version,
         "features": {each: features[each] for each in FEATURES if each in features},
     }
+    known = {each: known[each] for each in CLIENTS if each in known}
     KEPT.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
 
