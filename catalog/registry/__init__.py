@@ -6,5 +6,16 @@ belongs here, one module for each trade. Values that the tables share belong in 
 
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
+from catalog.registry.served_users import EveryUser, ScramKeys
 
-__all__ = ["GroupOffset", "KnownFiles", "MissingObjects", "Part", "Registry", "RegistryReader", "in_transaction"]
+__all__ = [
+    "EveryUser",
+    "GroupOffset",
+    "KnownFiles",
+    "MissingObjects",
+    "Part",
+    "Registry",
+    "RegistryReader",
+    "ScramKeys",
+    "in_transaction",
+]

@@ -38,6 +38,7 @@ from catalog.registry import (
     removable,
     restoring,
     rewriting_runs,
+    served_users,
     topics,
     trimming,
 )
@@ -263,6 +264,14 @@ class GroupOffsets(Part):
     groups = in_transaction(group_offsets.groups)
 
 
+class ServedUsers(Part):
+    """Users of `archiver serve kafka`."""
+
+    every = in_transaction(served_users.every)
+    keep = in_transaction(served_users.keep)
+    remove = in_transaction(served_users.remove)
+
+
 class LastKnown(Part):
     """The last answers of the catalog and of the schema registry, for when they can't be reached."""
 
@@ -322,6 +331,7 @@ class Registry(_Opened):
         self.erasures = Erasures(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)
+        self.users = ServedUsers(self._postgres)
         self.audit = AuditChains(self._postgres)
 
     @contextmanager

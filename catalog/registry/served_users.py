@@ -1,0 +1,80 @@
+"""Users of `archiver serve kafka`, with the keys that SCRAM stores in place of a password.
+
+Functions take a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from catalog.errors import RegistryError
+from catalog.registry.postgres import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramKeys:
+    """What is kept of a user's password for one mechanism."""
+
+    mechanism: str
+    salt: bytes = field(repr=False)
+    iterations: int
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    changed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EveryUser:
+    """All users with their keys, and a secret of this database, by which the unknown get salts of their own."""
+
+    keys: dict[str, tuple[ScramKeys, ...]]
+    secret: bytes = field(repr=False)
+
+
+def every(connection: Connection) -> EveryUser:
+    """All users, by name."""
+    (secret,) = connection.execute("SELECT secret FROM served_users_secret").fetchone() or (b"",)
+    if not secret:
+        raise RegistryError("the registry has lost its row of `served_users_secret`: restore it from a backup")
+    keys: dict[str, tuple[ScramKeys, ...]] = {}
+    found = connection.execute(
+        "SELECT name, mechanism, salt, iterations, stored_key, server_key, changed_at FROM served_users"
+        " ORDER BY name, mechanism"
+    )
+    for name, mechanism, salt, iterations, stored_key, server_key, changed_at in found:
+        one = ScramKeys(
+            mechanism=mechanism,
+            salt=bytes(salt),
+            iterations=iterations,
+            stored_key=bytes(stored_key),
+            server_key=bytes(server_key),
+            changed_at=changed_at,
+        )
+        keys[name] = (*keys.get(name, ()), one)
+    return EveryUser(keys, bytes(secret))
+
+
+def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new: bool) -> None:
+    """Keep a user's keys, in place of those before. RegistryError where there is one already, or none, unlike told."""
+    gone = connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount
+    if is_new and gone:
+        raise RegistryError("there is a user of this name: `archiver users password` gives them another", user=name)
+    if not is_new and not gone:
+        raise RegistryError("there is no user of this name: see `archiver users list`", user=name)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO served_users (name, mechanism, salt, iterations, stored_key, server_key)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            [
+                (name, each.mechanism, each.salt, each.iterations, each.stored_key, each.server_key)
+                for each in sorted(keys, key=lambda each: each.mechanism)
+            ],
+        )
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Remove a user. RegistryError where there is none of this name."""
+    if not connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount:
+        raise RegistryError("there is no user of this name: see `archiver users list`", user=name)
