@@ -37,7 +37,8 @@ ArchiverError
 │   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
 ├── ServeError               a server for readers
-│   └── BadRequest           bytes from a client that are no request of the protocol
+│   ├── BadRequest           bytes from a client that are no request of the protocol
+│   └── AuthenticationFailed a client who isn't who it says
 ├── TransferTaken            another process has taken over a transfer to Kafka
 ├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
@@ -221,6 +222,10 @@ class ServeError(ArchiverError):
 
 class BadRequest(ServeError):
     """Bytes from a client that are no request of the protocol, or that are beyond a limit. Its connection is closed."""
+
+
+class AuthenticationFailed(ServeError):
+    """A client could not show who it is. The message says what was wrong, and never shows a secret."""
 
 
 class TransferTaken(ArchiverError):

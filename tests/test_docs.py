@@ -27,6 +27,7 @@ from archiver.config.model import (
     TracesSection,
 )
 from archiver.config.quantities import parse_bytes, parse_seconds
+from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
 from archiver.kafka.options import KafkaOptions
 
 ROOT = Path(__file__).parents[1]
@@ -38,12 +39,19 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "[archive]": ArchiveSection,
     "[metrics]": MetricsSection,
     "[serve]": ServeSection,
+    "[serve.tls]": TlsSection,
+    "[serve.sasl]": SaslSection,
+    "[serve.oauth]": OauthSection,
+    "[[serve.acls]]": AclSection,
+    "[[serve.quotas]]": QuotaSection,
     "[traces]": TracesSection,
     "[defaults] and [topics.NAME]": TopicSection,
     "Formats": ProtobufFormat,
 }
 IN_WORDS = {
     "spool": Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}",
+    "algorithms": ("RS256", "PS256", "ES256"),
+    "operations": ("read",),
     "table": None,
     "key": None,
     "value": None,

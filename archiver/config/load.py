@@ -60,10 +60,7 @@ class Config:
         section = self._file.schema_registry
         if section is None:
             return None
-        paths = {name: getattr(section, name) for name in ("ca_file", "cert_file", "key_file")}
-        return section.model_copy(
-            update={name: self._folder / path for name, path in paths.items() if path is not None}
-        )
+        return _anchored_paths(section, self._folder, "ca_file", "cert_file", "key_file")
 
     @property
     def spark(self) -> Mapping[str, str]:
@@ -77,8 +74,13 @@ class Config:
 
     @property
     def serve(self) -> ServeSection:
-        """How records are served to clients."""
-        return self._file.serve
+        """How records are served to clients. Relative paths are relative to the configuration file."""
+        section = self._file.serve
+        anchored = {
+            "tls": _anchored_paths(section.tls, self._folder, "certificate", "key", "client_ca"),
+            "oauth": _anchored_paths(section.oauth, self._folder, "jwks_file", "ca_file"),
+        }
+        return section.model_copy(update={name: each for name, each in anchored.items() if each is not None})
 
     @property
     def traces(self) -> TracesSection | None:
@@ -210,6 +212,14 @@ def _anchored(format_: FormatConfig, folder: Path) -> FormatConfig:
     if format_.descriptors is not None:
         paths["descriptors"] = folder / format_.descriptors
     return format_.model_copy(update=paths)
+
+
+def _anchored_paths(section: Model | None, folder: Path, *names: str) -> Model | None:
+    """Make these paths of a section relative to the configuration file's folder."""
+    if section is None:
+        return None
+    paths = {name: getattr(section, name) for name in names}
+    return section.model_copy(update={name: folder / path for name, path in paths.items() if path is not None})
 
 
 def _validate(kind: type[Model], values: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Model:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from archiver.config.quantities import Bytes, Seconds
+from archiver.config.section import Section
+from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
 from catalog.partitioning import PartitionTerm, terms_of
 
 MAX_DEPTH = 28
@@ -63,12 +65,6 @@ def _partitions(value: object) -> object:
 
 PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 """The terms of `partition_by`. One alone may be written as a text."""
-
-
-class Section(BaseModel):
-    """The base of every section. Sections are frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class RawFormat(Section):
@@ -298,7 +294,16 @@ class ServeSection(Section):
     group_session: Seconds = Field(default=45.0, ge=1.0, le=1800.0)
     max_connections: int = Field(default=1000, ge=1, le=100_000)
     max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
+    max_connections_per_address: int | None = Field(default=None, ge=1, le=100_000)
+    max_unauthenticated_request_size: Bytes = Field(default=64 << 10, ge=1 << 10, le=1 << 20)
+    request_memory: Bytes = Field(default=64 << 20, ge=1 << 20)
+    handshake_timeout: Seconds = Field(default=10.0, ge=0.1, le=600.0)
     idle_timeout: Seconds = Field(default=600.0, ge=1.0, le=86400.0)
+    tls: TlsSection | None = None
+    sasl: SaslSection | None = None
+    oauth: OauthSection | None = None
+    acls: tuple[AclSection, ...] = ()
+    quotas: tuple[QuotaSection, ...] = ()
 
     @model_validator(mode="after")
     def _time_to_beat(self) -> Self:

@@ -22,7 +22,7 @@ _BORROWED = ("kafka", "catalog", "spark")
 _OWN_WITH_SECRETS = ("registry", "schema_registry", "traces", "archive")
 _LINE = re.compile(r"at line (\d+)")
 _SECTION = re.compile(r"\s*\[\s*topics\.(.+?)\s*\]\s*(#.*)?$")
-_REFERENCES = ("kafka", "catalog", *_OWN_WITH_SECRETS)
+_REFERENCES = ("kafka", "catalog", "serve", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -98,6 +98,9 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
     for section in _OWN_WITH_SECRETS:
         if isinstance(keys := flat.get(section), dict):
             flat[section] = {key: _resolve(value, section, key) for key, value in keys.items()}
+    match flat.get("serve"):
+        case {"tls": dict(tls), **rest}:
+            flat["serve"] = {**rest, "tls": {key: _resolve(each, "serve", f"tls.{key}") for key, each in tls.items()}}
     return flat
 
 
