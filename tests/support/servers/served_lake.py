@@ -23,9 +23,10 @@ from archiver.archive.batches import OpenStreams
 from archiver.errors import ReplayError
 from archiver.serve.groups import CommittedOffsets, Coordinator
 from archiver.serve.kafka.connection import ConnectionLimits
-from archiver.serve.kafka.server import Server
+from archiver.serve.kafka.server import Door, Server
 from archiver.serve.kafka.service import Identity, Service
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
+from archiver.serve.security import OpenDoor, Quotas
 from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
 
@@ -82,6 +83,10 @@ class ServedLake:
         frame_seconds: float = 60.0,
         most_connections: int = 50,
         most_response_bytes: int = 64 << 20,
+        most_per_address: int | None = None,
+        handshake_seconds: float = 10.0,
+        door: Door | None = None,
+        quotas: Quotas | None = None,
         **archive: Any,
     ) -> None:
         self.lake = lake
@@ -92,7 +97,9 @@ class ServedLake:
             idle_seconds=idle_seconds,
             frame_seconds=frame_seconds,
             answer_seconds=5.0,
+            handshake_seconds=handshake_seconds,
         )
+        self._most_per_address, self._door, self._quotas = most_per_address, door or OpenDoor(), quotas or Quotas()
         self._most_connections, self._most_response_bytes = most_connections, most_response_bytes
         self._archive = {"registry": lambda *_: KnownRows()} | archive
         self._ready = threading.Event()
@@ -114,7 +121,12 @@ class ServedLake:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self.server = Server(self._limits, most_connections=self._most_connections)
+        self.server = Server(
+            self._limits,
+            most_connections=self._most_connections,
+            most_per_address=self._most_per_address,
+            door=self._door,
+        )
         self.port = await self.server.listen("127.0.0.1", 0)
         cache, streams = ChunkCache(self._cache), OpenStreams(4)
         with Workers(2) as workers:
@@ -137,6 +149,7 @@ class ServedLake:
                     coordinator=coordinator,
                     offsets=self.offsets,
                     kept=workers.offsets,
+                    quotas=self._quotas,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )
             )

@@ -1,0 +1,103 @@
+"""The server's certificate and key, and whose certificates it takes from clients. Changed files are loaded again.
+
+A context is made whole or not at all: files that don't fit are warned of, and clients get the certificate of before.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from archiver.errors import ConfigError
+
+TlsVersion: TypeAlias = Literal["1.2", "1.3"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """The files of a server, in PEM. With `client_ca`, clients need a certificate of one of these authorities."""
+
+    certificate: Path
+    key: Path
+    key_password: str | None = None
+    client_ca: Path | None = None
+    least_version: TlsVersion = "1.2"
+
+    @property
+    def by_option(self) -> dict[str, Path]:
+        """The files by the option that names them."""
+        named = {"certificate": self.certificate, "key": self.key, "client_ca": self.client_ca}
+        return {f"serve.tls.{name}": path for name, path in named.items() if path is not None}
+
+
+class ServerCertificates:
+    """The TLS context for new connections."""
+
+    def __init__(self, files: TlsFiles) -> None:
+        """Raises ConfigError, which names the key, if a file can't be read or used."""
+        self._files = files
+        self._seen = self._states()
+        self.context = tls_context(files)
+
+    def look(self) -> bool:
+        """Load the files again if they changed; whether there is a new context. Slow: call it in a worker's thread."""
+        states = self._states()
+        if states == self._seen:
+            return False
+        self._seen = states
+        try:
+            self.context = tls_context(self._files)
+        except ConfigError as error:
+            _LOG.warning("the certificate of before is kept: the files have changed, and can't be used", exc_info=error)
+            return False
+        _LOG.info("the certificate was loaded again from %s", self._files.certificate)
+        return True
+
+    def _states(self) -> list[tuple[int, int, int] | None]:
+        return [_state(each) for each in self._files.by_option.values()]
+
+
+def tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """A server's context. Raises ConfigError, which names the key, if a file can't be read or used."""
+    for option, path in files.by_option.items():
+        try:
+            with path.open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            raise ConfigError(f"the file can't be read: {error.strerror}", key=option, path=str(path)) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if files.least_version == "1.3" else ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_NO_TICKET
+    context.num_tickets = 0  # each connection shows its certificate
+    try:
+        # without a password, OpenSSL would ask for one on the terminal
+        context.load_cert_chain(files.certificate, files.key, password=files.key_password or "")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "certificate and key don't fit each other, aren't PEM, or the key's password is wrong",
+            key="serve.tls.key",
+            certificate=str(files.certificate),
+            path=str(files.key),
+        ) from error
+    if files.client_ca is not None:
+        try:
+            context.load_verify_locations(cafile=files.client_ca)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                "the file holds no certificates in PEM", key="serve.tls.client_ca", path=str(files.client_ca)
+            ) from error
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,118 @@
+"""The exchanges by which clients show who they are: one for each SASL mechanism. No protocol frames.
+
+`step` takes a client's message. It gives the answer, and, once it is known, who the client is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TypeAlias, get_args
+
+from archiver.errors import AuthenticationFailed
+from archiver.serve.security.scram import Mechanism, ScramExchange, StoredKeys
+from archiver.serve.security.tokens import Bearer, Tokens
+from archiver.serve.security.users import Users
+
+MechanismWord: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+MECHANISM_WORDS: Final[tuple[MechanismWord, ...]] = get_args(MechanismWord)
+_PLAIN_FIELDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The answer to a message. `name` is who the client is, at the end; `expires` when that ends (since 1970)."""
+
+    answer: bytes
+    name: str | None = None
+    expires: float | None = None
+
+
+class Exchange(Protocol):
+    """One client's exchange."""
+
+    async def step(self, message: bytes) -> Step:
+        """Take a message. AuthenticationFailed where the client isn't who it says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanisms:
+    """The mechanisms of a server, with what they ask. `hashing` runs what takes time."""
+
+    enabled: Sequence[MechanismWord]
+    users: Users | None
+    tokens: Tokens | None
+    hashing: Executor
+
+    def begin(self, mechanism: str) -> Exchange | None:
+        """Begin an exchange; None for a mechanism that isn't enabled."""
+        if mechanism not in self.enabled:
+            return None
+        match mechanism:
+            case "OAUTHBEARER":
+                assert self.tokens is not None
+                return _Bearer(self.tokens)
+            case "PLAIN":
+                assert self.users is not None
+                return _Plain(self.users, self.hashing)
+            case "SCRAM-SHA-256" | "SCRAM-SHA-512":
+                assert self.users is not None
+                return _Scram(mechanism, self.users)
+            case _:
+                return None
+
+
+class _Plain:
+    def __init__(self, users: Users, hashing: Executor) -> None:
+        self._users = users
+        self._hashing = hashing
+
+    async def step(self, message: bytes) -> Step:
+        try:
+            fields = message.decode().split("\0")
+        except UnicodeDecodeError:
+            fields = []
+        if len(fields) != _PLAIN_FIELDS or not fields[1] or not fields[2]:
+            raise AuthenticationFailed("the message isn't that of PLAIN")
+        authzid, name, password = fields
+        if authzid not in ("", name):
+            raise AuthenticationFailed("a client may authenticate for itself only")
+        keys, is_known = (await self._users.known()).any_keys_of(name)
+        is_right = await asyncio.get_running_loop().run_in_executor(
+            self._hashing, StoredKeys.has_password, keys, password
+        )
+        if not (is_right and is_known):
+            raise AuthenticationFailed("the user or the password is wrong")
+        return Step(b"", name)
+
+
+class _Scram:
+    def __init__(self, mechanism: Mechanism, users: Users) -> None:
+        self._mechanism = mechanism
+        self._users = users
+        self._exchange: ScramExchange | None = None
+
+    async def step(self, message: bytes) -> Step:
+        if self._exchange is not None:
+            return Step(self._exchange.verdict(message), self._exchange.name)
+        known = await self._users.known()
+        self._exchange = ScramExchange(self._mechanism, lambda name: known.keys_of(name, self._mechanism))
+        return Step(self._exchange.challenge(message))
+
+
+class _Bearer:
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._failure: AuthenticationFailed | None = None
+
+    async def step(self, message: bytes) -> Step:
+        if self._failure is not None:  # the client has seen why, and says so
+            raise self._failure
+        try:
+            verified = await self._tokens.verified(Bearer.parse(message))
+        except AuthenticationFailed as error:
+            self._failure = error
+            return Step(b'{"status":"invalid_token"}')
+        return Step(b"", verified.name, verified.expires)

@@ -1,0 +1,89 @@
+"""Quotas: how many requests and bytes a second a principal may ask for. Who is over has to wait, as with Kafka. No I/O.
+
+A quota is kept for each principal in this process, over all its connections.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.serve.security.principals import Principal
+
+MOST_WAIT: Final = 10.0
+"""The longest wait that one answer asks for. What a principal still owes is asked for with the next."""
+_BURST_SECONDS: Final = 1.0
+_MOST_BUCKETS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """For a principal (`User:alice`), those whose name begins so (`User:team-*`), or everybody (`User:*`)."""
+
+    principal: str
+    requests_per_second: float | None = None
+    bytes_per_second: float | None = None
+
+
+class Bucket:
+    """So much a second, and as much at once. More may be taken: it has to be waited for."""
+
+    __slots__ = ("_at", "_level", "_rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate = rate
+        self._level = rate * _BURST_SECONDS
+        self._at = now
+
+    def take(self, amount: float, now: float) -> float:
+        """Take an amount; return the seconds to wait."""
+        self._level = min(self._rate * _BURST_SECONDS, self._level + (now - self._at) * self._rate) - amount
+        self._at = now
+        return max(0.0, -self._level / self._rate)
+
+    def is_full(self, now: float) -> bool:
+        """Whether nothing is owed or used."""
+        return self._level + (now - self._at) * self._rate >= self._rate * _BURST_SECONDS
+
+
+class Quotas:
+    """The quotas of a server."""
+
+    def __init__(self, quotas: Iterable[Quota] = ()) -> None:
+        self._quotas = sorted(quotas, key=lambda each: (each.principal.endswith("*"), -len(each.principal)))
+        self._buckets: OrderedDict[Principal, tuple[Bucket | None, Bucket | None]] = OrderedDict()
+
+    def wait(self, principal: Principal, size: int, now: float) -> float:
+        """Count one request, answered with so many bytes; return the seconds that the client has to wait."""
+        if not self._quotas:
+            return 0.0
+        waits = [0.0]
+        for bucket, amount in zip(self._of(principal, now), (1, size), strict=True):
+            if bucket is not None:
+                waits.append(bucket.take(amount, now))
+        return min(MOST_WAIT, max(waits))
+
+    def _of(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
+        found = self._buckets.get(principal)
+        if found is None:
+            quota = next((each for each in self._quotas if _speaks_for(each.principal, str(principal))), None)
+            rates = (quota.requests_per_second, quota.bytes_per_second) if quota else (None, None)
+            requests, octets = (Bucket(rate, now) if rate else None for rate in rates)
+            found = self._buckets[principal] = requests, octets
+            self._forget(now)
+        self._buckets.move_to_end(principal)
+        return found
+
+    def _forget(self, now: float) -> None:
+        """Forget who was away the longest and owes nothing."""
+        while len(self._buckets) > _MOST_BUCKETS:
+            principal, buckets = next(iter(self._buckets.items()))
+            if not all(each is None or each.is_full(now) for each in buckets):
+                return
+            del self._buckets[principal]
+
+
+def _speaks_for(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -1,0 +1,142 @@
+"""Users in the registry's Postgres. They are written by `archiver users`, and only read by servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+
+from archiver.errors import ConfigError
+from archiver.serve.security.scram import (
+    DEFAULT_ITERATIONS,
+    LEAST_ITERATIONS,
+    MECHANISMS,
+    MOST_ITERATIONS,
+    Mechanism,
+    StoredKeys,
+)
+from archiver.serve.security.users import KnownUsers
+from catalog.registry import Registry, ScramKeys
+
+_MOST_NAME = 256
+_LEAST_PASSWORD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ListedUser:
+    """A user as people see them."""
+
+    name: str
+    mechanisms: tuple[str, ...]
+    iterations: int
+    changed_at: datetime | None
+
+
+class RegistryUsers:
+    """Reads the users of a registry, which is opened when it is first needed. Slow: call it in a worker's thread."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._lock = Lock()
+        self._registry: Registry | None = None
+
+    def load(self) -> KnownUsers:
+        """All users. Raises the registry's errors."""
+        with self._lock:
+            if self._registry is None:
+                self._registry = Registry(self._dsn, connections=1)
+            found = self._registry.users.every()
+        return KnownUsers.of(
+            {name: {each.mechanism: each for each in map(_stored, keys)} for name, keys in found.keys.items()},
+            found.secret,
+        )
+
+    def close(self) -> None:
+        """Close the registry."""
+        with self._lock:
+            if self._registry is not None:
+                self._registry.close()
+            self._registry = None
+
+
+class UserAccounts:
+    """Adds, changes, lists and removes users. Each call is a transaction of its own."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def set_password(
+        self,
+        name: str,
+        password: str,
+        *,
+        is_new: bool,
+        mechanisms: Sequence[Mechanism] = MECHANISMS,
+        iterations: int = DEFAULT_ITERATIONS,
+    ) -> None:
+        """Keep the keys of a password. ConfigError for a name or a password that can't be one."""
+        _check(name, password, iterations)
+        keys = [StoredKeys.of_password(each, password, iterations) for each in dict.fromkeys(mechanisms)]
+        with self._opened() as registry:
+            registry.users.keep(name, map(_kept, keys), is_new=is_new)
+
+    def remove(self, name: str) -> None:
+        """Remove a user."""
+        with self._opened() as registry:
+            registry.users.remove(name)
+
+    def every(self) -> Iterable[ListedUser]:
+        """All users, by name."""
+        with self._opened() as registry:
+            found = registry.users.every()
+        return [
+            ListedUser(
+                name,
+                tuple(each.mechanism for each in keys),
+                min(each.iterations for each in keys),
+                max((each.changed_at for each in keys if each.changed_at), default=None),
+            )
+            for name, keys in found.keys.items()
+        ]
+
+    @contextmanager
+    def _opened(self) -> Iterator[Registry]:
+        with Registry(self._dsn, connections=1) as registry:
+            yield registry
+
+
+def _check(name: str, password: str, iterations: int) -> None:
+    if not name or len(name) > _MOST_NAME or not name.isprintable() or name != name.strip() or "*" in name:
+        raise ConfigError(
+            "this can't be a user's name: up to 256 printable characters, without * and without spaces around them",
+            user=name,
+        )
+    if len(password) < _LEAST_PASSWORD or "\0" in password:
+        raise ConfigError(f"the password is too short: at least {_LEAST_PASSWORD} characters", user=name)
+    if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
+        raise ConfigError(
+            f"{iterations} iterations can't be used: {LEAST_ITERATIONS} to {MOST_ITERATIONS}", option="--iterations"
+        )
+
+
+def _stored(keys: ScramKeys) -> StoredKeys:
+    (mechanism,) = (each for each in MECHANISMS if each == keys.mechanism)
+    return StoredKeys(
+        mechanism=mechanism,
+        salt=keys.salt,
+        iterations=keys.iterations,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+    )
+
+
+def _kept(keys: StoredKeys) -> ScramKeys:
+    return ScramKeys(
+        mechanism=keys.mechanism,
+        salt=keys.salt,
+        iterations=keys.iterations,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+    )

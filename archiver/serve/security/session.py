@@ -1,0 +1,129 @@
+"""What is known of who a connection belongs to: nobody yet, a principal, or one whose time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from archiver.errors import AuthenticationFailed
+from archiver.serve.security.access import Access
+from archiver.serve.security.exchanges import Exchange, Mechanisms, MechanismWord
+from archiver.serve.security.principals import ANONYMOUS, Principal
+
+_LEAST_SECONDS: Final = 1.0
+
+
+class Shaken(Enum):
+    """What became of a handshake."""
+
+    BEGUN = auto()
+    UNKNOWN_MECHANISM = auto()
+    OUT_OF_PLACE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The answer to a client's message, and, once the client is known, how many seconds that holds (0: no end)."""
+
+    answer: bytes
+    is_done: bool = False
+    seconds: float = 0.0
+
+
+class Session:
+    """Whose connection it is. `access` is None until that is known. Use it from one event loop."""
+
+    def __init__(
+        self,
+        *,
+        mechanisms: Mechanisms | None,
+        access_of: Callable[[Principal], Access],
+        principal: Principal | None,
+        most_seconds: float = 0.0,
+    ) -> None:
+        """`principal` is who is known already, if anybody. With `mechanisms`, a client has to say who it is.
+
+        After `most_seconds` it has to say so again; 0 means never.
+        """
+        self._mechanisms = mechanisms
+        self._access_of = access_of
+        self._most_seconds = most_seconds
+        self._exchange: Exchange | None = None
+        self._mechanism = ""
+        self._ends_at: float | None = None
+        self.access = None if principal is None or mechanisms is not None else access_of(principal)
+        self.is_raw = False
+        """Whether the client's next messages come without a request's header, as they did before SaslAuthenticate."""
+        self.is_over = False
+        """Whether the connection is to be closed once the last answer is sent."""
+
+    @property
+    def mechanisms(self) -> Sequence[MechanismWord]:
+        """The mechanisms that a client may choose from."""
+        return () if self._mechanisms is None else self._mechanisms.enabled
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the client has to say again who it is."""
+        return self._ends_at is not None and asyncio.get_running_loop().time() >= self._ends_at
+
+    def handshake(self, mechanism: str, *, is_raw: bool) -> Shaken:
+        """Begin an exchange. A client that is known may do so again where its time ends, in the same way as before."""
+        is_again = self.access is not None
+        if self._mechanisms is None or self._exchange is not None or (is_again and (self._ends_at is None or is_raw)):
+            self.is_over = self.access is None
+            return Shaken.OUT_OF_PLACE
+        exchange = self._mechanisms.begin(mechanism)
+        if exchange is None or (is_again and mechanism != self._mechanism):
+            self.is_over = True
+            return Shaken.UNKNOWN_MECHANISM
+        self._exchange, self._mechanism, self.is_raw = exchange, mechanism, is_raw
+        return Shaken.BEGUN
+
+    @property
+    def is_exchanging(self) -> bool:
+        """Whether an exchange has begun."""
+        return self._exchange is not None
+
+    async def authenticate(self, message: bytes) -> Granted:
+        """Take the next message of an exchange that has begun. AuthenticationFailed ends the session."""
+        assert self._exchange is not None
+        try:
+            step = await self._exchange.step(message)
+            if step.name is None:
+                return Granted(step.answer)
+            principal = self._same(Principal(step.name))
+        except AuthenticationFailed:
+            self.is_over = True
+            raise
+        self.access = self._access_of(principal)
+        self._exchange, self.is_raw = None, False
+        seconds = self._seconds(step.expires)
+        self._ends_at = asyncio.get_running_loop().time() + seconds if seconds else None
+        return Granted(step.answer, is_done=True, seconds=seconds)
+
+    def _same(self, principal: Principal) -> Principal:
+        if self.access is not None and self.access.principal != principal:
+            raise AuthenticationFailed("a connection can't change whom it belongs to")
+        return principal
+
+    def _seconds(self, expires: float | None) -> float:
+        ends = [self._most_seconds] if self._most_seconds else []
+        if expires is not None:
+            ends.append(expires - time.time())
+        return max(_LEAST_SECONDS, min(ends)) if ends else 0.0
+
+
+class OpenDoor:
+    """Lets everybody in, and asks for nothing: all are `User:ANONYMOUS`."""
+
+    context: ssl.SSLContext | None = None
+
+    def session(self, _certificate: bytes | None) -> Session:
+        """The session of a new connection."""
+        return Session(mechanisms=None, access_of=lambda one: Access(one, ()), principal=ANONYMOUS)

@@ -1,0 +1,192 @@
+"""Security as the configuration asks for it: certificates, mechanisms, rules and quotas. Mistakes are told at once."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from jwt import PyJWK
+
+from archiver.config import Config
+from archiver.config.serve_security import OauthSection, TlsSection
+from archiver.errors import ConfigError, ServeError
+from archiver.serve.security.access import Access, Rule
+from archiver.serve.security.certificates import ServerCertificates, TlsFiles
+from archiver.serve.security.exchanges import Mechanisms
+from archiver.serve.security.principals import ANONYMOUS, Principal, principal_of_certificate
+from archiver.serve.security.quotas import Quota, Quotas
+from archiver.serve.security.registry_users import RegistryUsers
+from archiver.serve.security.session import Session
+from archiver.serve.security.token_keys import TokenKeys, config_error, keys_at, keys_in
+from archiver.serve.security.tokens import TokenRules, Tokens
+from archiver.serve.security.users import KnownUsers, Users
+from schema_mapping.errors import ContextError
+
+_THREADS: Final = 2
+"""Threads that hash passwords and ask for users and keys: guessing passwords takes no more of the machine than this."""
+
+
+class Security:
+    """Who may come into a server. Use it within its event loop."""
+
+    def __init__(self, config: Config, *, is_loopback: bool) -> None:
+        """`is_loopback` says that only this machine reaches the server. ConfigError names the key of a mistake."""
+        section = config.serve
+        tls, sasl = section.tls, section.sasl
+        self._check(config, is_loopback=is_loopback)
+        self._registry = RegistryUsers(config.registry.dsn)
+        self._name_from = tls.principal if tls else "dn"
+        self._needs_certificate = tls is not None and tls.client_ca is not None
+        self._rules = tuple(
+            Rule.parse(each.principal, each.permission, each.operations, each.topics, each.groups)
+            for each in section.acls
+        )
+        self.quotas = Quotas(
+            Quota(
+                principal=each.principal,
+                requests_per_second=each.requests_per_second,
+                bytes_per_second=each.bytes_per_second,
+            )
+            for each in section.quotas
+        )
+        self.certificates = ServerCertificates(_files(tls)) if tls else None
+        self._look_seconds = tls.reload if tls else 0.0
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="security")
+        self._users = Users(self._load) if sasl and set(sasl.mechanisms) != {"OAUTHBEARER"} else None
+        self._keys = self._token_keys(section.oauth) if section.oauth else None
+        self._mechanisms: Mechanisms | None = None
+        self._lifetime = 0.0
+        self._looking: asyncio.Task[None] | None = None
+        if sasl is not None:
+            self._lifetime = sasl.session_lifetime
+            self._mechanisms = Mechanisms(
+                enabled=tuple(dict.fromkeys(sasl.mechanisms)),
+                users=self._users,
+                tokens=Tokens(_token_rules(section.oauth), self._keys) if section.oauth and self._keys else None,
+                hashing=self._threads,
+            )
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """The TLS context for a new connection; None where there is no TLS."""
+        return self.certificates.context if self.certificates else None
+
+    async def begin(self) -> None:
+        """Load users and keys, and look at the certificates from now on. ConfigError where they can't be had."""
+        if self._users is not None:
+            try:
+                await self._users.begin()
+            except ContextError as error:
+                raise ConfigError(
+                    f"users are kept in the registry, which can't be asked: {error.message}",
+                    **{"key": "serve.sasl.mechanisms", **error.context},
+                ) from error
+        if self._keys is not None:
+            try:
+                await self._keys.begin()
+            except ServeError as error:
+                raise config_error(error, "serve.oauth") from error
+        if self.certificates is not None:
+            self._looking = asyncio.get_running_loop().create_task(self._look(self.certificates))
+
+    async def close(self) -> None:
+        """End what goes on behind."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        for each in (self._users, self._keys):
+            if each is not None:
+                await each.close()
+        self._threads.shutdown(cancel_futures=True)
+        self._registry.close()
+
+    def session(self, certificate: bytes | None) -> Session:
+        """The session of a new connection, whose client showed this certificate, if any."""
+        principal: Principal | None = ANONYMOUS
+        if self._needs_certificate:
+            principal = principal_of_certificate(certificate, self._name_from) if certificate else None
+        return Session(
+            mechanisms=self._mechanisms,
+            access_of=lambda one: Access(one, self._rules),
+            principal=principal,
+            most_seconds=self._lifetime,
+        )
+
+    async def _load(self) -> KnownUsers:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._registry.load)
+
+    def _token_keys(self, section: OauthSection) -> TokenKeys:
+        def look() -> Sequence[PyJWK]:
+            if section.jwks_file is not None:
+                return keys_in(section.jwks_file)
+            return keys_at(section.jwks_url or "", section.ca_file)
+
+        async def load() -> Sequence[PyJWK]:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
+        return TokenKeys(load, kept_seconds=section.keys_ttl)
+
+    async def _look(self, certificates: ServerCertificates) -> None:
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            await asyncio.get_running_loop().run_in_executor(self._threads, certificates.look)
+
+    @staticmethod
+    def _check(config: Config, *, is_loopback: bool) -> None:
+        section = config.serve
+        tls, sasl = section.tls, section.sasl
+        is_known = sasl is not None or (tls is not None and tls.client_ca is not None)
+        if sasl is not None:
+            if "PLAIN" in sasl.mechanisms and tls is None and not sasl.plain_without_tls:
+                raise ConfigError(
+                    "PLAIN sends passwords as they are: add [serve.tls], choose SCRAM-SHA-512, or set"
+                    " `plain_without_tls = true` where nobody can listen",
+                    key="serve.sasl.mechanisms",
+                )
+            if ("OAUTHBEARER" in sasl.mechanisms) != (section.oauth is not None):
+                raise ConfigError(
+                    "OAUTHBEARER and [serve.oauth], which says what tokens are taken, go together",
+                    key="serve.oauth" if section.oauth is None else "serve.sasl.mechanisms",
+                )
+        elif section.oauth is not None:
+            raise ConfigError('add [serve.sasl] with mechanisms = ["OAUTHBEARER"]', key="serve.sasl")
+        if is_known and section.allow_anonymous:
+            raise ConfigError(
+                "clients have to show who they are, so nobody is anonymous: leave this out", key="serve.allow_anonymous"
+            )
+        if section.acls and not is_known and not section.allow_anonymous:
+            raise ConfigError(
+                "rules need to know who a client is: add [serve.sasl], or `client_ca` in [serve.tls]. With"
+                " `allow_anonymous = true` they may speak of User:ANONYMOUS",
+                key="serve.acls",
+            )
+        if not is_known and not is_loopback and not section.allow_anonymous:
+            raise ConfigError(
+                "whoever reaches this address could read every archived topic: listen on 127.0.0.1, let clients show"
+                " who they are ([serve.sasl], or `client_ca` in [serve.tls]), or set `allow_anonymous = true` where"
+                " the network lets only the right ones through",
+                key="serve.allow_anonymous",
+            )
+
+
+def _files(section: TlsSection) -> TlsFiles:
+    return TlsFiles(
+        certificate=section.certificate,
+        key=section.key,
+        key_password=section.key_password,
+        client_ca=section.client_ca,
+        least_version=section.least_version,
+    )
+
+
+def _token_rules(section: OauthSection) -> TokenRules:
+    return TokenRules(
+        issuer=section.issuer,
+        audiences=section.audience,
+        algorithms=section.algorithms,
+        principal_claim=section.principal_claim,
+        clock_skew=section.clock_skew,
+    )

@@ -1,0 +1,126 @@
+"""The public keys of who gives tokens (JWKS, RFC 7517), from an address or a file, kept until they are old.
+
+A token with an unknown key has them fetched again, but only so often: clients can't make the server ask on and on.
+While the address is away, the keys that were known last are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import jwt
+import requests
+
+from archiver.errors import AuthenticationFailed, ConfigError, ServeError
+
+_LOG = logging.getLogger(__name__)
+_MOST_BYTES: Final = 1 << 20
+_TIMEOUT: Final = 10.0
+_LEAST_SECONDS: Final = 10.0
+_KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
+
+
+class TokenKeys:
+    """The keys of an issuer. Use it from one event loop."""
+
+    def __init__(
+        self,
+        load: Callable[[], Awaitable[Sequence[jwt.PyJWK]]],
+        *,
+        kept_seconds: float = 3600.0,
+        least_seconds: float = _LEAST_SECONDS,
+    ) -> None:
+        """`load` fetches them, at most every `least_seconds`, and at least every `kept_seconds` while tokens come."""
+        self._load = load
+        self._kept_seconds = kept_seconds
+        self._least_seconds = least_seconds
+        self._keys: Sequence[jwt.PyJWK] = ()
+        self._tried_at = float("-inf")
+        self._loading: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Load the keys. ServeError where they can't be had."""
+        self._keys = await self._load()
+        self._tried_at = asyncio.get_running_loop().time()
+
+    async def fitting(self, kid: object, algorithm: str) -> list[Any]:
+        """The keys that may have signed a token. AuthenticationFailed where there are none."""
+        age = asyncio.get_running_loop().time() - self._tried_at
+        found = self._found(kid, algorithm)
+        if age > self._kept_seconds or (not found and age > self._least_seconds):
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.get_running_loop().create_task(self._load_again())
+            await asyncio.shield(self._loading)
+            found = self._found(kid, algorithm)
+        if not found:
+            raise AuthenticationFailed("the token is signed with a key that its issuer doesn't have")
+        return found
+
+    async def close(self) -> None:
+        """Give up what is being loaded."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+
+    def _found(self, kid: object, algorithm: str) -> list[Any]:
+        return [
+            each.key
+            for each in self._keys
+            if each.key_type == _KINDS[algorithm[:2]]
+            and each.public_key_use in (None, "sig")
+            and (kid is None or each.key_id == kid)
+        ]
+
+    async def _load_again(self) -> None:
+        try:
+            self._keys = await self._load()
+        except ServeError as error:
+            _LOG.warning("keys of tokens can't be loaded; those that were known last are used", exc_info=error)
+        self._tried_at = asyncio.get_running_loop().time()
+
+
+def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
+    """Fetch keys from an address. ServeError where that can't be done. Slow: call it in a worker's thread."""
+    try:
+        with requests.get(
+            url, timeout=_TIMEOUT, stream=True, allow_redirects=False, verify=str(ca_file) if ca_file else True
+        ) as response:
+            if response.status_code != requests.codes.ok:
+                raise ServeError(
+                    "the address of the keys doesn't answer with keys", url=url, status=response.status_code
+                )
+            text = response.raw.read(_MOST_BYTES + 1, decode_content=True)
+    except (requests.RequestException, OSError) as error:
+        raise ServeError(f"the address of the keys doesn't answer: {error}", url=url) from error
+    return parsed(text, url=url)
+
+
+def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
+    """Read keys from a file. ServeError where it has none."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ServeError(f"the file of the keys can't be read: {error.strerror}", path=str(path)) from error
+    return parsed(text, path=str(path))
+
+
+def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
+    """The public keys in a JWKS document. ServeError where there are none."""
+    try:
+        found = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
+    except (ValueError, AttributeError, TypeError, RecursionError, jwt.PyJWTError) as error:
+        raise ServeError(f"the keys can't be read: {error}", **where) from None
+    keys = [each for each in found if each.key_type != "oct"]
+    if not keys:
+        raise ServeError("there are no public keys here", **where)
+    return keys
+
+
+def config_error(error: ServeError, key: str) -> ConfigError:
+    """The same trouble as a mistake of the configuration, with its key."""
+    return ConfigError(error.message, key=key, **error.context)

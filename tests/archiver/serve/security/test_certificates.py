@@ -1,0 +1,151 @@
+"""Certificates: loaded again when they change, as a pair or not at all; TLS over a real socket."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archiver.serve.security.access import Access
+from archiver.serve.security.certificates import ServerCertificates, TlsFiles
+from archiver.serve.security.principals import principal_of_certificate
+from archiver.serve.security.session import Session
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.kafka.secured_broker import make_certificates
+from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, request
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+@pytest.fixture
+def files(made: Path, tmp_path: Path) -> TlsFiles:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return TlsFiles(certificate=tmp_path / "server.crt", key=tmp_path / "server.key", client_ca=tmp_path / "ca.pem")
+
+
+class TlsDoor:
+    """Knows clients by their certificates."""
+
+    def __init__(self, certificates: ServerCertificates) -> None:
+        self.certificates = certificates
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self.certificates.context
+
+    def session(self, certificate: bytes | None) -> Session:
+        principal = principal_of_certificate(certificate) if certificate else None
+        return Session(mechanisms=None, access_of=lambda one: Access(one, ()), principal=principal)
+
+
+def client_context(files: TlsFiles, name: str | None = "client") -> ssl.SSLContext:
+    folder = files.certificate.parent
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    if name:
+        context.load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
+    return context
+
+
+@contextmanager
+def served(tmp_path: Path, files: TlsFiles, **options: float) -> Iterator[tuple[ServedLake, ServerCertificates]]:
+    certificates = ServerCertificates(files)
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")]), end=1)
+    with ServedLake(lake, door=TlsDoor(certificates), **options) as endpoint:
+        yield endpoint, certificates
+
+
+@contextmanager
+def connected(endpoint: ServedLake, context: ssl.SSLContext) -> Iterator[Wire]:
+    with Wire(endpoint.port) as wire:
+        wire.socket = context.wrap_socket(wire.socket, server_hostname="127.0.0.1")
+        yield wire
+
+
+def shown(endpoint: ServedLake, context: ssl.SSLContext) -> bytes:
+    with connected(endpoint, context) as wire:
+        assert wire.ask(request(3, 12, topics=None)).topics
+        assert isinstance(wire.socket, ssl.SSLSocket)
+        certificate = wire.socket.getpeercert(binary_form=True)
+        assert certificate
+        return certificate
+
+
+def test_new_connections_see_a_new_certificate_and_old_ones_go_on(tmp_path: Path, files: TlsFiles) -> None:
+    with served(tmp_path, files) as (endpoint, certificates), connected(endpoint, client_context(files)) as early:
+        first = shown(endpoint, client_context(files))
+        assert not certificates.look()
+        for suffix in ("crt", "key"):
+            shutil.copy(tmp_path / f"client.{suffix}", tmp_path / f"server.{suffix}")
+        assert certificates.look()
+        assert shown(endpoint, client_context(files)) != first
+        assert early.ask(request(3, 12, topics=None)).topics
+
+
+def test_a_pair_that_does_not_fit_is_warned_of_once(
+    tmp_path: Path, files: TlsFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificates = ServerCertificates(files)
+    before = certificates.context
+    shutil.copy(tmp_path / "client.crt", tmp_path / "server.crt")
+    with caplog.at_level(logging.WARNING):
+        assert not certificates.look()
+        assert not certificates.look()
+    assert certificates.context is before
+    assert len(caplog.records) == 1
+    assert "serve.tls.key" in caplog.text
+    shutil.copy(tmp_path / "client.key", tmp_path / "server.key")
+    assert certificates.look()
+
+
+@pytest.mark.parametrize("name", ["stranger", None])
+def test_clients_need_a_certificate_that_is_trusted(tmp_path: Path, files: TlsFiles, name: str | None) -> None:
+    with served(tmp_path, files) as (endpoint, _):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            shown(endpoint, client_context(files, name))
+        assert shown(endpoint, client_context(files))
+
+
+def test_old_versions_of_tls_are_refused(tmp_path: Path, files: TlsFiles) -> None:
+    with served(tmp_path, replace(files, least_version="1.3")) as (endpoint, _):
+        old = client_context(files)
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(ssl.SSLError):
+            shown(endpoint, old)
+        assert shown(endpoint, client_context(files))
+    assert ServerCertificates(files).context.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+def test_who_begins_tls_and_says_nothing_is_counted_and_let_go(tmp_path: Path, files: TlsFiles) -> None:
+    with served(tmp_path, files, handshake_seconds=0.5, most_connections=3) as (endpoint, _):
+        silent = [socket.create_connection(("127.0.0.1", endpoint.port), SECONDS) for _ in range(3)]
+        time.sleep(0.1)
+        assert endpoint.server.connections == 3
+        late = socket.create_connection(("127.0.0.1", endpoint.port), SECONDS)
+        assert late.recv(1) == b"", "there is no room until they are let go"
+        for each in silent:
+            assert each.recv(1) == b""
+            each.close()
+        late.close()
+        assert shown(endpoint, client_context(files))
+
+
+def test_plain_bytes_to_a_port_with_tls_do_no_harm(tmp_path: Path, files: TlsFiles) -> None:
+    with served(tmp_path, files) as (endpoint, _):
+        with Wire(endpoint.port) as wire:
+            wire.send(b"\0" * 100)
+            assert wire.socket.recv(100)[:1] in (b"", b"\x15"), "an alert of TLS, or the end"
+        assert shown(endpoint, client_context(files))

@@ -1,0 +1,43 @@
+"""Quotas: what is over has to be waited for, each principal for itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from archiver.serve.security import Principal, Quota, Quotas
+from archiver.serve.security.quotas import MOST_WAIT
+
+ALICE, BOB = Principal("alice"), Principal("bob")
+
+
+def test_over_time_a_client_gets_no_more_than_its_rate() -> None:
+    quotas = Quotas([Quota(principal="User:*", bytes_per_second=1000.0)])
+    now, got = 0.0, 0
+    while now < 60.0:
+        got += 700
+        now += max(0.01, quotas.wait(ALICE, 700, now))
+    assert 59_000 <= got <= 62_000
+
+
+def test_a_large_answer_is_waited_for_bit_by_bit() -> None:
+    quotas = Quotas([Quota(principal="User:*", bytes_per_second=1000.0)])
+    assert quotas.wait(ALICE, 100_000, 0.0) == MOST_WAIT
+    assert quotas.wait(ALICE, 0, 50.0) == MOST_WAIT
+    assert quotas.wait(ALICE, 0, 98.0) == pytest.approx(1.0)
+    assert quotas.wait(ALICE, 0, 99.5) == 0.0
+
+
+def test_the_nearest_quota_speaks_for_a_principal() -> None:
+    quotas = Quotas(
+        [
+            Quota(principal="User:*", requests_per_second=1.0),
+            Quota(principal="User:al*", requests_per_second=100.0),
+            Quota(principal="User:bob", bytes_per_second=1.0),
+        ]
+    )
+    for _ in range(50):
+        assert quotas.wait(ALICE, 1, 0.0) == 0.0
+        assert quotas.wait(BOB, 0, 0.0) == 0.0
+    other = Principal("carol")
+    assert [quotas.wait(other, 1, 0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+    assert quotas.wait(Principal("dave"), 1, 0.0) == 0.0, "each has its own"

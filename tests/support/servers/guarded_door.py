@@ -1,0 +1,99 @@
+"""A door with users and tokens in memory, and the words by which a client comes in through it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Generator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from aiokafka.conn import ScramAuthenticator
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.security.access import Access, Rule
+from archiver.serve.security.exchanges import MECHANISM_WORDS, Mechanisms, MechanismWord
+from archiver.serve.security.scram import LEAST_ITERATIONS, MECHANISMS, StoredKeys
+from archiver.serve.security.session import Session
+from archiver.serve.security.token_keys import TokenKeys, parsed
+from archiver.serve.security.tokens import TokenRules, Tokens
+from archiver.serve.security.users import KnownUsers, Users
+from tests.support.servers.served_lake import Wire, request
+from tests.support.servers.tokens import AUDIENCE, ISSUER, TokenIssuer
+
+SECRET = b"secret of these tests"
+
+
+def known_users(passwords: Mapping[str, str]) -> KnownUsers:
+    keys = {
+        name: {each: StoredKeys.of_password(each, password, LEAST_ITERATIONS) for each in MECHANISMS}
+        for name, password in passwords.items()
+    }
+    return KnownUsers.of(keys, SECRET)
+
+
+class GuardedDoor:
+    """Knows the users `alice` and `bob`, with their names as passwords, and tokens of `issuer`."""
+
+    context: ssl.SSLContext | None = None
+
+    def __init__(
+        self,
+        mechanisms: Iterable[MechanismWord] = MECHANISM_WORDS,
+        *,
+        rules: Iterable[Rule] = (),
+        most_seconds: float = 0.0,
+        clock_skew: float = 0.0,
+    ) -> None:
+        self.issuer = TokenIssuer()
+        self.jwks = self.issuer.jwks()
+        self._rules, self._most_seconds = tuple(rules), most_seconds
+        found = known_users({"alice": "alice", "bob": "bob"})
+
+        async def users() -> KnownUsers:
+            return found
+
+        async def keys() -> Any:
+            return parsed(self.jwks.encode())
+
+        token_rules = TokenRules(issuer=ISSUER, audiences=(AUDIENCE,), clock_skew=clock_skew)
+        self._users, self._tokens = Users(users), Tokens(token_rules, TokenKeys(keys, least_seconds=0.0))
+        self._mechanisms = Mechanisms(
+            enabled=tuple(mechanisms), users=self._users, tokens=self._tokens, hashing=ThreadPoolExecutor(1)
+        )
+
+    def session(self, _certificate: bytes | None) -> Session:
+        return Session(
+            mechanisms=self._mechanisms,
+            access_of=lambda one: Access(one, self._rules),
+            principal=None,
+            most_seconds=self._most_seconds,
+        )
+
+
+def shake(wire: Wire, mechanism: str, *, version: int = 1) -> ErrorCode:
+    error: ErrorCode = wire.ask(request(17, version, mechanism=mechanism)).error_code
+    return error
+
+
+def send(wire: Wire, message: bytes) -> Any:
+    return wire.ask(request(36, 2, auth_bytes=message))
+
+
+def come_in(wire: Wire, name: str = "alice", password: str | None = None) -> None:
+    """Authenticate by PLAIN."""
+    assert shake(wire, "PLAIN") == ErrorCode.none
+    assert send(wire, f"\0{name}\0{password or name}".encode()).error_code == ErrorCode.none
+
+
+def scram(name: str, password: str, mechanism: str = "SCRAM-SHA-256") -> Generator[Any, bytes, None]:
+    """aiokafka's side of an exchange: its first message, then an answer to each of the server's."""
+    client = ScramAuthenticator(
+        loop=None, sasl_plain_password=password, sasl_plain_username=name, sasl_mechanism=mechanism
+    )
+    exchange: Generator[Any, bytes, None] = client.authenticator_scram()
+    return exchange
+
+
+def bearer(token: str, *, authzid: str = "") -> bytes:
+    named = f"a={authzid}" if authzid else ""
+    return f"n,{named},\x01auth=Bearer {token}\x01\x01".encode()

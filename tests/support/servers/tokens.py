@@ -1,0 +1,47 @@
+"""Signed tokens, and the public keys that verify them, as an identity provider gives them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+ISSUER = "https://login.example.org"
+AUDIENCE = "archive"
+
+
+@dataclass
+class TokenIssuer:
+    """Signs tokens with a key of its own. `kid` names it."""
+
+    kid: str = "one"
+    key: rsa.RSAPrivateKey = field(
+        default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    )
+
+    @property
+    def jwk(self) -> dict[str, Any]:
+        made = jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
+        return {**made, "kid": self.kid, "use": "sig", "alg": "RS256"}
+
+    def jwks(self, *others: TokenIssuer) -> str:
+        return json.dumps({"keys": [self.jwk, *(each.jwk for each in others)]})
+
+    def token(
+        self,
+        name: str = "reader",
+        life_seconds: float = 300.0,
+        *,
+        algorithm: str = "RS256",
+        key: Any = None,
+        **claims: Any,
+    ) -> str:
+        """A token. A claim that is None is left out."""
+        now = time.time()
+        told = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + life_seconds} | claims
+        told = {name: value for name, value in told.items() if value is not None}
+        return jwt.encode(told, self.key if key is None else key, algorithm=algorithm, headers={"kid": self.kid})
