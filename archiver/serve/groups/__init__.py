@@ -16,6 +16,8 @@ from archiver.serve.groups.consumer import (
     KnownTopic,
     Place,
     Topics,
+    pattern_error,
+    wanted,
 )
 from archiver.serve.groups.coordinator import AnyGroup, Coordinator
 from archiver.serve.groups.offsets import CommittedOffsets, OffsetStore, RegistryOffsets
@@ -40,4 +42,6 @@ __all__ = [
     "Synced",
     "Syncing",
     "Topics",
+    "pattern_error",
+    "wanted",
 ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka import (
+    authentication,
     cluster,
     configs,
     consumer_group_requests,
+    fetch_response,
     group_descriptions,
+    group_guards,
     group_requests,
+    guards,
     list_offsets,
     offset_requests,
     refusals,
@@ -21,22 +27,25 @@ from archiver.serve.kafka import (
 )
 from archiver.serve.kafka.fetch import fetch
 from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
+from archiver.serve.kafka.guards import Guard, Handler
 from archiver.serve.kafka.messages import Values, answer, encoded
 from archiver.serve.kafka.service import Request, Service
 
-Handler: TypeAlias = Callable[[Service, Request], Awaitable[Values | list[bytes | memoryview]]]
-"""Answers with the values of a message, or with a packed body."""
+SASL: Final = frozenset({17, 36})
+BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS}) | SASL
+"""What a client may ask for before it has shown who it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API with the first and last version that is answered."""
+    """An API with the first and last version that is answered, and the guard that says who may ask for what."""
 
     name: str
     key: int
     least: int
     most: int
     handler: Handler
+    guard: Guard
 
     def knows(self, version: int) -> bool:
         """Whether a version is answered."""
@@ -50,37 +59,39 @@ async def _versions(_service: Service, _request: Request) -> Values:
 APIS: Final[Mapping[int, Api]] = {
     each.key: each
     for each in (
-        Api("Produce", 0, 3, 13, refusals.produce),
-        Api("Fetch", 1, 4, 18, fetch),
-        Api("ListOffsets", 2, 1, 11, list_offsets.list_offsets),
-        Api("Metadata", 3, 0, 13, cluster.metadata),
-        Api("OffsetCommit", 8, 2, 10, offset_requests.offset_commit),
-        Api("OffsetFetch", 9, 1, 10, offset_requests.offset_fetch),
-        Api("FindCoordinator", 10, 0, 6, group_requests.find_coordinator),
-        Api("JoinGroup", 11, 0, 9, group_requests.join_group),
-        Api("Heartbeat", 12, 0, 4, group_requests.heartbeat),
-        Api("LeaveGroup", 13, 0, 5, group_requests.leave_group),
-        Api("SyncGroup", 14, 0, 5, group_requests.sync_group),
-        Api("DescribeGroups", 15, 0, 6, group_descriptions.describe_groups),
-        Api("ListGroups", 16, 0, 5, group_descriptions.list_groups),
-        Api("ApiVersions", API_VERSIONS, 0, versions.MOST_ASKED, _versions),
-        Api("CreateTopics", 19, 2, 7, refusals.create_topics),
-        Api("DeleteTopics", 20, 1, 6, refusals.delete_topics),
-        Api("DeleteRecords", 21, 0, 2, refusals.delete_records),
-        Api("InitProducerId", 22, 0, 6, refusals.init_producer_id),
-        Api("OffsetForLeaderEpoch", 23, 2, 4, list_offsets.offset_for_leader_epoch),
-        Api("DescribeConfigs", 32, 1, 4, configs.describe_configs),
-        Api("AlterConfigs", 33, 0, 2, refusals.alter_configs),
-        Api("CreatePartitions", 37, 0, 3, refusals.create_partitions),
-        Api("DeleteGroups", 42, 0, 2, group_descriptions.delete_groups),
-        Api("IncrementalAlterConfigs", 44, 0, 1, refusals.alter_configs),
-        Api("OffsetDelete", 47, 0, 0, offset_requests.offset_delete),
-        Api("DescribeCluster", 60, 0, 2, cluster.describe_cluster),
-        Api("ConsumerGroupHeartbeat", 68, 0, 1, consumer_group_requests.consumer_group_heartbeat),
-        Api("ConsumerGroupDescribe", 69, 0, 1, consumer_group_requests.consumer_group_describe),
-        Api("GetTelemetrySubscriptions", 71, 0, 0, configs.no_subscription),
-        Api("PushTelemetry", 72, 0, 0, configs.pushed),
-        Api("DescribeTopicPartitions", 75, 0, 0, cluster.describe_topic_partitions),
+        Api("Produce", 0, 3, 13, refusals.produce, guards.nobody),
+        Api("Fetch", 1, 4, 18, fetch, guards.fetching),
+        Api("ListOffsets", 2, 1, 11, list_offsets.list_offsets, guards.list_offsets),
+        Api("Metadata", 3, 0, 13, cluster.metadata, guards.metadata),
+        Api("OffsetCommit", 8, 2, 10, offset_requests.offset_commit, group_guards.offset_commit),
+        Api("OffsetFetch", 9, 1, 10, offset_requests.offset_fetch, group_guards.offset_fetch),
+        Api("FindCoordinator", 10, 0, 6, group_requests.find_coordinator, group_guards.find_coordinator),
+        Api("JoinGroup", 11, 0, 9, group_requests.join_group, group_guards.join_group),
+        Api("Heartbeat", 12, 0, 4, group_requests.heartbeat, group_guards.heartbeat),
+        Api("LeaveGroup", 13, 0, 5, group_requests.leave_group, group_guards.leave_group),
+        Api("SyncGroup", 14, 0, 5, group_requests.sync_group, group_guards.sync_group),
+        Api("DescribeGroups", 15, 0, 6, group_descriptions.describe_groups, group_guards.describe_groups),
+        Api("ListGroups", 16, 0, 5, group_descriptions.list_groups, group_guards.list_groups),
+        Api("SaslHandshake", 17, 0, 1, authentication.sasl_handshake, guards.anybody),
+        Api("ApiVersions", API_VERSIONS, 0, versions.MOST_ASKED, _versions, guards.anybody),
+        Api("CreateTopics", 19, 2, 7, refusals.create_topics, guards.nobody),
+        Api("DeleteTopics", 20, 1, 6, refusals.delete_topics, guards.nobody),
+        Api("DeleteRecords", 21, 0, 2, refusals.delete_records, guards.nobody),
+        Api("InitProducerId", 22, 0, 6, refusals.init_producer_id, guards.nobody),
+        Api("OffsetForLeaderEpoch", 23, 2, 4, list_offsets.offset_for_leader_epoch, guards.epochs),
+        Api("DescribeConfigs", 32, 1, 4, configs.describe_configs, guards.configs),
+        Api("AlterConfigs", 33, 0, 2, refusals.alter_configs, guards.nobody),
+        Api("SaslAuthenticate", 36, 0, 2, authentication.sasl_authenticate, guards.anybody),
+        Api("CreatePartitions", 37, 0, 3, refusals.create_partitions, guards.nobody),
+        Api("DeleteGroups", 42, 0, 2, group_descriptions.delete_groups, group_guards.delete_groups),
+        Api("IncrementalAlterConfigs", 44, 0, 1, refusals.alter_configs, guards.nobody),
+        Api("OffsetDelete", 47, 0, 0, offset_requests.offset_delete, group_guards.offset_delete),
+        Api("DescribeCluster", 60, 0, 2, cluster.describe_cluster, guards.anybody),
+        Api("ConsumerGroupHeartbeat", 68, 0, 1, consumer_group_requests.consumer_group_heartbeat, group_guards.beat),
+        Api("ConsumerGroupDescribe", 69, 0, 1, consumer_group_requests.consumer_group_describe, group_guards.described),
+        Api("GetTelemetrySubscriptions", 71, 0, 0, configs.no_subscription, guards.anybody),
+        Api("PushTelemetry", 72, 0, 0, configs.pushed, guards.anybody),
+        Api("DescribeTopicPartitions", 75, 0, 0, cluster.describe_topic_partitions, guards.topic_partitions),
     )
 }
 """All APIs by their keys."""
@@ -92,11 +103,32 @@ def api_of(head: Head) -> Api | None:
     return api if api is not None and api.knows(head.version) else None
 
 
-async def answered(service: Service, api: Api, head: Head, request: Request) -> list[bytes | memoryview]:
-    """Answer a request: the header and the body of the response."""
-    found = await api.handler(service, request)
-    body = found if isinstance(found, list) else [encoded(answer(head.api_key, head.version, found))]
-    return [response_head(head), *body]
+async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
+    """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
+    access = request.client.login.access
+    if access is None or access.is_open:
+        found = await api.handler(service, request)
+    else:
+        found = await api.guard(api.handler, service, request)
+    if not isinstance(found, list):
+        body: list[bytes | memoryview] = [encoded(answer(head.api_key, head.version, found))]
+    else:
+        body = found
+    wait = _wait(service, request, sum(map(len, body)))
+    if wait:
+        millis = math.ceil(wait * 1000)
+        if isinstance(found, list):
+            body = fetch_response.throttled(found, millis)
+        else:
+            body = [encoded(answer(head.api_key, head.version, {**found, "throttle_time": millis}))]
+    return [response_head(head), *body], wait
+
+
+def _wait(service: Service, request: Request, size: int) -> float:
+    access = request.client.login.access
+    if access is None or request.api_key in SASL:
+        return 0.0
+    return service.quotas.wait(access.principal, size, asyncio.get_running_loop().time())
 
 
 def fallback(head: Head) -> list[bytes | memoryview] | None:

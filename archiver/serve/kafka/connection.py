@@ -4,73 +4,150 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from archiver.errors import BadRequest
-from archiver.serve.kafka.apis import answered, api_of, fallback
-from archiver.serve.kafka.frames import head_of, read_frame, request_of, write_frame
-from archiver.serve.kafka.service import Client, Service
+from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
+from archiver.serve.kafka.authentication import raw_step
+from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
+from archiver.serve.kafka.request_memory import RequestMemory
+from archiver.serve.kafka.service import Client, Request, Service
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a client may do: the bytes of a request, and the seconds that it may be idle, send a frame, or take one."""
+    """What a client may do: the bytes of a request, and the seconds that it may be idle, send a frame, or take one.
+
+    Before a client has shown who it is, its requests are small, and it has `handshake_seconds` in all.
+    """
 
     most_request_bytes: int
     idle_seconds: float
     frame_seconds: float = 60.0
     answer_seconds: float = 120.0
+    most_unauthenticated_bytes: int = 64 << 10
+    handshake_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request of a version that is known."""
+
+    api: Api
+    head: Head
+    request: Request
+
+
+_Frame: TypeAlias = bytes | Head | _Asked
+"""A message of SASL without a header, the head of a request that isn't known, or a request."""
 
 
 class Connection:
     """A client's connection. A frame that is no request closes it, and no other."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service, limits: ConnectionLimits
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        client: Client,
+        *,
+        service: Service,
+        limits: ConnectionLimits,
+        memory: RequestMemory,
     ) -> None:
         self._reader = reader
         self._writer = writer
+        self._client = client
         self._service = service
         self._limits = limits
-        peer = writer.get_extra_info("peername")
-        self._client = Client(address=f"{peer[0]}:{peer[1]}" if peer else "?")
+        self._memory = memory
+        self._is_writing = False
 
-    async def serve(self) -> None:
-        """Answer requests until the client ends the connection, is idle for too long, or sends what is no request."""
+    async def serve(self, *, handshake_until: float) -> None:
+        """Answer requests until the client ends the connection, is idle for too long, or sends what is no request.
+
+        A client that hasn't shown who it is `handshake_until` then, by the loop's clock, is let go.
+        """
+        login = self._client.login
         try:
-            while (frame := await self._frame()) is not None:
-                await self._answer(frame)
+            async with asyncio.timeout_at(handshake_until) if login.access is None else nullcontext():
+                while login.access is None:
+                    if not await self._next():
+                        return
+            while await self._next():
+                pass
         except BadRequest as error:
             _LOG.warning("connection of %s closed", self._client.address, exc_info=error)
         except TimeoutError:
-            _LOG.warning("connection of %s closed: it takes no answers", self._client.address)
+            why = "it takes no answers" if self._is_writing else "it didn't show who it is in time"
+            _LOG.warning("connection of %s closed: %s", self._client.address, why)
         except ConnectionError:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
-            self._writer.transport.abort()
+            self._end()
 
-    async def _frame(self) -> bytes | None:
-        return await read_frame(
-            self._reader,
-            self._limits.most_request_bytes,
-            idle_seconds=self._limits.idle_seconds,
-            frame_seconds=self._limits.frame_seconds,
-        )
-
-    async def _answer(self, frame: bytes) -> None:
-        head = head_of(frame)
-        api = api_of(head)
-        if api is None:
-            parts = fallback(head)
-            if parts is None:
-                raise BadRequest(
-                    "the client asks for an API or a version that isn't known here",
-                    api_key=head.api_key,
-                    version=head.version,
-                )
-        else:
-            parts = await answered(self._service, api, head, request_of(head, frame, self._client))
+    async def _next(self) -> bool:
+        """Answer the next request. False where there is none, or none that may follow."""
+        frame = await self._frame()
+        if frame is None:
+            return False
+        parts, wait = await self._answer(frame)
+        self._is_writing = True
         async with asyncio.timeout(self._limits.answer_seconds):
             await write_frame(self._writer, parts)
+        self._is_writing = False
+        if wait:  # what the client sends meanwhile stays in its own memory
+            await asyncio.sleep(wait)
+        return not self._client.login.is_over
+
+    async def _frame(self) -> _Frame | None:
+        login, limits = self._client.login, self._limits
+        most = limits.most_request_bytes
+        if login.access is None:
+            most = min(most, limits.most_unauthenticated_bytes)
+        least = 0 if login.is_raw else LEAST_BYTES
+        size = await read_size(self._reader, least, most, idle_seconds=limits.idle_seconds)
+        if size is None:
+            return None
+        async with self._memory.hold(size):
+            frame = await read_rest(self._reader, size, frame_seconds=limits.frame_seconds)
+            return frame if login.is_raw else self._read(frame)
+
+    def _read(self, frame: bytes) -> _Frame:
+        head = head_of(frame)
+        login = self._client.login
+        if head.api_key not in BEFORE_AUTHENTICATION:
+            if login.access is None:
+                raise BadRequest("the client hasn't shown who it is", api_key=head.api_key)
+            if login.has_expired:
+                raise BadRequest("the client hasn't shown again who it is", api_key=head.api_key)
+        api = api_of(head)
+        return head if api is None else _Asked(api, head, request_of(head, frame, self._client))
+
+    async def _answer(self, frame: _Frame) -> tuple[Sequence[bytes | memoryview], float]:
+        match frame:
+            case bytes():
+                return [await raw_step(self._client, frame)], 0.0
+            case _Asked():
+                return await answered(self._service, frame.api, frame.head, frame.request)
+            case Head() as head:
+                parts = fallback(head)
+                if parts is None:
+                    raise BadRequest(
+                        "the client asks for an API or a version that isn't known here",
+                        api_key=head.api_key,
+                        version=head.version,
+                    )
+                return parts, 0.0
+
+    def _end(self) -> None:
+        """Close the connection: what was written is sent on first, if the client takes it."""
+        if self._client.login.is_over:
+            self._writer.close()
+        else:
+            self._writer.transport.abort()

@@ -23,6 +23,7 @@ from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Identity, Service
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
+from archiver.serve.security import Security
 from archiver.wire import Codec
 from archiver.wire.encode import Compression
 from catalog.registry import RegistryReader
@@ -96,13 +97,7 @@ class Endpoint:
                 key="serve.advertise",
                 listen=str(self._listen),
             )
-        if not self._listen.is_loopback and not self._section.allow_anonymous:
-            raise ConfigError(
-                "whoever reaches this address could read every archived topic: listen on 127.0.0.1, or set"
-                " `allow_anonymous = true` where the network lets only the right ones through",
-                key="serve.allow_anonymous",
-                listen=str(self._listen),
-            )
+        self._security = Security(config, is_loopback=self._listen.is_loopback)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Listening], None] = lambda _: None) -> None:
         """Serve until `stop` is set; `ready` is called once clients are taken.
@@ -110,9 +105,22 @@ class Endpoint:
         Raises the catalog's errors if it can't be asked for topics at the start. Later it may be away.
         """
         section = self._section
-        limits = ConnectionLimits(most_request_bytes=section.max_request_size, idle_seconds=section.idle_timeout)
+        limits = ConnectionLimits(
+            most_request_bytes=section.max_request_size,
+            idle_seconds=section.idle_timeout,
+            most_unauthenticated_bytes=section.max_unauthenticated_request_size,
+            handshake_seconds=section.handshake_timeout,
+        )
         async with AsyncExitStack() as ending:
-            server = Server(limits, most_connections=section.max_connections)
+            ending.push_async_callback(self._security.close)
+            await self._security.begin()
+            server = Server(
+                limits,
+                most_connections=section.max_connections,
+                most_per_address=section.max_connections_per_address,
+                request_memory=section.request_memory,
+                door=self._security,
+            )
             ending.push_async_callback(server.close)
             bound = Address(self._listen.host, await server.listen(self._listen.host, self._listen.port))
             advertised = self._advertise or bound
@@ -141,6 +149,7 @@ class Endpoint:
                 coordinator=coordinator,
                 offsets=offsets,
                 kept=workers.offsets,
+                quotas=self._security.quotas,
                 most_response_bytes=lambda: max(_LEAST_RESPONSE, section.response_memory // max(1, server.connections)),
             )
             await server.start(service)

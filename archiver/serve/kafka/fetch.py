@@ -22,6 +22,7 @@ from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
 from archiver.serve.kafka.list_offsets import error_of
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import Chunk, ServedTopic
+from archiver.serve.security import Access, Operation
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     )
     if not isinstance(begun, Begun):
         return fetch_response.packed(request.version, (), error=begun)
-    sources = [await _source(service, place, each) for place, each in begun.partitions.items()]
+    sources = [await _source(service, request.access, place, each) for place, each in begun.partitions.items()]
     found = await _gathered(service, request, sources)
     for source, offset in found.following:
         assert source.topic is not None
@@ -109,14 +110,18 @@ def _named(topic: Any) -> str | UUID | None:
     return name
 
 
-async def _source(service: Service, place: Place, wanted: Wanted) -> _Source:
+async def _source(service: Service, access: Access, place: Place, wanted: Wanted) -> _Source:
     named, partition = place
     by_id = isinstance(named, UUID)
+    if isinstance(named, str) and not access.topic(named, Operation.READ):  # before anybody looks whether there is one
+        return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
     topic = await (service.topic(None, named) if isinstance(named, UUID) else service.topic(named))
     source = _Source(place, wanted, topic)
     if topic is None:
         source.error = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
         return source
+    if not access.topic(topic.name, Operation.READ):
+        return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
     if not 0 <= partition < topic.partitions:
         source.error = ErrorCode.unknown_topic_or_partition
         return source

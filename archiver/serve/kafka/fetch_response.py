@@ -67,6 +67,11 @@ def packed(
     return [*out, bytes(head)]
 
 
+def throttled(body: list[bytes | memoryview], millis: int) -> list[bytes | memoryview]:
+    """The same body, with the time that the client has to wait: it is the first field of every version."""
+    return [_INT32.pack(millis) + body[0][_INT32.size :], *body[1:]]
+
+
 def _partition(version: int, found: FetchedPartition, *, committed: bool) -> bytes:
     packed = _PARTITION.pack(found.partition, found.error, found.high_watermark, found.high_watermark)
     if version >= _WITH_LOG_START:

@@ -19,6 +19,8 @@ _HEAD: Final = struct.Struct(">hhi")
 _CLIENT: Final = struct.Struct(">h")
 _MOST_CLIENT_ID: Final = 256
 API_VERSIONS: Final = 18
+LEAST_BYTES: Final = _HEAD.size
+"""The length of the shortest request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,12 @@ class Head:
     correlation_id: int
 
 
-async def read_frame(
-    reader: asyncio.StreamReader, most_bytes: int, *, idle_seconds: float, frame_seconds: float
-) -> bytes | None:
-    """Read a frame without its length; None where the client ended the connection between frames, or was idle.
+async def read_size(
+    reader: asyncio.StreamReader, least_bytes: int, most_bytes: int, *, idle_seconds: float
+) -> int | None:
+    """Read the length of the next frame; None where the client ended the connection between frames, or was idle.
 
-    BadRequest where it is longer than `most_bytes`, before any more of it is read, or where it takes too long.
+    BadRequest where it is beyond the limits, before any more of it is read.
     """
     try:
         async with asyncio.timeout(idle_seconds):
@@ -46,8 +48,13 @@ async def read_frame(
         if error.partial:
             raise BadRequest("the connection ended within a frame") from None
         return None
-    if not _HEAD.size <= size <= most_bytes:
-        raise BadRequest("a frame's size is beyond the limit `max_request_size`", bytes=size, most=most_bytes)
+    if not least_bytes <= size <= most_bytes:
+        raise BadRequest("a frame's size is beyond the limit for requests", bytes=size, most=most_bytes)
+    return int(size)
+
+
+async def read_rest(reader: asyncio.StreamReader, size: int, *, frame_seconds: float) -> bytes:
+    """Read a frame of this length. BadRequest where it ends early, or takes too long."""
     try:
         async with asyncio.timeout(frame_seconds):
             return await reader.readexactly(size)

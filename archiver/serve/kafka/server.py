@@ -1,28 +1,60 @@
-"""Listens for clients, at most so many at a time."""
+"""Listens for clients, at most so many at a time, in all and from one address."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+import socket
+import ssl
+from collections import Counter
+from typing import Final, Protocol
 
 from archiver.errors import ConfigError
 from archiver.serve.kafka.connection import Connection, ConnectionLimits
-from archiver.serve.kafka.service import Service
+from archiver.serve.kafka.request_memory import RequestMemory
+from archiver.serve.kafka.service import Client, Service
+from archiver.serve.security import Session
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 512
 _UNSENT_BYTES: Final = 256 << 10
+_REQUEST_MEMORY: Final = 64 << 20
+_PAUSE_SECONDS: Final = 0.5
+_SHUTDOWN_SECONDS: Final = 2.0
+
+
+class Door(Protocol):
+    """Knows who comes in."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """The TLS context for a new connection; None where there is no TLS."""
+
+    def session(self, certificate: bytes | None) -> Session:
+        """The session of a new connection, whose client showed this certificate, if any."""
 
 
 class Server:
     """A listening server. Use it within its event loop."""
 
-    def __init__(self, limits: ConnectionLimits, *, most_connections: int) -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        *,
+        most_connections: int,
+        door: Door,
+        most_per_address: int | None = None,
+        request_memory: int = _REQUEST_MEMORY,
+    ) -> None:
         self._limits = limits
         self._most = most_connections
+        self._most_per_address = most_per_address
+        self._door = door
+        self._memory = RequestMemory(request_memory)
         self._open: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._addresses: Counter[str] = Counter()
+        self._listeners: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
         self._is_full = False
 
     @property
@@ -33,45 +65,136 @@ class Server:
     async def listen(self, host: str, port: int) -> int:
         """Bind the address, without taking clients yet; return the port. ConfigError where that can't be done."""
         try:
-            self._server = await asyncio.start_server(self._accepted, host, port, backlog=_BACKLOG, start_serving=False)
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, *_, address in dict.fromkeys(found):
+                self._listeners.append(_listener(family, (str(address[0]), port)))
+                port = self._listeners[-1].getsockname()[1]
         except OSError as error:
+            self._stop_listening()
             raise ConfigError(
                 f"the address can't be listened on: {error.strerror}", key="serve.listen", address=f"{host}:{port}"
             ) from error
-        number: int = self._server.sockets[0].getsockname()[1]
-        return number
+        return port
 
     async def start(self, service: Service) -> None:
         """Take clients."""
-        assert self._server is not None
         self._service = service
-        await self._server.start_serving()
+        for each in self._listeners:
+            each.listen(_BACKLOG)
+            self._accepting.append(asyncio.get_running_loop().create_task(self._accept(each)))
 
     async def close(self) -> None:
         """End all connections."""
-        if self._server is not None:
-            self._server.close()
-        for each in self._open:
+        for each in (*self._accepting, *self._open):
             each.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        await asyncio.gather(*self._accepting, *self._open, return_exceptions=True)
+        self._stop_listening()
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _stop_listening(self) -> None:
+        for each in self._listeners:
+            each.close()
+        self._listeners.clear()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, address = await loop.sock_accept(listener)
+            except OSError as error:  # too many open files, or a client that is gone already
+                _LOG.warning("a client can't be taken", exc_info=error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._take(client, address[0], address[1])
+
+    def _take(self, client: socket.socket, host: str, port: int) -> None:
+        """Begin to serve a client, if there is room for one more. It is counted before it says a word."""
+        if not self._has_room(host):
+            client.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(client, f"{host}:{port}"))
+        self._open.add(task)
+        self._addresses[host] += 1
+
+        def gone(done: asyncio.Task[None]) -> None:
+            self._open.discard(done)
+            self._addresses[host] -= 1
+            if not self._addresses[host]:
+                del self._addresses[host]
+            if done.cancelled():  # before it began
+                client.close()
+
+        task.add_done_callback(gone)
+
+    def _has_room(self, host: str) -> bool:
         if len(self._open) >= self._most:
             if not self._is_full:
                 _LOG.warning("%d clients are connected: no more are taken (max_connections)", self._most)
             self._is_full = True
-            writer.transport.abort()
-            return
+            return False
         self._is_full = False
-        writer.transport.set_write_buffer_limits(_UNSENT_BYTES)
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
+        most = self._most_per_address
+        if most is not None and self._addresses[host] >= most:
+            _LOG.debug("%s has %d connections: no more are taken (max_connections_per_address)", host, most)
+            return False
+        return True
+
+    async def _serve(self, client: socket.socket, address: str) -> None:
         try:
-            await Connection(reader, writer, self._service, self._limits).serve()
+            await self._serve_client(client, address)
         except asyncio.CancelledError:
             _LOG.debug("a connection was ended by the server")
         except Exception:  # noqa: BLE001 - one client's request must not end the server
             _LOG.exception("a request failed; its connection is closed")
-        finally:
-            self._open.discard(task)
+
+    async def _serve_client(self, client: socket.socket, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._limits.handshake_seconds
+        context = self._door.context
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol,
+                client,
+                ssl=context,
+                ssl_handshake_timeout=self._limits.handshake_seconds if context else None,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
+            )
+        except OSError as error:  # also those of TLS, and its time-out
+            _LOG.warning("%s isn't let in: %s", address, error)
+            return
+        try:
+            transport.set_write_buffer_limits(_UNSENT_BYTES)
+            shown = transport.get_extra_info("ssl_object")
+            connection = Connection(
+                reader,
+                asyncio.StreamWriter(transport, protocol, reader, loop),
+                Client(
+                    address=address,
+                    login=self._door.session(shown.getpeercert(binary_form=True) if shown else None),
+                ),
+                service=self._service,
+                limits=self._limits,
+                memory=self._memory,
+            )
+        except BaseException:
+            transport.abort()
+            raise
+        await connection.serve(handshake_until=until)
+
+
+def _listener(family: int, address: tuple[str, int]) -> socket.socket:
+    """A bound socket that doesn't listen yet."""
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setblocking(False)  # noqa: FBT003 - its only way
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        found.bind(address)
+    except OSError:
+        found.close()
+        raise
+    return found

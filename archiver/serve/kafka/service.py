@@ -11,6 +11,7 @@ from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
+from archiver.serve.security import Access, Quotas, Session
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
 
@@ -38,6 +39,7 @@ class Service:
     kept: Kept
     """Calls the store of offsets, in a worker's thread."""
     group_topics: GroupTopics = field(default_factory=GroupTopics)
+    quotas: Quotas = field(default_factory=Quotas)
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""
@@ -51,6 +53,7 @@ class Client:
     """What is remembered of a client as long as its connection lasts."""
 
     address: str
+    login: Session
     sessions: FetchSessions = field(default_factory=FetchSessions)
 
 
@@ -64,3 +67,10 @@ class Request:
     client_id: str
     body: Any
     client: Client
+
+    @property
+    def access(self) -> Access:
+        """What the client may do."""
+        access = self.client.login.access
+        assert access is not None, "a request was let through before its client was known"
+        return access

@@ -20,7 +20,7 @@ from archiver.serve.groups.consumer.members import (
     MemberState,
     Place,
 )
-from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
 
 __all__ = [
     "ASSIGNORS",
@@ -37,4 +37,6 @@ __all__ = [
     "MemberState",
     "Place",
     "Topics",
+    "pattern_error",
+    "wanted",
 ]

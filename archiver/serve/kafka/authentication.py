@@ -1,0 +1,69 @@
+"""SaslHandshake and SaslAuthenticate: a client says how it will show who it is, and does so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from archiver.errors import AuthenticationFailed, BadRequest
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Client, Request, Service
+from archiver.serve.security import Shaken
+
+_LOG = logging.getLogger(__name__)
+_FAILED_SECONDS: Final = 0.1
+"""How long a failure waits for its answer: whoever guesses gets on slowly."""
+_ERRORS: Final = {
+    Shaken.BEGUN: ErrorCode.none,
+    Shaken.UNKNOWN_MECHANISM: ErrorCode.unsupported_sasl_mechanism,
+    Shaken.OUT_OF_PLACE: ErrorCode.illegal_sasl_state,
+}
+_FAILED: Final = "authentication failed: the credentials are unknown, wrong or too old"
+
+
+async def sasl_handshake(_service: Service, request: Request) -> Values:
+    """SaslHandshake. After version 0, what follows has no header of a request."""
+    login = request.client.login
+    shaken = login.handshake(request.body.mechanism, is_raw=request.version == 0)
+    if shaken is not Shaken.BEGUN:
+        _LOG.warning(
+            "%s can't authenticate with %.40r: %s", request.client.address, request.body.mechanism, shaken.name.lower()
+        )
+    return {"error_code": _ERRORS[shaken], "mechanisms": login.mechanisms}
+
+
+async def sasl_authenticate(_service: Service, request: Request) -> Values:
+    """SaslAuthenticate: one message of the exchange."""
+    login = request.client.login
+    if not login.is_exchanging:
+        login.is_over = login.access is None
+        text = "there is nothing to authenticate: begin with SaslHandshake"
+        return {"error_code": ErrorCode.illegal_sasl_state, "error_message": text, "auth_bytes": b""}
+    try:
+        granted = await login.authenticate(request.body.auth_bytes)
+    except AuthenticationFailed as error:
+        await _failed(request.client, error)
+        return {"error_code": ErrorCode.sasl_authentication_failed, "error_message": _FAILED, "auth_bytes": b""}
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "auth_bytes": granted.answer,
+        "session_lifetime": int(granted.seconds * 1000),
+    }
+
+
+async def raw_step(client: Client, message: bytes) -> bytes:
+    """One message without a header. BadRequest, which closes the connection, is how a failure is told then."""
+    try:
+        return (await client.login.authenticate(message)).answer
+    except AuthenticationFailed as error:
+        await _failed(client, error)
+        raise BadRequest(_FAILED) from error
+
+
+async def _failed(client: Client, error: AuthenticationFailed) -> None:
+    _LOG.warning("%s isn't let in: %s", client.address, error)
+    await asyncio.sleep(_FAILED_SECONDS)

@@ -1,0 +1,226 @@
+"""What a principal needs to ask an API about groups. As `guards`: a group that may not be seen is the same as none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups import pattern_error, wanted
+from archiver.serve.kafka.guards import Answer, Handler, by_topics, denied_topic, split, values, with_body
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.security import Operation
+
+_GROUP: Final = 0
+_WITH_GROUPS: Final = 8
+_WITH_ERROR: Final = 2
+_DENIED: Final = ErrorCode.group_authorization_failed
+_TEXT: Final = "the principal has no right to this group"
+
+
+async def find_coordinator(handler: Handler, service: Service, request: Request) -> Answer:
+    """FindCoordinator needs DESCRIBE of each group."""
+    body = request.body
+    nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": _DENIED, "error_message": _TEXT}
+    if getattr(body, "key_type", _GROUP) != _GROUP:
+        return await handler(service, request)
+    if not hasattr(body, "coordinator_keys"):
+        return await handler(service, request) if _may(request, body.key, Operation.DESCRIBE) else nowhere
+    allowed, refused = _split(request, body.coordinator_keys, Operation.DESCRIBE)
+    found = values(await handler(service, with_body(request, coordinator_keys=allowed)))
+    return {**found, "coordinators": [*found["coordinators"], *({**nowhere, "key": each} for each in refused)]}
+
+
+async def join_group(handler: Handler, service: Service, request: Request) -> Answer:
+    """JoinGroup needs READ of the group."""
+    refusal: Values = {
+        "error_code": _DENIED,
+        "generation_id": -1,
+        "protocol_type": None,
+        "protocol_name": None if request.version >= 7 else "",  # noqa: PLR2004 - since then there may be none
+        "leader": "",
+        "skip_assignment": False,
+        "member_id": request.body.member_id,
+        "members": (),
+    }
+    return await _by_group(handler, service, request, Operation.READ, refusal)
+
+
+async def sync_group(handler: Handler, service: Service, request: Request) -> Answer:
+    """SyncGroup needs READ of the group."""
+    refusal = {"error_code": _DENIED, "protocol_type": None, "protocol_name": None, "assignment": b""}
+    return await _by_group(handler, service, request, Operation.READ, refusal)
+
+
+async def heartbeat(handler: Handler, service: Service, request: Request) -> Answer:
+    """Heartbeat needs READ of the group."""
+    return await _by_group(handler, service, request, Operation.READ, {"error_code": _DENIED})
+
+
+async def leave_group(handler: Handler, service: Service, request: Request) -> Answer:
+    """LeaveGroup needs READ of the group."""
+    return await _by_group(handler, service, request, Operation.READ, {"error_code": _DENIED, "members": ()})
+
+
+async def describe_groups(handler: Handler, service: Service, request: Request) -> Answer:
+    """DescribeGroups needs DESCRIBE of each group."""
+    allowed, refused = _split(request, request.body.groups, Operation.DESCRIBE)
+    found = values(await handler(service, with_body(request, groups=allowed)))
+    blank = {"error_code": _DENIED, "group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
+    return {**found, "groups": [*found["groups"], *({**blank, "group_id": each} for each in refused)]}
+
+
+async def list_groups(handler: Handler, service: Service, request: Request) -> Answer:
+    """ListGroups tells of the groups that the principal has DESCRIBE of."""
+    found = values(await handler(service, request))
+    told = [each for each in found["groups"] if _may(request, each["group_id"], Operation.DESCRIBE)]
+    return {**found, "groups": told}
+
+
+async def delete_groups(handler: Handler, service: Service, request: Request) -> Answer:
+    """DeleteGroups needs DELETE of each group."""
+    allowed, refused = _split(request, request.body.groups_names, Operation.DELETE)
+    found = values(await handler(service, with_body(request, groups_names=allowed)))
+    told = [{"group_id": each, "error_code": _DENIED} for each in refused]
+    return {**found, "results": [*found["results"], *told]}
+
+
+async def beat(handler: Handler, service: Service, request: Request) -> Answer:
+    """ConsumerGroupHeartbeat needs READ of the group, and DESCRIBE of each topic that the member names.
+
+    A pattern that also matches topics which may not be seen is taken for the others that it matches at the moment.
+    """
+    body = request.body
+    refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
+    if not _may(request, body.group_id, Operation.READ):
+        return refusal | {"error_code": _DENIED, "error_message": _TEXT}
+    if not all(request.access.topic(each, Operation.DESCRIBE) for each in body.subscribed_topic_names or ()):
+        text = "the principal has no right to a topic that it names"
+        return refusal | {"error_code": ErrorCode.topic_authorization_failed, "error_message": text}
+    pattern = getattr(body, "subscribed_topic_regex", None)
+    if pattern and pattern_error(pattern) is None:
+        topics = await service.group_topics.known(service.topics, ())
+        ids = wanted(frozenset(), pattern, topics)
+        matched = sorted(name for name, each in topics.items() if each.topic_id in ids)
+        seen = [each for each in matched if request.access.topic(each, Operation.DESCRIBE)]
+        if len(seen) < len(matched):
+            names = tuple(dict.fromkeys((*(body.subscribed_topic_names or ()), *seen)))
+            request = with_body(request, subscribed_topic_regex="", subscribed_topic_names=names)
+    return await handler(service, request)
+
+
+async def described(handler: Handler, service: Service, request: Request) -> Answer:
+    """ConsumerGroupDescribe needs DESCRIBE of each group, and of each topic that its members read."""
+    allowed, refused = _split(request, request.body.group_ids, Operation.DESCRIBE)
+    found = values(await handler(service, with_body(request, group_ids=allowed)))
+    told = []
+    for each in found["groups"]:
+        may_see = all(request.access.topic(name, Operation.DESCRIBE) for name in _topics_of(each))
+        told.append(each if may_see else _undescribed(each["group_id"], ErrorCode.topic_authorization_failed))
+    return {**found, "groups": [*told, *(_undescribed(each, _DENIED) for each in refused)]}
+
+
+async def offset_commit(handler: Handler, service: Service, request: Request) -> Answer:
+    """OffsetCommit needs READ of the group, and of each topic."""
+    if not _may(request, request.body.group_id, Operation.READ):
+        return {"topics": [_denied(each, error=_DENIED) for each in request.body.topics]}
+    return await by_topics(handler, service, request, Operation.READ, _denied)
+
+
+async def offset_fetch(handler: Handler, service: Service, request: Request) -> Answer:
+    """OffsetFetch needs DESCRIBE of each group, and of each topic."""
+    body = request.body
+    if request.version < _WITH_GROUPS:
+        if not _may(request, body.group_id, Operation.DESCRIBE):
+            topics = body.topics if request.version < _WITH_ERROR else ()
+            return {"error_code": _DENIED, "topics": [_unfetched(each, _DENIED) for each in topics]}
+        asked, refused = _fetchable(service, request, body.topics)
+        found = values(await handler(service, with_body(request, topics=asked)))
+        return {**found, "topics": _told(request, found["topics"], refused)}
+    allowed = [each for each in body.groups if _may(request, each.group_id, Operation.DESCRIBE)]
+    told: list[Values] = [
+        {"group_id": each.group_id, "error_code": _DENIED, "topics": []} for each in body.groups if each not in allowed
+    ]
+    for each in allowed:
+        asked, refused = _fetchable(service, request, each.topics)
+        one = values(await handler(service, with_body(request, groups=(_with_topics(each, asked),))))["groups"][0]
+        told.append({**one, "topics": _told(request, one["topics"], refused)})
+    return {"groups": told}
+
+
+async def offset_delete(handler: Handler, service: Service, request: Request) -> Answer:
+    """OffsetDelete needs DELETE of the group, and READ of each topic."""
+    if not _may(request, request.body.group_id, Operation.DELETE):
+        return {"error_code": _DENIED, "topics": []}
+    return await by_topics(handler, service, request, Operation.READ, _denied)
+
+
+async def _by_group(
+    handler: Handler, service: Service, request: Request, operation: Operation, refusal: Values
+) -> Answer:
+    return await handler(service, request) if _may(request, request.body.group_id, operation) else refusal
+
+
+def _undescribed(group_id: str, error: ErrorCode) -> Values:
+    return {
+        "error_code": error,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": (),
+    }
+
+
+def _topics_of(group: Values) -> set[str]:
+    """The names of all topics in the description of a group."""
+    found: set[str] = set()
+    for member in group["members"]:
+        found.update(member["subscribed_topic_names"])
+        for assignment in (member["assignment"], member["target_assignment"]):
+            found.update(each["topic_name"] for each in assignment["topic_partitions"] if each["topic_name"])
+    return found
+
+
+def _may(request: Request, group_id: str, operation: Operation) -> bool:
+    return request.access.group(group_id, operation)
+
+
+def _split(request: Request, groups: Iterable[str], operation: Operation) -> tuple[tuple[str, ...], list[str]]:
+    named = tuple(groups)
+    allowed = tuple(each for each in named if _may(request, each, operation))
+    return allowed, [each for each in named if each not in allowed]
+
+
+def _denied(topic: Any, *, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
+    return denied_topic(topic, [each.partition_index for each in topic.partitions], error_code=error)
+
+
+def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
+    return denied_topic(
+        topic,
+        topic.partition_indexes,
+        committed_offset=-1,
+        committed_leader_epoch=-1,
+        metadata="",
+        error_code=error,
+    )
+
+
+def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
+    """The topics to ask for; None, which means all, stays None."""
+    return (None, []) if topics is None else split(service, request, topics, Operation.DESCRIBE)
+
+
+def _told(request: Request, topics: Iterable[Values], refused: Iterable[Any]) -> list[Values]:
+    seen = [each for each in topics if not each["name"] or request.access.topic(each["name"], Operation.DESCRIBE)]
+    return [*seen, *map(_unfetched, refused)]
+
+
+def _with_topics(group: Any, topics: Any) -> Any:
+    return replace(group, topics=topics)

@@ -1,0 +1,164 @@
+"""What a principal needs to ask an API about topics: each guard stands before a handler, and sees its answer too.
+
+What a principal may not see is answered as Kafka does: the same error whether it is there or not, and nothing at all
+where a client asks for everything. A handler is asked only for what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from kio.schema.describe_topic_partitions.v0.request import TopicRequest
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+
+from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.security import Operation
+
+Answer: TypeAlias = Values | list[bytes | memoryview]
+Handler: TypeAlias = Callable[[Service, Request], Awaitable[Answer]]
+"""Answers with the values of a message, or with a packed body."""
+Guard: TypeAlias = Callable[[Handler, Service, Request], Awaitable[Answer]]
+"""Answers by a handler, as far as the principal may have that."""
+
+_TOPIC: Final = 2
+_DENIED: Final = ErrorCode.topic_authorization_failed
+
+
+async def anybody(handler: Handler, service: Service, request: Request) -> Answer:
+    """Whoever may come in may ask this: it tells of no topic and no group."""
+    return await handler(service, request)
+
+
+async def nobody(handler: Handler, service: Service, request: Request) -> Answer:
+    """A write: the handler refuses it, whoever asks, and whether there is such a topic or not."""
+    return await handler(service, request)
+
+
+async def fetching(handler: Handler, service: Service, request: Request) -> Answer:
+    """Fetch needs READ of each topic. The handler asks for it itself: its answer is packed."""
+    return await handler(service, request)
+
+
+async def metadata(handler: Handler, service: Service, request: Request) -> Answer:
+    """Metadata needs DESCRIBE of each topic."""
+    wanted = request.body.topics
+    allowed, refused = split(service, request, wanted or (), Operation.DESCRIBE)
+    found = values(await handler(service, with_body(request, topics=wanted and allowed)))
+    told = [each for each in found["topics"] if _is_told(request, each)]
+    return {**found, "topics": [*told, *(_undescribed(request, each) for each in refused)]}
+
+
+async def topic_partitions(handler: Handler, service: Service, request: Request) -> Answer:
+    """DescribeTopicPartitions needs DESCRIBE of each topic."""
+    wanted = request.body.topics
+    named = wanted or [TopicRequest(name=TopicName(each.name)) for each in await service.topics.every()]
+    allowed, refused = split(service, request, named, Operation.DESCRIBE)
+    told = [_undescribed(request, each) for each in refused] if wanted else []
+    if not allowed:  # none at all would mean all of them
+        return {"topics": told, "next_cursor": None}
+    found = values(await handler(service, with_body(request, topics=allowed)))
+    return {**found, "topics": [*found["topics"], *told]}
+
+
+async def list_offsets(handler: Handler, service: Service, request: Request) -> Answer:
+    """ListOffsets needs DESCRIBE of each topic."""
+    return await by_topics(handler, service, request, Operation.DESCRIBE, lambda each: _listed(each, "partition_index"))
+
+
+async def epochs(handler: Handler, service: Service, request: Request) -> Answer:
+    """OffsetForLeaderEpoch needs DESCRIBE of each topic."""
+    return await by_topics(handler, service, request, Operation.DESCRIBE, lambda each: _listed(each, "partition"))
+
+
+async def configs(handler: Handler, service: Service, request: Request) -> Answer:
+    """DescribeConfigs needs DESCRIBE of each topic. The node's own settings are no secret."""
+    asked = request.body.resources
+    refused = [each for each in asked if each.resource_type == _TOPIC and not _may_describe(request, each)]
+    allowed = tuple(each for each in asked if each not in refused)
+    found = values(await handler(service, with_body(request, resources=allowed)))
+    told = [
+        {
+            "error_code": _DENIED,
+            "error_message": None,
+            "resource_type": each.resource_type,
+            "resource_name": each.resource_name,
+            "configs": [],
+        }
+        for each in refused
+    ]
+    return {**found, "results": [*found["results"], *told]}
+
+
+async def by_topics(
+    handler: Handler, service: Service, request: Request, operation: Operation, refusal: Callable[[Any], Values]
+) -> Mapping[str, Any]:
+    """Ask a handler for the topics that the principal has this right to; the others are answered with a refusal."""
+    allowed, refused = split(service, request, request.body.topics, operation)
+    found = values(await handler(service, with_body(request, topics=allowed)))
+    return {**found, "topics": [*found["topics"], *map(refusal, refused)]}
+
+
+def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
+    """A topic of an answer, each partition of which is refused."""
+    told = [{"partition_index": each, "error_code": _DENIED, **more} for each in partitions]
+    return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": told}
+
+
+def split(
+    service: Service, request: Request, topics: Iterable[Any], operation: Operation
+) -> tuple[tuple[Any, ...], list[Any]]:
+    """Split topics of a request, by name or id, into those that the principal has this right to, and the others."""
+    allowed: list[Any] = []
+    refused: list[Any] = []
+    for each in topics:
+        name = _name(service, each)
+        is_allowed = name is None or request.access.topic(name, operation)
+        (allowed if is_allowed else refused).append(each)
+    return tuple(allowed), refused
+
+
+def with_body(request: Request, **changes: Any) -> Request:
+    """The same request, asking for something else."""
+    return replace(request, body=replace(request.body, **changes))
+
+
+def values(found: Answer) -> dict[str, Any]:
+    """An answer that isn't packed."""
+    assert isinstance(found, Mapping)
+    return dict(found)
+
+
+def _name(service: Service, topic: Any) -> str | None:
+    """The name of a topic of a request; None for an id that nobody knows, which tells nothing."""
+    topic_id = getattr(topic, "topic_id", None)
+    if topic_id is not None:
+        known = service.topics.with_id(topic_id)
+        return known.name if known else None
+    named = getattr(topic, "name", None) or getattr(topic, "topic", None)
+    return str(named) if named else None
+
+
+def _is_told(request: Request, topic: Values) -> bool:
+    return not topic["name"] or request.access.topic(topic["name"], Operation.DESCRIBE)
+
+
+def _may_describe(request: Request, resource: Any) -> bool:
+    return request.access.topic(resource.resource_name, Operation.DESCRIBE)
+
+
+def _undescribed(request: Request, topic: Any) -> Values:
+    """A topic that may not be seen. Kafka tells neither the name that goes with an id, nor the id of a name."""
+    topic_id = getattr(topic, "topic_id", None)
+    may_lack_name = getattr(request.body, "topics", None) is not None and request.version >= 12  # noqa: PLR2004
+    name = topic.name if topic_id is None else None if may_lack_name else ""
+    return {"error_code": _DENIED, "name": name, "topic_id": topic_id, "partitions": []}
+
+
+def _listed(topic: Any, number: str) -> Values:
+    partitions = [{number: getattr(each, number), "error_code": _DENIED} for each in topic.partitions]
+    named = "name" if hasattr(topic, "name") else "topic"
+    return {named: getattr(topic, named), "partitions": partitions}
