@@ -31,6 +31,7 @@ from archiver.cli.schema import schema_app
 from archiver.cli.serve import serve_app
 from archiver.cli.status import status
 from archiver.cli.topics import topics
+from archiver.cli.users import users_app
 from archiver.cli.verify import verify
 from archiver.cli.versions import version_lines
 from archiver.cli.views import views
@@ -64,6 +65,7 @@ app.command()(verify)
 app.command()(views)
 app.add_typer(serve_app, name="serve", cls=Commands)
 app.add_typer(groups_app, name="groups", cls=Commands)
+app.add_typer(users_app, name="users", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)
 app.add_typer(audit_app, name="audit", cls=Commands)
 app.add_typer(registry_app, name="registry", cls=Commands)

@@ -1,0 +1,119 @@
+"""`archiver users`: who may read from `archiver serve kafka` with a password."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from archiver.cli.error_output import reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
+from archiver.errors import ConfigError
+
+users_app = typer.Typer(help="Users of `archiver serve kafka`, with their passwords.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name; rules call it User:NAME.")]
+_PasswordFile = Annotated[
+    Path | None,
+    typer.Option("--password-file", help="Read the password from this file; `-` is standard input. Default: ask."),
+]
+_Iterations = Annotated[
+    int, typer.Option("--iterations", help="How often the password is hashed: 4096 to 1000000; clients do as much.")
+]
+_DEFAULT_ITERATIONS = 16_384
+
+
+@users_app.command()
+def add(
+    name: _Name,
+    config: ConfigPath = DEFAULT_CONFIG,
+    password_file: _PasswordFile = None,
+    iterations: _Iterations = _DEFAULT_ITERATIONS,
+    _verbose: Verbose = False,
+) -> None:
+    """Add a user. Only salted keys of the password are kept, for SCRAM-SHA-256, SCRAM-SHA-512 and PLAIN."""
+    _set(name, config, password_file, iterations, is_new=True)
+    typer.echo(f"{name} is added; servers know it within seconds.")
+
+
+@users_app.command()
+def password(
+    name: _Name,
+    config: ConfigPath = DEFAULT_CONFIG,
+    password_file: _PasswordFile = None,
+    iterations: _Iterations = _DEFAULT_ITERATIONS,
+    _verbose: Verbose = False,
+) -> None:
+    """Give a user another password. Connections that are open stay open."""
+    _set(name, config, password_file, iterations, is_new=False)
+    typer.echo(f"{name} has another password; servers know it within seconds.")
+
+
+@users_app.command()
+def remove(name: _Name, config: ConfigPath = DEFAULT_CONFIG, _verbose: Verbose = False) -> None:
+    """Remove a user. Connections that are open stay open, for `serve.sasl.session_lifetime` at most."""
+    from archiver.config import load_config
+
+    with reported():
+        dsn = load_config(config).registry.dsn
+        from archiver.serve.security import UserAccounts
+
+        UserAccounts(dsn).remove(name)
+    typer.echo(f"{name} is removed.")
+
+
+@users_app.command(name="list")
+def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
+    """List the users, with their mechanisms and when each got its password."""
+    import json
+
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        dsn = load_config(config).registry.dsn
+        from archiver.serve.security import UserAccounts
+
+        found = list(UserAccounts(dsn).every())
+    told: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "mechanisms": list(each.mechanisms),
+            "iterations": each.iterations,
+            "changed_at": each.changed_at.isoformat() if each.changed_at else None,
+        }
+        for each in found
+    ]
+    if as_json:
+        typer.echo(json.dumps({"users": told}, indent=2, ensure_ascii=False))
+        return
+    for each in told:
+        since = f", since {each['changed_at'][:19]}Z" if each["changed_at"] else ""
+        typer.echo(f"{each['name']}: {', '.join(each['mechanisms'])}, {each['iterations']:,} iterations{since}")
+    if not told:
+        typer.echo("there are no users")
+
+
+def _set(name: str, config: Path, password_file: Path | None, iterations: int, *, is_new: bool) -> None:
+    from archiver.config import load_config
+
+    with reported():
+        dsn = load_config(config).registry.dsn
+        from archiver.serve.security import UserAccounts
+
+        secret = _password(password_file)
+        UserAccounts(dsn).set_password(name, secret, is_new=is_new, iterations=iterations)
+
+
+def _password(file: Path | None) -> str:
+    """The password, from a file, standard input, or whoever sits at the terminal. Never from the command's words."""
+    if file is None:
+        if not sys.stdin.isatty():
+            raise ConfigError("nobody is here to type a password: give --password-file FILE, or - for standard input")
+        return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the password's file can't be read: {error}", option="--password-file") from error
+    return text.removesuffix("\n").removesuffix("\r")
