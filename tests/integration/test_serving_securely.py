@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import ssl
@@ -18,7 +19,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kafka import KafkaConsumer
+from typer.testing import CliRunner
 
+from archiver.cli.app import app
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
 from tests.support.kafka.secured_broker import make_certificates, openssl
@@ -57,7 +60,7 @@ def guarded(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "refresh": "200ms",
         "tls": {"certificate": str(folder / "server.crt"), "key": str(folder / "server.key"), "reload": "200ms"},
         "sasl": {"mechanisms": ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]},
-        "oauth": {"jwks_file": str(folder / "jwks.json"), "issuer": ISSUER, "audience": AUDIENCE, "clock_skew": "0s"},
+        "oauth": {"jwks_file": str(folder / "jwks.json"), "issuer": ISSUER, "audience": AUDIENCE, "clock_skew": "2s"},
         "acls": [{"principal": "User:*", "topics": ["open*"], "groups": ["readers-*"]}],
     }
     config = stack.config({topic: {} for topic in (open_topic, secret)}, serve=serve)
@@ -71,8 +74,9 @@ def guarded(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def users(config: Path, *words: str, given: str | None = None) -> str:
-    command = [sys.executable, "-m", "archiver", "users", *words, "--config", str(config)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, input=given).stdout
+    done = CliRunner().invoke(app, ["users", *words, "--config", str(config)], input=given)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 @contextmanager
@@ -81,8 +85,10 @@ def serving(config: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["advertise"]
-        process.terminate()
+        try:
+            yield json.loads(process.stdout.readline())["advertise"]
+        finally:
+            process.terminate()
         assert process.wait(20) == 128 + 15
 
 
@@ -118,6 +124,17 @@ def by_librdkafka(topic: str, asked: dict[str, Any]) -> list[bytes]:
         return seen
     finally:
         reading.close()
+
+
+def first_error(topic: str, asked: dict[str, Any]) -> str:
+    """What a member of a group is told of a topic."""
+    reading = Consumer({"group.id": "readers-9", **asked})
+    reading.subscribe([topic])
+    message = reading.poll(TIMEOUT_S)
+    reading.close()
+    assert message is not None
+    assert message.error() is not None
+    return str(message.error().name())
 
 
 VALUES = [b"%d" % number for number in range(RECORDS)]
@@ -200,8 +217,7 @@ def test_what_a_principal_may_not_read_is_refused_and_not_listed(guarded: Guarde
         told = client.list_topics(name, TIMEOUT_S).topics[name]
         assert told.error.name() == "TOPIC_AUTHORIZATION_FAILED"
     client.close()
-    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        by_librdkafka(guarded.secret, asked)
+    assert first_error(guarded.secret, asked) == "TOPIC_AUTHORIZATION_FAILED"
     outside = Consumer({**asked, "group.id": "others"})
     with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
         outside.committed([TopicPartition(guarded.open_topic, 0)], TIMEOUT_S)
@@ -225,8 +241,6 @@ def test_kafka_python_and_aiokafka_read_by_scram(guarded: Guarded) -> None:
     async def by_aiokafka() -> list[bytes]:
         async with AIOKafkaConsumer(guarded.open_topic, **asked, **named | {"group_id": "readers-4"}) as consumer:
             return [(await consumer.getone()).value for _ in range(RECORDS)]
-
-    import asyncio
 
     assert asyncio.run(asyncio.wait_for(by_aiokafka(), TIMEOUT_S)) == VALUES
 
@@ -275,10 +289,8 @@ def test_a_changed_certificate_is_shown_and_a_broken_one_is_not(guarded: Guarded
 def test_users_come_and_go_while_the_server_runs(guarded: Guarded) -> None:
     users(guarded.config, "add", "guest", "--password-file", "-", given="first password")
     asked = options(guarded, "SCRAM-SHA-256", **{"sasl.username": "guest", "sasl.password": "first password"})
-    time.sleep(2.1)
     assert by_librdkafka(guarded.open_topic, asked) == VALUES
     users(guarded.config, "password", "guest", "--password-file", "-", given="second password")
-    time.sleep(2.1)
     assert by_librdkafka(guarded.open_topic, asked | {"sasl.password": "second password"}) == VALUES
     refused(asked)
     assert {each["name"] for each in json.loads(users(guarded.config, "list", "--json"))["users"]} == {
@@ -309,8 +321,7 @@ def test_mutual_tls_knows_clients_by_their_certificates(stack: Stack, guarded: G
             "ssl.key.location": str(files / "client.key"),
         }
         assert by_librdkafka(guarded.open_topic, asked) == VALUES
-        with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-            by_librdkafka(guarded.secret, asked)
+        assert first_error(guarded.secret, asked) == "TOPIC_AUTHORIZATION_FAILED"
         stranger = asked | {
             "ssl.certificate.location": str(files / "stranger.crt"),
             "ssl.key.location": str(files / "stranger.key"),

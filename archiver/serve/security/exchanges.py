@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from archiver.errors import AuthenticationFailed
 from archiver.serve.security.scram import Mechanism, ScramExchange, StoredKeys
-from archiver.serve.security.tokens import Bearer, Tokens
+from archiver.serve.security.tokens import Bearer, Tokens, Verified
 from archiver.serve.security.users import Users
 
 MechanismWord: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -23,11 +23,11 @@ _PLAIN_FIELDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The answer to a message. `name` is who the client is, at the end; `expires` when that ends (since 1970)."""
+    """The answer to a message. At the end, `name` is who the client is, and `verified` what its token says."""
 
     answer: bytes
     name: str | None = None
-    expires: float | None = None
+    verified: Verified | None = None
 
 
 class Exchange(Protocol):
@@ -115,4 +115,4 @@ class _Bearer:
         except AuthenticationFailed as error:
             self._failure = error
             return Step(b'{"status":"invalid_token"}')
-        return Step(b"", verified.name, verified.expires)
+        return Step(b"", verified.name, verified)

@@ -14,8 +14,10 @@ from archiver.errors import AuthenticationFailed
 from archiver.serve.security.access import Access
 from archiver.serve.security.exchanges import Exchange, Mechanisms, MechanismWord
 from archiver.serve.security.principals import ANONYMOUS, Principal
+from archiver.serve.security.tokens import Verified
 
 _LEAST_SECONDS: Final = 1.0
+_TOLD_SHARE: Final = 0.9
 
 
 class Shaken(Enum):
@@ -103,20 +105,28 @@ class Session:
             raise
         self.access = self._access_of(principal)
         self._exchange, self.is_raw = None, False
-        seconds = self._seconds(step.expires)
-        self._ends_at = asyncio.get_running_loop().time() + seconds if seconds else None
-        return Granted(step.answer, is_done=True, seconds=seconds)
+        told, held = self._seconds(step.verified)
+        self._ends_at = asyncio.get_running_loop().time() + held if held else None
+        return Granted(step.answer, is_done=True, seconds=told)
 
     def _same(self, principal: Principal) -> Principal:
         if self.access is not None and self.access.principal != principal:
             raise AuthenticationFailed("a connection can't change whom it belongs to")
         return principal
 
-    def _seconds(self, expires: float | None) -> float:
-        ends = [self._most_seconds] if self._most_seconds else []
-        if expires is not None:
-            ends.append(expires - time.time())
-        return max(_LEAST_SECONDS, min(ends)) if ends else 0.0
+    def _seconds(self, verified: Verified | None) -> tuple[float, float]:
+        """How long a client is told that it is known, and how long that holds: whoever is a little late isn't let go.
+
+        Both are 0 where there is no end.
+        """
+        ends = [(self._most_seconds * _TOLD_SHARE, self._most_seconds)] if self._most_seconds else []
+        if verified is not None:
+            left = verified.expires - time.time()
+            ends.append((left, left + verified.grace))
+        if not ends:
+            return 0.0, 0.0
+        told, held = (max(_LEAST_SECONDS, min(each)) for each in zip(*ends, strict=True))
+        return told, held
 
 
 class OpenDoor:

@@ -45,10 +45,11 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Who a token speaks of, and until when (seconds since 1970)."""
+    """Who a token speaks of, and until when (seconds since 1970). It is taken for `grace` seconds longer."""
 
     name: str
     expires: float
+    grace: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class Tokens:
             raise AuthenticationFailed(f"the token has no claim {rules.principal_claim!r} with a name")
         if bearer.authzid not in ("", name):
             raise AuthenticationFailed("a client may authenticate for itself only")
-        return Verified(name, min(float(claims["exp"]), time.time() + _LONGEST_SECONDS))
+        return Verified(name, min(float(claims["exp"]), time.time() + _LONGEST_SECONDS), rules.clock_skew)
 
     def _claims(self, token: str, algorithm: str, keys: Sequence[Any]) -> dict[str, Any]:
         rules = self._rules

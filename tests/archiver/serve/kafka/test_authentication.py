@@ -227,10 +227,10 @@ def test_a_client_shows_again_who_it_is(lake: Lake) -> None:
 
 
 def test_who_does_not_show_it_again_is_let_go(lake: Lake) -> None:
-    with ServedLake(lake, door=GuardedDoor(most_seconds=1.0)) as served, Wire(served.port) as wire:
+    with ServedLake(lake, door=GuardedDoor(most_seconds=1.2)) as served, Wire(served.port) as wire:
         come_in(wire)
         assert topics(wire) == ["orders"]
-        time.sleep(1.1)
+        time.sleep(1.3)
         wire.send(framed(request(3, 12, topics=None), 1))
         assert wire.is_closed()
 
