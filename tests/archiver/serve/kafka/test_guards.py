@@ -6,6 +6,7 @@ A new API needs a guard in `apis.py`, and a line here that says what is told to 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,6 +53,8 @@ STATED: dict[int, Any] = {
     44: REFUSED,
     47: NO_GROUP,
     60: FOR_ANYBODY,
+    68: NO_GROUP,
+    69: NO_GROUP,
     71: FOR_ANYBODY,
     72: FOR_ANYBODY,
     75: NO_TOPIC,
@@ -102,6 +105,11 @@ def asked(endpoint: ServedLake, api_key: int, version: int, *, topic: str = "ord
         "coordinator_keys": (group,),
         "groups_names": (group,),
         "topic_id": endpoint.topics.open[0].topic_id if (api_key, version) in BY_ID else None,
+        "group_ids": (group,),
+        "subscribed_topic_names": (topic,),
+        "subscribed_topic_regex": None,
+        "server_assignor": None,
+        "topic_partitions": None,
         "resource_type": 2,
         "resource_name": topic,
         "topic_names": (topic,),
@@ -221,6 +229,39 @@ def test_reading_a_group_is_not_deleting_it(endpoint: ServedLake, alice: Wire, b
     assert errors_in(alice.ask(asked(endpoint, 42, 2, group="mine-3"))) == {NO_GROUP}
     assert errors_in(alice.ask(asked(endpoint, 47, 0, group="mine-3"))) == {NO_GROUP}
     assert not errors_in(bob.ask(asked(endpoint, 42, 2, group="mine-3")))
+
+
+def beat(wire: Wire, member: str, *, names: tuple[str, ...] | None = None, pattern: str | None = None) -> Any:
+    """A new member of a group with the consumer protocol."""
+    return wire.ask(
+        request(
+            68,
+            1,
+            group_id="mine-4",
+            member_id=member,
+            member_epoch=0,
+            instance_id=None,
+            rack_id=None,
+            rebalance_timeout=timedelta(minutes=1),
+            subscribed_topic_names=names,
+            subscribed_topic_regex=pattern,
+            server_assignor=None,
+            topic_partitions=(),
+        )
+    )
+
+
+def test_members_get_no_topics_that_they_may_not_see(alice: Wire, bob: Wire) -> None:
+    assert beat(alice, "a", names=("orders",)).error_code == NO_TOPIC
+    seen = beat(alice, "a", pattern=".*")
+    assert (seen.error_code, seen.assignment.topic_partitions) == (ErrorCode.none, ())
+    (assigned,) = beat(bob, "b", pattern=".*").assignment.topic_partitions
+    assert assigned.partitions == (0,)
+    asked_for = request(69, 1, group_ids=("mine-4",))
+    (told,) = alice.ask(asked_for).groups
+    assert (told.error_code, told.members) == (NO_TOPIC, ()), "a member reads what alice may not see"
+    (told,) = bob.ask(asked_for).groups
+    assert {each.member_id for each in told.members} == {"a", "b"}
 
 
 def test_some_of_a_request_is_answered_and_some_refused(alice: Wire) -> None:
