@@ -113,10 +113,11 @@ def test_a_log_is_cut_at_a_batch(tmp_path: Path, before: int, ends: int) -> None
     assert {each.name for each in tmp_path.iterdir()} == {segment.name, "leader-epoch-checkpoint"}
 
 
-def test_what_the_documentation_says_is_what_the_results_say() -> None:
+@pytest.mark.parametrize("name", ["faults.json", "faults-compaction.json", "faults-removals.json"])
+def test_what_the_documentation_says_is_what_the_results_say(name: str) -> None:
     docs = Path(__file__).parents[2] / "docs"
-    kept = json.loads((docs / "faults.json").read_text(encoding="utf-8"))
-    results = Results.open(docs / "faults.json", seed=kept["seed"], resume=True)
+    kept = json.loads((docs / name).read_text(encoding="utf-8"))
+    results = Results.open(docs / name, seed=kept["seed"], resume=True)
     assert results.totals() == {name: kept[name] for name in results.totals()}
     assert [one["number"] for one in results.rounds] == list(range(len(results.rounds)))
     assert results.table() in (docs / "faults.md").read_text(encoding="utf-8")
