@@ -27,7 +27,7 @@ from archiver.serve.groups.consumer.members import (
     MemberState,
     Place,
 )
-from archiver.serve.groups.consumer.reconciliation import Holders, reconcile
+from archiver.serve.groups.consumer.reconciliation import HeldPlaces, reconcile
 from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
 
 _MOST_MEMBERS: Final = 10_000
@@ -56,7 +56,7 @@ class ConsumerGroup:
         self._static: dict[str, str] = {}
         self._topics: Topics = {}
         self._seen: dict[UUID, KnownTopic] = {}
-        self._holders = Holders()
+        self._held = HeldPlaces()
 
     @property
     def is_unused(self) -> bool:
@@ -105,7 +105,7 @@ class ConsumerGroup:
             epoch=self.assignment_epoch,
             target=self.targets[found.member_id],
             owned=beat.owned,
-            holders=self._holders,
+            held=self._held,
         )
         found.expires = now + self._times.session
         if found.state is not MemberState.UNREVOKED:
@@ -217,8 +217,6 @@ class ConsumerGroup:
         assert before.instance_id is not None
         replaced = before.member_id
         del self.members[replaced]
-        self._holders.release(before.assigned)
-        self._holders.hold(member_id, before.assigned)
         before.member_id, before.epoch, before.previous_epoch = member_id, JOINING_EPOCH, JOINING_EPOCH
         self.members[member_id] = before
         self._static[before.instance_id] = member_id
@@ -230,12 +228,12 @@ class ConsumerGroup:
         self.targets.pop(member.member_id, None)
         if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
             del self._static[member.instance_id]
-        self._holders.release(member.assigned | member.revoking)
+        self._held.release(member.assigned | member.revoking)
         self._change()
 
     def _holding_nothing_else(self, member: ConsumerMember) -> ConsumerMember:
         """Take back what a member had to give up: it says that it holds nothing at all. The rest is kept for it."""
-        self._holders.release(member.revoking)
+        self._held.release(member.revoking)
         member.revoking = frozenset()
         member.state = MemberState.STABLE
         member.revokes_by = float("inf")
@@ -301,7 +299,7 @@ class ConsumerGroup:
         self.assignment_epoch = self.epoch
         for each in ordered:
             if each.is_away:
-                self._holders.release(each.assigned - self.targets[each.member_id])
+                self._held.release(each.assigned - self.targets[each.member_id])
                 each.assigned &= self.targets[each.member_id]
 
 

@@ -11,26 +11,24 @@ from collections.abc import Collection
 from archiver.serve.groups.consumer.members import ConsumerMember, MemberState, Place
 
 
-class Holders:
-    """Who holds each partition: it is assigned to one member, or that one still has to give it up."""
+class HeldPlaces:
+    """The partitions that are assigned to a member, or that one still has to give up. Each is held once."""
 
     def __init__(self) -> None:
-        self._holders: dict[Place, str] = {}
+        self._held: set[Place] = set()
 
     def is_free(self, place: Place) -> bool:
         """Whether nobody holds a partition."""
-        return place not in self._holders
+        return place not in self._held
 
-    def hold(self, member_id: str, places: Collection[Place]) -> None:
-        """Let a member hold partitions, which are free or its own."""
-        for each in places:
-            assert self._holders.get(each, member_id) == member_id, f"{each} is held by another member"
-            self._holders[each] = member_id
+    def hold(self, places: Collection[Place]) -> None:
+        """Let free partitions be held."""
+        assert self._held.isdisjoint(places), "a partition is held by another member"
+        self._held.update(places)
 
     def release(self, places: Collection[Place]) -> None:
         """Let partitions be free."""
-        for each in places:
-            self._holders.pop(each, None)
+        self._held.difference_update(places)
 
 
 def reconcile(
@@ -39,14 +37,14 @@ def reconcile(
     epoch: int,
     target: frozenset[Place],
     owned: frozenset[Place] | None,
-    holders: Holders,
+    held: HeldPlaces,
 ) -> None:
     """Bring a member as far as it can go. `owned` is what it says that it holds; None says nothing about that."""
     if member.state is MemberState.UNREVOKED and (owned is None or owned & member.revoking):
         return
     if member.state is MemberState.STABLE and member.epoch == epoch:
         return
-    holders.release(member.revoking)
+    held.release(member.revoking)
     kept = member.assigned & target
     revoking = member.assigned - target
     member.assigned, member.revoking = kept, frozenset()
@@ -54,9 +52,9 @@ def reconcile(
         member.revoking = revoking
         member.state = MemberState.UNREVOKED
         return
-    holders.release(revoking)
-    free = frozenset(each for each in target - kept if holders.is_free(each))
-    holders.hold(member.member_id, free)
+    held.release(revoking)
+    free = frozenset(each for each in target - kept if held.is_free(each))
+    held.hold(free)
     member.assigned = kept | free
     member.since = {each: member.since.get(each, epoch) for each in member.assigned}
     member.state = MemberState.STABLE if member.assigned == target else MemberState.UNRELEASED

@@ -258,7 +258,7 @@ class Client:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 5), st.sampled_from(["step", "step", "step", "kill", "leave", "wait"])), max_size=80
+        st.tuples(st.integers(0, 19), st.sampled_from(["step", "step", "step", "kill", "leave", "wait"])), max_size=150
     )
 )
 def test_whatever_happens_those_who_live_end_up_in_one_generation(acts: list[tuple[int, str]]) -> None:

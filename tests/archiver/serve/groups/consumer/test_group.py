@@ -174,6 +174,17 @@ def test_a_static_member_that_stays_away_loses_its_place() -> None:
     assert course.group.is_unused
 
 
+def test_what_is_kept_for_a_static_member_is_no_more_than_its_share() -> None:
+    course = Course()
+    held = course.join("a", instance_id="i").assigned
+    assert held is not None
+    course.beat("a", -2, instance_id="i")
+    given = course.join("b").assigned
+    assert given is not None
+    assert len(given) == 2, "nobody reads them, so nobody has to give them up"
+    assert course.join("c", instance_id="i").assigned == held - given
+
+
 def test_partitions_that_come_and_go_are_assigned() -> None:
     course = Course(topics=topics())
     assert course.join("a", names=frozenset({"orders", "refunds"})).assigned == frozenset()
