@@ -18,6 +18,7 @@ _LENGTH: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhi")
 _CLIENT: Final = struct.Struct(">h")
 _MOST_CLIENT_ID: Final = 256
+_SLICE_BYTES: Final = 256 << 10
 API_VERSIONS: Final = 18
 LEAST_BYTES: Final = _HEAD.size
 """The length of the shortest request."""
@@ -96,8 +97,9 @@ def response_head(head: Head) -> bytes:
 
 
 async def write_frame(writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview]) -> None:
-    """Write a frame part by part: no more than one part waits in memory of ours for a slow client."""
+    """Write a frame slice by slice: no more than one of them is copied, or encrypted, for a client that is slow."""
     writer.write(_LENGTH.pack(sum(map(len, parts))))
     for part in parts:
-        writer.write(part)
-        await writer.drain()
+        for start in range(0, len(part), _SLICE_BYTES):
+            writer.write(memoryview(part)[start : start + _SLICE_BYTES])
+            await writer.drain()
