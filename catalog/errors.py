@@ -8,6 +8,7 @@ CatalogError
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
+│   ├── CoordinatorDeposed   (retryable) another node of `archiver serve kafka` coordinates the group
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
@@ -71,6 +72,12 @@ class RegistryNotMigrated(RegistryError):
 
 class RegistryBehind(RegistryError):
     """The table is ahead of the registry, or another table than the one the registry knows."""
+
+
+class CoordinatorDeposed(RegistryError):
+    """Offsets of a group came from a node that doesn't coordinate it any more. Nothing was kept."""
+
+    retryable: ClassVar[bool] = True
 
 
 class RewriteRefused(RegistryError):

@@ -24,14 +24,17 @@ from archiver.config import load_config
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
 from archiver.observe.metering import Metering
+from archiver.serve.kafka.endpoint import Endpoint
+from archiver.serve.observing import Answered, ServeInstruments, Sources, Traffic
 from tests.support.archive.job_events import play
 
 CONF = Path(__file__).parents[1] / "conf"
 DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes.yaml").read_text()))
+SERVE_DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes-serve.yaml").read_text()))
 VERSION = kubernetes_validate.latest_version()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: one["kind"])
+@pytest.mark.parametrize("document", DOCUMENTS + SERVE_DOCUMENTS, ids=lambda one: one["kind"])
 def test_kubernetes_takes_the_manifest(document: dict[str, Any]) -> None:
     kubernetes_validate.validate(document, VERSION, strict=True)
 
@@ -61,32 +64,60 @@ def test_the_configuration_in_it_loads_and_fits(tmp_path: Path, monkeypatch: pyt
     assert_arguments_exist(container["args"])
 
 
-def unit() -> configparser.ConfigParser:
+def test_the_servers_configuration_loads_and_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration, secret, nodes, service = SERVE_DOCUMENTS[:4]
+    (container,) = nodes["spec"]["template"]["spec"]["containers"]
+    variables = {each["name"]: each for each in container["env"]}
+    for name in ("CATALOG_CREDENTIAL", "REGISTRY_DSN"):
+        reference = variables[name]["valueFrom"]["secretKeyRef"]
+        assert reference["name"] == secret["metadata"]["name"]
+        monkeypatch.setenv(name, secret["stringData"][reference["key"]])
+    path = tmp_path / "archiver.toml"
+    path.write_text(configuration["data"]["archiver.toml"])
+    advertise = variables["ARCHIVER__SERVE__ADVERTISE"]["value"].replace("$(POD_NAME)", "archiver-serve-0")
+    loaded = load_config(path, {"ARCHIVER__SERVE__ADVERTISE": advertise})
+    assert loaded.serve.advertise == f"archiver-serve-0.{nodes['spec']['serviceName']}:9192"
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {each["name"]: each["port"] for each in service["spec"]["ports"]}
+    assert loaded.serve.listen.endswith(f":{ports['kafka']}")
+    assert loaded.serve.metrics is not None
+    assert loaded.serve.metrics.endswith(f":{ports['metrics']}")
+    Endpoint(loaded)
+    assert_arguments_exist(container["args"])
+
+
+UNITS = ("archiver.service", "archiver-serve.service")
+
+
+def unit(name: str) -> configparser.ConfigParser:
     parsed = configparser.ConfigParser(interpolation=None, strict=False)
     parsed.optionxform = str  # type: ignore[assignment,method-assign]
-    parsed.read(CONF / "archiver.service")
+    parsed.read(CONF / name)
     return parsed
 
 
-def test_the_unit_starts_a_command_that_exists() -> None:
-    service = unit()["Service"]
+@pytest.mark.parametrize("name", UNITS)
+def test_the_unit_starts_a_command_that_exists(name: str) -> None:
+    service = unit(name)["Service"]
     command = shlex.split(service["ExecStart"])
     assert command[0].endswith("/archiver")
     assert_arguments_exist(command[1:])
     assert service["RestartPreventExitStatus"] == "2"
 
 
-def test_the_unit_leaves_java_to_path_and_ends_well_by_signals() -> None:
-    text = (CONF / "archiver.service").read_text()
+@pytest.mark.parametrize("name", UNITS)
+def test_the_unit_leaves_java_to_path_and_ends_well_by_signals(name: str) -> None:
+    text = (CONF / name).read_text()
     settings = [line for line in text.splitlines() if not line.startswith("#")]
     assert not any("JAVA_HOME" in line for line in settings), "no path of a JDK is the same on all systems"
-    assert unit()["Service"]["SuccessExitStatus"].split() == ["130", "143"]
+    assert unit(name)["Service"]["SuccessExitStatus"].split() == ["130", "143"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    text = (CONF / "archiver.service").read_text().replace("/opt/archiver/bin/archiver", "/bin/true")
-    path = tmp_path / "archiver.service"
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
+    text = (CONF / name).read_text().replace("/opt/archiver/bin/archiver", "/bin/true")
+    path = tmp_path / name
     path.write_text(text.replace("User=archiver", "User=root").replace("Group=archiver", "Group=root"))
     checked = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
@@ -101,6 +132,8 @@ def assert_arguments_exist(arguments: list[str]) -> None:
 
 
 GROUPS = yaml.safe_load((CONF / "prometheus-alerts.yaml").read_text())["groups"]
+SERVE_GROUPS = yaml.safe_load((CONF / "prometheus-serve-alerts.yaml").read_text())["groups"]
+SERVE_ALERTS = [rule for group in SERVE_GROUPS for rule in group["rules"]]
 ALERTS = [rule for group in GROUPS for rule in group["rules"]]
 DASHBOARD = json.loads((CONF / "grafana-dashboard.json").read_text())
 IMPORTANT = {
@@ -126,6 +159,50 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
         family.name: ({one.name for one in family.samples}, {label for one in family.samples for label in one.labels})
         for family in instruments.registry.collect()
     }
+
+
+@cache
+def declared_by_servers() -> dict[str, set[str]]:
+    """The samples of a server, with their labels."""
+    instruments = ServeInstruments()
+    traffic = Traffic(instruments.registry)
+    traffic.answered(Answered(api="Fetch", version=12, client="", client_id="", seconds=0, sent_bytes=0))
+    traffic.partition_error("kafka_storage_error")
+    numbers = dict.fromkeys(("connections", "cache_bytes", "cache_chunks", "cache_hits", "cache_misses"), lambda: 1)
+    sources = Sources(
+        **numbers,
+        decode_seconds=lambda: 1.0,
+        members=lambda: {"g": 1},
+        nodes=lambda: 1,
+        view=lambda: 1,
+        is_leased=lambda: True,
+        ends=lambda: [("orders", 0, 5)],
+        lag=[("g", "orders", 0, 5)],
+    )
+    instruments.read(sources)
+    families = list(instruments.registry.collect())
+    return {one.name: set(one.labels) for family in families for one in family.samples}
+
+
+def test_alerts_of_servers_name_metrics_and_labels_that_exist() -> None:
+    known = declared_by_servers()
+    assert {rule["labels"]["severity"] for rule in SERVE_ALERTS} <= {"warning", "critical"}
+    for rule in SERVE_ALERTS:
+        named = re.findall(r"\barchiver_\w+", rule["expr"])
+        assert named
+        assert set(named) <= known.keys()
+        labels = {label for each in named for label in known[each]}
+        told = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
+        grouped = [one.strip() for each in re.findall(r"by \(([^)]*)\)", rule["expr"]) for one in each.split(",")]
+        assert told | set(grouped) | set(re.findall(r'(\w+)\s*=~?\s*"', rule["expr"])) <= labels
+
+
+def test_the_page_names_every_metric_of_servers() -> None:
+    text = (CONF.parent / "docs" / "serve.md").read_text()
+    samples = [each for each in declared_by_servers() if not each.endswith("_created")]
+    names = {re.sub(r"_(bucket|sum|count)$", "", each) for each in samples}
+    missing = {each for each in names if f"`{each}`" not in text and not each.startswith("archiver_process")}
+    assert not missing
 
 
 def expressions() -> list[tuple[str, str]]:

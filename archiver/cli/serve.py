@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
-from archiver.cli.error_output import SIGNALLED, reported
+from archiver.cli.error_output import MISCONFIGURED, SIGNALLED, reported
+from archiver.cli.logs import is_verbose, set_verbose
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 
 serve_app = typer.Typer(help="Serve archived records to clients that know nothing of tables.", no_args_is_help=True)
@@ -27,28 +32,68 @@ def kafka(
         str | None,
         typer.Option("--advertise", metavar="HOST:PORT", help="Where clients connect to; default: where it listens."),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes",
+            metavar="N",
+            min=1,
+            max=256,
+            help="So many nodes on this machine, at one port after the other.",
+        ),
+    ] = 1,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
     """Serve archived topics to Kafka clients, as a broker would, without Kafka. Ctrl-C ends it."""
+    as_json = wants_json(json)
+    given = {"ARCHIVER__SERVE__LISTEN": listen, "ARCHIVER__SERVE__ADVERTISE": advertise}
+    environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
+    if processes == 1:
+        _serve(config, environment, as_json=as_json)
     from archiver.config import load_config
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
-        loaded = load_config(config)
+        loaded = load_config(config, environment)
+        from archiver.serve.processes import Processes, share
+
+        shares = [{**environment, **share(loaded, each, processes)} for each in range(processes)]
+        number = Processes(
+            _one_of_several, processes, config, shares, as_json, is_verbose(), gives_up=MISCONFIGURED
+        ).run()
+    raise typer.Exit(-number if number < 0 else SIGNALLED + number)
+
+
+def _one_of_several(
+    number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
+) -> None:
+    """What one of several processes does."""
+    set_verbose(verbose)
+    try:
+        _serve(config, environments[number], as_json=as_json)
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+
+
+def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> NoReturn:
+    from archiver.config import load_config
+
+    with reported(as_json=as_json):
+        loaded = load_config(config, environment)
         # only now: a mistake in the configuration is told at once
         from archiver.observe.console import TextConsole
         from archiver.serve.kafka.endpoint import Endpoint, Listening
         from archiver.serve.kafka.running import run_until_stopped
 
-        endpoint = Endpoint(loaded, listen=listen, advertise=advertise)
+        endpoint = Endpoint(loaded)
 
         def ready(found: Listening) -> None:
             if as_json:
                 typer.echo(found.line())
             else:
                 TextConsole().print(
-                    f"Kafka clients read {found.topics} archived topics at {found.advertise}. Ctrl-C ends it."
+                    f"Kafka clients read {found.topics} archived topics at {found.advertise} (node {found.node})."
+                    " Ctrl-C ends it."
                 )
 
         number = run_until_stopped(endpoint, ready)

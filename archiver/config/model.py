@@ -282,7 +282,9 @@ class ServeSection(Section):
         description="the address that clients connect to: write HOST:PORT, such as archive.example.org:9192",
     )
     allow_anonymous: bool = False
-    node_id: int = Field(default=1, ge=0, le=2**31 - 1)
+    node_id: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    heartbeat: Seconds = Field(default=1.0, ge=0.05, le=60.0)
+    lost_after: Seconds = Field(default=5.0, ge=0.2, le=600.0)
     compression: Literal["original", "none", "gzip", "snappy", "lz4", "zstd"] = "original"
     threads: int = Field(default=2, ge=1, le=256)
     cache_size: Bytes = Field(default=256 << 20, ge=1 << 20)
@@ -304,6 +306,19 @@ class ServeSection(Section):
     oauth: OauthSection | None = None
     acls: tuple[AclSection, ...] = ()
     quotas: tuple[QuotaSection, ...] = ()
+    metrics: str | None = Field(
+        default=None,
+        pattern=LISTEN,
+        description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9465",
+    )
+    access_log: Path | None = None
+    access_log_share: float = Field(default=1.0, gt=0.0, le=1.0)
+
+    @model_validator(mode="after")
+    def _several_beats(self) -> Self:
+        if self.lost_after < 3 * self.heartbeat:
+            raise ValueError("`lost_after` must be three times `heartbeat` or more: one heartbeat may be late or lost")
+        return self
 
     @model_validator(mode="after")
     def _time_to_beat(self) -> Self:

@@ -23,6 +23,7 @@ __all__ = [
     "expire_json",
     "expire_screen",
     "json_lines",
+    "listener",
     "listing",
     "orphans_json",
     "orphans_screen",

@@ -1,4 +1,4 @@
-"""The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live` and `/health/ready`.
+"""The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
 
 Health answers 200 or 503, with a JSON object that gives the reasons. Nothing secret is served, but bind it to an
 address that only operators reach. Slow clients are dropped. If all workers are busy, the connection that was silent
@@ -17,13 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from archiver.errors import ConfigError
-from archiver.observe.health import Health
-from archiver.observe.instruments import Instruments
 
 WORKERS: Final = 8
 """How many connections are served at a time."""
@@ -33,6 +31,34 @@ ANSWER_SECONDS: Final = 10.0
 """How long a client may take to receive an answer."""
 _REQUEST_BYTES: Final = 16 << 10
 _END: Final = b"\r\n\r\n"
+
+
+class Report(Protocol):
+    """How a process is: a dataclass with whether it lives and is ready, and whatever else it tells."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def live(self) -> bool:
+        """Whether it shouldn't be started anew."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can do its work."""
+
+
+class Health(Protocol):
+    """Says how a process is."""
+
+    def report(self) -> Report:
+        """How it is at this moment."""
+
+
+class Instruments(Protocol):
+    """The metrics of a process."""
+
+    def text(self) -> bytes:
+        """All of them, in Prometheus's text format."""
 
 
 class Listener:
@@ -46,12 +72,14 @@ class Listener:
         instruments: Instruments,
         health: Health,
         request_seconds: float = REQUEST_SECONDS,
+        key: str = "metrics.listen",
     ) -> None:
+        """ConfigError, which names the `key`, where the address can't be listened on."""
         try:
             self._server = _Server((host, port), instruments, health, request_seconds)
         except OSError as error:
             raise ConfigError(
-                f"The address can't be listened on: {error.strerror}", key="metrics.listen", address=f"{host}:{port}"
+                f"The address can't be listened on: {error.strerror}", key=key, address=f"{host}:{port}"
             ) from error
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="metrics", daemon=True
@@ -155,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._tell(report.live and report.ready, asdict(report))
             case "/health/live":
                 self._tell(report.live, asdict(report))
-            case "/health/ready":
+            case "/health/ready" | "/ready":
                 self._tell(report.ready, asdict(report))
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"/metrics, /health, /health/live, /health/ready\n")

@@ -4,12 +4,15 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
+from catalog.registry.group_coordinators import GroupClaim
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
+from catalog.registry.serve_nodes import ServeNode, ServeView
 from catalog.registry.served_users import EveryUser, ScramKeys
 
 __all__ = [
     "EveryUser",
+    "GroupClaim",
     "GroupOffset",
     "KnownFiles",
     "MissingObjects",
@@ -17,5 +20,7 @@ __all__ = [
     "Registry",
     "RegistryReader",
     "ScramKeys",
+    "ServeNode",
+    "ServeView",
     "in_transaction",
 ]

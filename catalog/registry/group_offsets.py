@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from catalog.registry import group_coordinators
+from catalog.registry.group_coordinators import GroupClaim
 from catalog.registry.postgres import Connection
 
 
@@ -22,8 +24,16 @@ class GroupOffset:
     metadata: str = ""
 
 
-def commit(connection: Connection, group_id: str, offsets: Mapping[tuple[str, int], GroupOffset]) -> None:
-    """Keep offsets by topic and partition, in place of those before."""
+def commit(
+    connection: Connection,
+    group_id: str,
+    offsets: Mapping[tuple[str, int], GroupOffset],
+    *,
+    claim: GroupClaim | None = None,
+) -> None:
+    """Keep offsets by topic and partition, in place of those before. CoordinatorDeposed where `claim` doesn't hold."""
+    if claim is not None:
+        group_coordinators.check(connection, group_id, claim)
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO group_offsets (group_id, topic, partition, topic_id, next_offset, leader_epoch, metadata)"
@@ -52,8 +62,19 @@ def load(connection: Connection, group_id: str) -> dict[tuple[str, int], GroupOf
     }
 
 
-def delete(connection: Connection, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
-    """Forget a group's offsets, or those of some partitions; return how many there were."""
+def delete(
+    connection: Connection,
+    group_id: str,
+    places: Collection[tuple[str, int]] | None = None,
+    *,
+    claim: GroupClaim | None = None,
+) -> int:
+    """Forget a group's offsets, or those of some partitions; return how many there were.
+
+    CoordinatorDeposed where `claim` doesn't hold.
+    """
+    if claim is not None:
+        group_coordinators.check(connection, group_id, claim)
     if places is None:
         return connection.execute("DELETE FROM group_offsets WHERE group_id = %s", (group_id,)).rowcount
     return sum(

@@ -5,6 +5,7 @@ Errors name the host, port, database and user, never the password. A transaction
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -56,16 +57,21 @@ class Rehearsal:
 class Postgres:
     """A database with a small pool of connections, opened on demand. Safe between threads, not across a fork."""
 
-    def __init__(self, dsn: str, *, connections: int = 4, may_write: bool = True) -> None:
-        """With `may_write` false the server refuses every change: all transactions are read-only."""
-        self._conninfo, self._where = _read_dsn(dsn)
-        self._configure = partial(_configure, may_write=may_write)
+    def __init__(
+        self, dsn: str, *, connections: int = 4, may_write: bool = True, answers_within: float | None = None
+    ) -> None:
+        """With `may_write` false the server refuses every change: all transactions are read-only.
+
+        With `answers_within`, a call fails after so many seconds without an answer, also if the network says nothing.
+        """
+        self._conninfo, self._where = _read_dsn(dsn, answers_within)
+        self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
         self._connect().close()
         self._pool = ConnectionPool(
             self._conninfo,
             min_size=0,
             max_size=connections,
-            timeout=CONNECT_SECONDS,
+            timeout=answers_within or CONNECT_SECONDS,
             kwargs={"autocommit": True},
             configure=self._configure,
             check=ConnectionPool.check_connection,
@@ -73,9 +79,9 @@ class Postgres:
         )
 
     @classmethod
-    def migrated(cls, dsn: str, *, connections: int = 4) -> Self:
+    def migrated(cls, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> Self:
         """Open the database and apply missing migrations. RegistryOutdated where it has newer ones."""
-        database = cls(dsn, connections=connections)
+        database = cls(dsn, connections=connections, answers_within=answers_within)
         with database._closed_on_error():
             database.migrate()
         return database
@@ -96,6 +102,12 @@ class Postgres:
     def transaction(self) -> Iterator[Connection]:
         """A connection inside a transaction. It commits at the end, and rolls back if the block raises."""
         with self.in_our_words(), self._connection() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def statements(self) -> Iterator[Connection]:
+        """A connection outside any transaction. Between two statements it holds no lock."""
+        with self.in_our_words(), self._connection() as connection:
             yield connection
 
     @contextmanager
@@ -227,8 +239,8 @@ def check_dsn(dsn: str) -> None:
     _read_dsn(dsn)
 
 
-def _configure(connection: Connection, *, may_write: bool) -> None:
-    milliseconds = str(LOCK_SECONDS * 1000)
+def _configure(connection: Connection, *, may_write: bool, answers_within: float | None = None) -> None:
+    milliseconds = str(int((answers_within or LOCK_SECONDS) * 1000))
     settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
     if not may_write:
         settings["default_transaction_read_only"] = "on"
@@ -236,7 +248,7 @@ def _configure(connection: Connection, *, may_write: bool) -> None:
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
 
-def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
+def _read_dsn(dsn: str, answers_within: float | None = None) -> tuple[str, dict[str, Any]]:
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -245,6 +257,10 @@ def _read_dsn(dsn: str) -> tuple[str, dict[str, Any]]:
         if not (port.isdecimal() and 0 < int(port) < 1 << 16):
             raise RegistryMisnamed(f"{_FORM}; its port is no number of a port", port=port)
     defaults: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "archiver"}
+    if answers_within is not None:
+        seconds = max(2, math.ceil(answers_within))  # libpq takes no less
+        defaults |= {"connect_timeout": seconds, "tcp_user_timeout": int(answers_within * 1000)}
+        defaults |= {"keepalives_idle": seconds, "keepalives_interval": 1, "keepalives_count": 2}
     where = {
         "host": given.get("host") or given.get("hostaddr") or "local socket",
         "port": given.get("port", "5432"),

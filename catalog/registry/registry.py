@@ -24,6 +24,7 @@ from catalog.registry import (
     expected_rows,
     files,
     first_offsets,
+    group_coordinators,
     group_offsets,
     held_ranges,
     history,
@@ -38,6 +39,7 @@ from catalog.registry import (
     removable,
     restoring,
     rewriting_runs,
+    serve_nodes,
     served_users,
     topics,
     trimming,
@@ -66,6 +68,19 @@ def in_transaction(
     @wraps(function)
     def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         with self._postgres.transaction() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
+
+
+def in_statements(
+    function: Callable[Concatenate[Connection, _Arguments], _Result],
+) -> Callable[Concatenate[Part, _Arguments], _Result]:
+    """A method of a `Part` that calls the function with a connection outside any transaction."""
+
+    @wraps(function)
+    def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with self._postgres.statements() as connection:
             return function(connection, *args, **kwargs)
 
     return method
@@ -262,6 +277,19 @@ class GroupOffsets(Part):
     load = in_transaction(group_offsets.load)
     delete = in_transaction(group_offsets.delete)
     groups = in_transaction(group_offsets.groups)
+    claim = in_statements(group_coordinators.claim)
+    forget_old_claims = in_statements(group_coordinators.forget_old)
+
+
+class ServeNodes(Part):
+    """The nodes of `archiver serve kafka`."""
+
+    propose = in_statements(serve_nodes.propose)
+    join = in_statements(serve_nodes.join)
+    beat = in_statements(serve_nodes.beat)
+    view = in_statements(serve_nodes.view)
+    give_up_lost = in_statements(serve_nodes.give_up_lost)
+    leave = in_statements(serve_nodes.leave)
 
 
 class ServedUsers(Part):
@@ -314,10 +342,13 @@ class RegistryReader(_Opened):
 
 
 class Registry(_Opened):
-    """The registry. Opening it applies missing migrations to its database."""
+    """The registry. Opening it applies missing migrations to its database.
 
-    def __init__(self, dsn: str, *, connections: int = 4) -> None:
-        super().__init__(Postgres.migrated(dsn, connections=connections))
+    With `answers_within`, a call fails after so many seconds without an answer, also if the network says nothing.
+    """
+
+    def __init__(self, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> None:
+        super().__init__(Postgres.migrated(dsn, connections=connections, answers_within=answers_within))
         self.topics = Topics(self._postgres)
         self.ledger = Ledger(self._postgres)
         self.starts = PartitionStarts(self._postgres)
@@ -332,6 +363,7 @@ class Registry(_Opened):
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)
         self.users = ServedUsers(self._postgres)
+        self.serve_nodes = ServeNodes(self._postgres)
         self.audit = AuditChains(self._postgres)
 
     @contextmanager

@@ -164,6 +164,13 @@ class Coordinator:
         group = self.consumer(group_id)
         return ErrorCode.none if group is None else group.fetch_error(member_id, epoch)
 
+    def forget(self, group_id: str) -> None:
+        """Let a group go to another coordinator. Whoever waits is told elsewhere."""
+        self._groups.pop(group_id, None)
+        timer = self._timers.pop(group_id, None)
+        if timer is not None:
+            timer.cancel()
+
     def close(self) -> None:
         """Give up all groups, and the requests that wait."""
         for timer in self._timers.values():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -15,6 +17,7 @@ from archiver.serve.kafka import (
     cluster,
     configs,
     consumer_group_requests,
+    coordination,
     fetch_response,
     group_descriptions,
     group_guards,
@@ -30,6 +33,7 @@ from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
 from archiver.serve.kafka.guards import Guard, Handler
 from archiver.serve.kafka.messages import Values, answer, encoded
 from archiver.serve.kafka.service import Request, Service
+from archiver.serve.observing import Answered, error_in
 
 SASL: Final = frozenset({17, 36})
 BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS}) | SASL
@@ -65,7 +69,7 @@ APIS: Final[Mapping[int, Api]] = {
         Api("Metadata", 3, 0, 13, cluster.metadata, guards.metadata),
         Api("OffsetCommit", 8, 2, 10, offset_requests.offset_commit, group_guards.offset_commit),
         Api("OffsetFetch", 9, 1, 10, offset_requests.offset_fetch, group_guards.offset_fetch),
-        Api("FindCoordinator", 10, 0, 6, group_requests.find_coordinator, group_guards.find_coordinator),
+        Api("FindCoordinator", 10, 0, 6, cluster.find_coordinator, group_guards.find_coordinator),
         Api("JoinGroup", 11, 0, 9, group_requests.join_group, group_guards.join_group),
         Api("Heartbeat", 12, 0, 4, group_requests.heartbeat, group_guards.heartbeat),
         Api("LeaveGroup", 13, 0, 5, group_requests.leave_group, group_guards.leave_group),
@@ -105,11 +109,13 @@ def api_of(head: Head) -> Api | None:
 
 async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
+    began = time.perf_counter()
     access = request.client.login.access
+    handler = partial(coordination.answered, api.handler)
     if access is None or access.is_open:
-        found = await api.handler(service, request)
+        found = await handler(service, request)
     else:
-        found = await api.guard(api.handler, service, request)
+        found = await api.guard(handler, service, request)
     if not isinstance(found, list):
         body: list[bytes | memoryview] = [encoded(answer(head.api_key, head.version, found))]
     else:
@@ -121,7 +127,9 @@ async def answered(service: Service, api: Api, head: Head, request: Request) -> 
             body = fetch_response.throttled(found, millis)
         else:
             body = [encoded(answer(head.api_key, head.version, {**found, "throttle_time": millis}))]
-    return [response_head(head), *body], wait
+    parts = [response_head(head), *body]
+    service.traffic.answered(_summary(api, request, found, parts, time.perf_counter() - began))
+    return parts, wait
 
 
 def _wait(service: Service, request: Request, size: int) -> float:
@@ -129,6 +137,26 @@ def _wait(service: Service, request: Request, size: int) -> float:
     if access is None or request.api_key in SASL:
         return 0.0
     return service.quotas.wait(access.principal, size, asyncio.get_running_loop().time())
+
+
+def _summary(
+    api: Api,
+    request: Request,
+    found: Values | list[bytes | memoryview],
+    parts: list[bytes | memoryview],
+    seconds: float,
+) -> Answered:
+    access = request.client.login.access
+    return Answered(
+        api=api.name,
+        version=request.version,
+        client=request.client.address,
+        client_id=request.client_id,
+        seconds=seconds,
+        sent_bytes=sum(map(len, parts)),
+        principal=None if access is None else str(access.principal),
+        error="none" if isinstance(found, list) else error_in(found),
+    )
 
 
 def fallback(head: Head) -> list[bytes | memoryview] | None:

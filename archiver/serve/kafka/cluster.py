@@ -1,4 +1,4 @@
-"""What there is: Metadata, DescribeCluster and DescribeTopicPartitions."""
+"""What there is, and where: Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator."""
 
 from __future__ import annotations
 
@@ -7,42 +7,47 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka.messages import Values
-from archiver.serve.kafka.service import Identity, Request, Service
+from archiver.serve.kafka.service import Request, Service
+from archiver.serve.nodes import Members, Node, Standing
 from archiver.serve.reading import ServedTopic
 
 _BROKERS: Final = 1
 _MOST_PARTITIONS: Final = 2000
+_GROUP: Final = 0
+_TRANSACTION: Final = 1
 
 
 async def metadata(service: Service, request: Request) -> Values:
-    """Metadata: the node, and topics with their partitions, which the node leads."""
-    node = service.identity
+    """Metadata: the nodes, and topics with their partitions, each led by one of the nodes."""
+    members = service.cluster.members
     wanted = request.body.topics
     if wanted is None or (not wanted and request.version == 0):
-        topics: list[Values] = [_topic(node, each) for each in await service.topics.every()]
+        topics: list[Values] = [_topic(members, each) for each in await service.topics.every()]
     else:
         topics = [await _asked(service, request, each) for each in wanted]
     return {
-        "brokers": [_broker(node)],
-        "cluster_id": node.cluster_id,
-        "controller_id": node.node_id,
+        "brokers": [_broker(each) for each in members.nodes],
+        "cluster_id": service.cluster.cluster_id,
+        "controller_id": _controller(members),
         "topics": topics,
         "error_code": ErrorCode.none,
     }
 
 
 async def describe_cluster(service: Service, request: Request) -> Values:
-    """DescribeCluster: the node. There are no controllers to ask for."""
-    node = service.identity
+    """DescribeCluster: the nodes. There are no controllers to ask for."""
+    members = service.cluster.members
     kind = getattr(request.body, "endpoint_type", _BROKERS)
     error = ErrorCode.none if kind == _BROKERS else ErrorCode.mismatched_endpoint_type
     return {
         "error_code": error,
         "error_message": None if kind == _BROKERS else "an archive has no controllers: ask for brokers",
         "endpoint_type": kind,
-        "cluster_id": node.cluster_id,
-        "controller_id": node.node_id,
-        "brokers": [_broker(node) | {"broker_id": node.node_id, "is_fenced": False}] if kind == _BROKERS else [],
+        "cluster_id": service.cluster.cluster_id,
+        "controller_id": _controller(members),
+        "brokers": [_broker(each) | {"broker_id": each.node_id, "is_fenced": False} for each in members.nodes]
+        if kind == _BROKERS
+        else [],
     }
 
 
@@ -70,49 +75,84 @@ async def describe_topic_partitions(service: Service, request: Request) -> Value
     return {"topics": topics, "next_cursor": following}
 
 
-def _broker(node: Identity) -> dict[str, Any]:
+async def find_coordinator(service: Service, request: Request) -> Values:
+    """FindCoordinator: the node of each group. There are no transactions and no share groups."""
+    body = request.body
+    kind = getattr(body, "key_type", _GROUP)
+    keys = getattr(body, "coordinator_keys", ())
+    return _found(service, kind, getattr(body, "key", "")) | {
+        "coordinators": [_found(service, kind, each) | {"key": each} for each in keys]
+    }
+
+
+def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
+    text = None
+    if kind == _TRANSACTION:
+        error = ErrorCode.transactional_id_authorization_failed
+        text = "this is an archive, which can only be read: write to the Kafka cluster that is archived"
+    elif kind != _GROUP:
+        error, text = ErrorCode.invalid_request, "only groups have a coordinator here"
+    elif service.cluster.standing(key) is Standing.UNKNOWN:
+        error, text = ErrorCode.coordinator_not_available, "the registry is away: without it groups are not coordinated"
+    else:
+        node = service.cluster.members.coordinator(key)
+        return {"error_code": ErrorCode.none, "error_message": None} | _broker(node)
+    return {"error_code": error, "error_message": text, "node_id": -1, "host": "", "port": -1}
+
+
+def _broker(node: Node) -> dict[str, Any]:
     return {"node_id": node.node_id, "host": node.host, "port": node.port, "rack": None}
+
+
+def _controller(members: Members) -> int:
+    """A node that stands for the controller: the same for all who ask, whichever node they ask."""
+    return members.nodes[0].node_id
 
 
 async def _asked(service: Service, request: Request, wanted: Any) -> Values:
     topic_id = getattr(wanted, "topic_id", None)
     if topic_id is None:
         return await _named(service, wanted.name or "")
-    topic = service.topics.with_id(topic_id)
+    topic = await service.topic(None, topic_id)
     if topic is None:
         name = None if request.version >= 12 else ""  # noqa: PLR2004 - since then a topic may have no name
         return _unknown(name, ErrorCode.unknown_topic_id) | {"topic_id": topic_id}
-    return _topic(service.identity, topic)
+    return _topic(service.cluster.members, topic)
 
 
 async def _named(service: Service, name: str) -> dict[str, Any]:
     topic = await service.topics.named(name)
-    return _unknown(name, ErrorCode.unknown_topic_or_partition) if topic is None else _topic(service.identity, topic)
+    return (
+        _unknown(name, ErrorCode.unknown_topic_or_partition)
+        if topic is None
+        else _topic(service.cluster.members, topic)
+    )
 
 
 def _unknown(name: str | None, error: ErrorCode) -> dict[str, Any]:
     return {"error_code": error, "name": name, "topic_id": None, "partitions": []}
 
 
-def _topic(node: Identity, topic: ServedTopic) -> dict[str, Any]:
-    alone = (node.node_id,)
-    partitions = [
-        {
-            "error_code": ErrorCode.none,
-            "partition_index": number,
-            "leader_id": node.node_id,
-            "leader_epoch": topic.leader_epoch(number),
-            "replica_nodes": alone,
-            "isr_nodes": alone,
-            "eligible_leader_replicas": (),
-            "last_known_elr": (),
-        }
-        for number in range(topic.partitions)
-    ]
+def _topic(members: Members, topic: ServedTopic) -> dict[str, Any]:
+    partitions = [_partition(members, topic, number) for number in range(topic.partitions)]
     return {
         "error_code": ErrorCode.none,
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": False,
         "partitions": partitions,
+    }
+
+
+def _partition(members: Members, topic: ServedTopic, number: int) -> Values:
+    leaders = tuple(each.node_id for each in members.leaders(topic.topic_id, number))
+    return {
+        "error_code": ErrorCode.none,
+        "partition_index": number,
+        "leader_id": leaders[0],
+        "leader_epoch": topic.leader_epoch(number),
+        "replica_nodes": leaders,
+        "isr_nodes": leaders,
+        "eligible_leader_replicas": (),
+        "last_known_elr": (),
     }

@@ -6,40 +6,40 @@ import asyncio
 import hashlib
 import ipaddress
 import json
-import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from archiver.archive.batches import OpenStreams
 from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError
-from archiver.serve.groups import Coordinator, GroupTimes, RegistryOffsets
+from archiver.serve.groups import Coordinator, GroupTimes
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Server
-from archiver.serve.kafka.service import Identity, Service
+from archiver.serve.kafka.service import Service
+from archiver.serve.kafka.watch import Watch
+from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
 from archiver.serve.security import Security
 from archiver.wire import Codec
 from archiver.wire.encode import Compression
 from catalog.registry import RegistryReader
-from schema_mapping.errors import ContextError
 
-_LOG = logging.getLogger(__name__)
 _LEAST_RESPONSE: Final = 1 << 20
 _LOADS_PER_THREAD: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the server listens, where clients connect to, and how many topics there are."""
+    """Where the server listens, where clients connect to, the node's id, and how many topics there are."""
 
     listen: str
     advertise: str
+    node: int
     topics: int
 
     def line(self) -> str:
@@ -83,12 +83,12 @@ class Address:
 class Endpoint:
     """Serves the archived topics of a configuration to Kafka clients."""
 
-    def __init__(self, config: Config, *, listen: str | None = None, advertise: str | None = None) -> None:
-        """`listen` and `advertise` replace those of the configuration. ConfigError where they can't work."""
+    def __init__(self, config: Config) -> None:
+        """ConfigError where addresses can't work."""
         self._config = config
         self._section = config.serve
-        self._listen = Address.parse(listen or self._section.listen, "serve.listen")
-        told = advertise or self._section.advertise
+        self._listen = Address.parse(self._section.listen, "serve.listen")
+        told = self._section.advertise
         self._advertise = Address.parse(told, "serve.advertise") if told else None
         if self._advertise is None and self._listen.is_any:
             raise ConfigError(
@@ -114,6 +114,7 @@ class Endpoint:
         async with AsyncExitStack() as ending:
             ending.push_async_callback(self._security.close)
             await self._security.begin()
+            watch = ending.enter_context(Watch(section))
             server = Server(
                 limits,
                 most_connections=section.max_connections,
@@ -134,27 +135,50 @@ class Endpoint:
             ending.push_async_callback(reader.close)
             coordinator = Coordinator(times=GroupTimes(interval=section.group_heartbeat, session=section.group_session))
             ending.callback(coordinator.close)
-            offsets = RegistryOffsets(self._config.registry.dsn)
+            host, port = advertised.host, advertised.port or bound.port
+            cluster = self._cluster(host, port, coordinator, watch)
+            offsets = FencedOffsets(self._config.registry.dsn, on_refused=cluster.refused, saw=watch.offsets.saw)
             ending.push_async_callback(workers.offsets, offsets.close)
             await topics.load()
+            ending.push_async_callback(cluster.close)
+            await cluster.start()
             service = Service(
-                identity=Identity(
-                    cluster_id=_cluster_id(self._config.catalog),
-                    node_id=section.node_id,
-                    host=advertised.host,
-                    port=advertised.port or bound.port,
-                ),
+                cluster=cluster,
                 topics=topics,
                 reader=reader,
                 coordinator=coordinator,
                 offsets=offsets,
                 kept=workers.offsets,
                 quotas=self._security.quotas,
+                traffic=watch.traffic,
                 most_response_bytes=lambda: max(_LEAST_RESPONSE, section.response_memory // max(1, server.connections)),
             )
             await server.start(service)
-            ready(Listening(str(bound), str(advertised), len(topics.open)))
-            await stop.wait()
+            watch.begin(
+                server=server, workers=workers, reader=reader, topics=topics, coordinator=coordinator, cluster=cluster
+            )
+            ready(Listening(str(bound), str(Address(host, port)), cluster.own.node_id, len(topics.open)))
+            await _first(stop.wait(), cluster.ended())
+            watch.ending()
+
+    def _cluster(self, host: str, port: int, coordinator: Coordinator, watch: Watch) -> Cluster:
+        section = self._section
+
+        def let_go(group_id: str) -> None:
+            coordinator.forget(group_id)
+            watch.offsets.forget(group_id)
+
+        cluster_id = _cluster_id(self._config.catalog)
+        return Cluster(
+            cluster_id,
+            RegistryNodes(self._config.registry.dsn, cluster_id, answers_within=section.lost_after),
+            host=host,
+            port=port,
+            node_id=section.node_id,
+            beats=Beats(every=section.heartbeat, lost_after=section.lost_after),
+            let_go=let_go,
+            is_used=coordinator.groups.__contains__,
+        )
 
     def _topics(self, workers: Workers, cache: ChunkCache) -> ServedTopics:
         tables = CatalogTables(self._config)
@@ -178,16 +202,22 @@ class Endpoint:
 
 
 def _begins(config: Config, archive: TopicArchive) -> Mapping[int, int]:
-    """Where the archive of each partition begins, as far as the registry tells."""
+    """Where the archive of each partition begins. Raises the registry's errors."""
+    with RegistryReader(config.registry.dsn, connections=1) as registry:
+        row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
+        return {} if row is None else registry.starts.known(row)
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first of these, and raise what it raises."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
     try:
-        with RegistryReader(config.registry.dsn, connections=1) as registry:
-            row = registry.topics.find(
-                cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid
-            )
-            return {} if row is None else registry.starts.known(row)
-    except ContextError as error:
-        _LOG.warning("topic %s is taken to begin at its first records", archive.topic, exc_info=error)
-        return {}
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in tasks:
+            each.cancel()
 
 
 def _cluster_id(catalog: Mapping[str, str]) -> str:

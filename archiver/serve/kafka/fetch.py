@@ -1,7 +1,9 @@
 """Fetch: batches from the offsets that a client asks for, at once if there are any, else when there are.
 
 Batches in memory are answered with right away, while those of other partitions are still being decoded: they come with
-the next request. A client that waits at the end of an archive waits for its next commits.
+the next request. A client that waits at the end of an archive waits for its next commits. So does one that has read
+further at another node than this one has seen: it is told to try again, never that its offset is out of range. For that
+it would skip records, or read all of them again.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ _MOST_LOADS: Final = 4
 _PATIENCE_SECONDS: Final = 10.0
 """How long a request with nothing to answer waits for batches that are being decoded."""
 _MOST_WAIT_SECONDS: Final = 60.0
+_MOVES_AFTER: Final = 10.0
+"""Once all nodes have agreed for so many seconds on who leads what, clients of others are sent to their leader."""
 
 
 @dataclass(slots=True)
@@ -54,6 +58,11 @@ class _Source:
     @property
     def end(self) -> int:
         return self.topic.end(self.partition) if self.topic else -1
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is asked for from beyond the end."""
+        return not self.error and self.wanted.offset > self.end
 
 
 @dataclass(slots=True)
@@ -81,6 +90,12 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         return fetch_response.packed(request.version, (), error=begun)
     sources = [await _source(service, request.access, place, each) for place, each in begun.partitions.items()]
     found = await _gathered(service, request, sources)
+    for source in sources:
+        if source.is_ahead and source.topic is not None:
+            source.topic.note_ahead(source.partition, source.wanted.offset)
+            source.error = ErrorCode.offset_not_available
+        if source.error:
+            service.traffic.partition_error(source.error.name)
     for source, offset in found.following:
         assert source.topic is not None
         service.reader.read_ahead(source.topic, source.partition, offset)
@@ -111,7 +126,7 @@ def _named(topic: Any) -> str | UUID | None:
 
 
 async def _source(service: Service, access: Access, place: Place, wanted: Wanted) -> _Source:
-    named, partition = place
+    named, _ = place
     by_id = isinstance(named, UUID)
     if isinstance(named, str) and not access.topic(named, Operation.READ):  # before anybody looks whether there is one
         return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
@@ -122,20 +137,31 @@ async def _source(service: Service, access: Access, place: Place, wanted: Wanted
         return source
     if not access.topic(topic.name, Operation.READ):
         return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
+    source.error = await _looked_up(service, source, topic)
+    return source
+
+
+async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> ErrorCode:
+    """Find out where the log of a partition begins, and whether this node can answer for it."""
+    partition, offset = source.partition, source.wanted.offset
+    if partition >= topic.partitions and service.cluster.may_lag:
+        await topic.caught_up()
     if not 0 <= partition < topic.partitions:
-        source.error = ErrorCode.unknown_topic_or_partition
-        return source
+        return ErrorCode.unknown_topic_or_partition
+    if service.cluster.settled_for > _MOVES_AFTER and not _leads(service, topic, partition):
+        return ErrorCode.not_leader_or_follower
     try:
         source.log_start = await topic.start(partition)
-        if wanted.offset > topic.end(partition):
-            await topic.fresh()
+        if offset > topic.end(partition):
+            await topic.caught_up()
     except ContextError as error:
         _log(source, error)
-        source.error = error_of(error)
-        return source
-    if not source.log_start <= wanted.offset <= topic.end(partition):
-        source.error = ErrorCode.offset_out_of_range
-    return source
+        return error_of(error)
+    return ErrorCode.offset_out_of_range if offset < source.log_start else ErrorCode.none
+
+
+def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
+    return service.cluster.members.leaders(topic.topic_id, partition)[0].node_id == service.cluster.own.node_id
 
 
 async def _gathered(service: Service, request: Request, sources: list[_Source]) -> _Round:

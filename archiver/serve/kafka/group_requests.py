@@ -1,8 +1,8 @@
-"""Who coordinates a group, and groups with the classic protocol: joins, syncs, heartbeats, leaves."""
+"""Groups with the classic protocol: joins, syncs, heartbeats, leaves."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
@@ -10,28 +10,8 @@ from archiver.serve.groups import Joining, Syncing
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
 
-_GROUP: Final = 0
-_TRANSACTION: Final = 1
 _WITH_IDS_FIRST: Final = 4
 _WITH_SKIPPED: Final = 9
-
-
-async def find_coordinator(service: Service, request: Request) -> Values:
-    """FindCoordinator: this node, for groups. There are no transactions and no share groups."""
-    body = request.body
-    kind = getattr(body, "key_type", _GROUP)
-    node = service.identity
-    error, text = ErrorCode.none, None
-    if kind == _TRANSACTION:
-        error = ErrorCode.transactional_id_authorization_failed
-        text = "this is an archive, which can only be read: write to the Kafka cluster that is archived"
-    elif kind != _GROUP:
-        error, text = ErrorCode.invalid_request, "only groups have a coordinator here"
-    found: dict[str, Any] = {"error_code": error, "error_message": text, "node_id": -1, "host": "", "port": -1}
-    if error is ErrorCode.none:
-        found |= {"node_id": node.node_id, "host": node.host, "port": node.port}
-    keys = getattr(body, "coordinator_keys", ())
-    return found | {"coordinators": [found | {"key": each} for each in keys]}
 
 
 async def join_group(service: Service, request: Request) -> Values:

@@ -19,6 +19,8 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 _NONE: Final = -1
+_WITH_NOT_AVAILABLE: Final = 5
+"""From this version on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
@@ -26,7 +28,9 @@ async def list_offsets(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.name)
-        partitions = [await _found(topic, one.partition_index, one.timestamp) for one in each.partitions]
+        is_current = topic is None or await _looked(service, topic)
+        lagging = None if is_current else _lagging(request)
+        partitions = [await _found(topic, one.partition_index, one.timestamp, lagging) for one in each.partitions]
         topics.append({"name": each.name, "partitions": partitions})
     return {"topics": topics}
 
@@ -36,15 +40,35 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.topic)
-        partitions = [await _epoch_end(topic, one.partition, one.leader_epoch) for one in each.partitions]
+        is_current = topic is None or await _looked(service, topic)
+        lagging = None if is_current else ErrorCode.kafka_storage_error
+        partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) for one in each.partitions]
         topics.append({"topic": each.topic, "partitions": partitions})
     return {"topics": topics}
 
 
-async def _found(topic: ServedTopic | None, partition: int, time: int) -> Values:
+async def _looked(service: Service, topic: ServedTopic) -> bool:
+    """Look at the table. False where clients may know more of it from another node than this one can find out.
+
+    An end that goes back would be taken for a log that was cut.
+    """
+    if service.cluster.may_lag:
+        return await topic.caught_up()
+    await topic.fresh()
+    return True
+
+
+def _lagging(request: Request) -> ErrorCode:
+    is_known = request.version >= _WITH_NOT_AVAILABLE
+    return ErrorCode.offset_not_available if is_known else ErrorCode.leader_not_available
+
+
+async def _found(topic: ServedTopic | None, partition: int, time: int, lagging: ErrorCode | None) -> Values:
     answer: dict[str, Any] = {"partition_index": partition, "error_code": ErrorCode.none}
     if topic is None or not 0 <= partition < topic.partitions:
         return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
+    if lagging is not None and time not in (EARLIEST, EARLIEST_LOCAL):
+        return answer | {"error_code": lagging}
     try:
         found = await _place(topic, partition, time)
     except ContextError as error:
@@ -58,7 +82,6 @@ async def _found(topic: ServedTopic | None, partition: int, time: int) -> Values
 
 async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
     """Offset, timestamp and leader epoch; None where there is no such record."""
-    await topic.fresh()
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
@@ -72,10 +95,12 @@ async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, in
             return await topic.since(partition, time)
 
 
-async def _epoch_end(topic: ServedTopic | None, partition: int, epoch: int) -> Values:
+async def _epoch_end(topic: ServedTopic | None, partition: int, epoch: int, lagging: ErrorCode | None) -> Values:
     answer: dict[str, Any] = {"partition": partition, "error_code": ErrorCode.none}
     if topic is None or not 0 <= partition < topic.partitions:
         return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
+    if lagging is not None:
+        return answer | {"error_code": lagging}
     try:
         found, end = await topic.epoch_end(partition, epoch)
     except ContextError as error:

@@ -157,7 +157,7 @@ def _offsets(
 
 async def _topic(service: Service, request: Request, named: Any) -> ServedTopic | None:
     if request.version >= _BY_ID:
-        return service.topics.with_id(named.topic_id) if named.topic_id is not None else None
+        return await service.topic(None, named.topic_id)
     return await service.topic(named.name)
 
 

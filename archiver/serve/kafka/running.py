@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import signal
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +14,10 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_until_stopped(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
-    """Serve until SIGINT or SIGTERM; return the signal's number."""
+    """Serve until SIGINT or SIGTERM; return the signal's number.
+
+    One of several processes also ends when the one that started it is gone.
+    """
     return asyncio.run(_run(endpoint, ready))
 
 
@@ -24,9 +28,14 @@ async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
     def ask(number: int) -> None:
         came.append(number)
         stop.set()
+        if parent is not None:
+            loop.remove_reader(parent.sentinel)
 
     loop = asyncio.get_running_loop()
+    parent = multiprocessing.parent_process()
     for each in _SIGNALS:
         loop.add_signal_handler(each, ask, each)
+    if parent is not None:
+        loop.add_reader(parent.sentinel, ask, signal.SIGTERM)
     await endpoint.run(stop, ready)
     return came[0]

@@ -1,4 +1,4 @@
-"""What all answers draw on: the archived topics, the cached batches, and who this server says it is."""
+"""What all answers draw on: the archived topics, the cached batches, the groups, and the nodes of the cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from uuid import UUID
 from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
+from archiver.serve.nodes import Cluster
+from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
 from archiver.serve.security import Access, Quotas, Session
 
@@ -17,20 +19,10 @@ Kept: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """The one node of the cluster as clients see it. `host` and `port` are where clients connect to."""
-
-    cluster_id: str
-    node_id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What handlers need. `most_response_bytes` says how large a response may be at the moment."""
 
-    identity: Identity
+    cluster: Cluster
     topics: ServedTopics
     reader: PartitionReader
     most_response_bytes: Callable[[], int]
@@ -40,11 +32,12 @@ class Service:
     """Calls the store of offsets, in a worker's thread."""
     group_topics: GroupTopics = field(default_factory=GroupTopics)
     quotas: Quotas = field(default_factory=Quotas)
+    traffic: Traffic = field(default_factory=Traffic)
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""
         if topic_id is not None:
-            return self.topics.with_id(topic_id)
+            return await self.topics.identified(topic_id)
         return await self.topics.named(name) if name else None
 
 

@@ -97,8 +97,6 @@ class ChunkCache:
         self._bytes = 0
         self._chunks: OrderedDict[tuple[_Place, int], Chunk] = OrderedDict()
         self._starts: dict[_Place, list[int]] = {}
-        self.hits = 0
-        self.misses = 0
 
     @property
     def bytes(self) -> int:

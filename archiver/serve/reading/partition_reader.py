@@ -34,8 +34,13 @@ class PartitionReader:
     """Reads partitions for all clients of a server, in one event loop."""
 
     def __init__(self, cache: ChunkCache, *, read_ahead: int, most_loads: int) -> None:
-        """After each read, so many bytes are decoded ahead, unless `most_loads` chunks are being decoded already."""
+        """After each read, so many bytes are decoded ahead, unless `most_loads` chunks are being decoded already.
+
+        `hits` counts chunks that were given out of memory, `misses` those that were decoded.
+        """
         self.cache = cache
+        self.hits = 0
+        self.misses = 0
         self._read_ahead = read_ahead
         self._most_loads = most_loads
         self._loads: dict[_Key, asyncio.Task[Chunk | None]] = {}
@@ -64,6 +69,7 @@ class PartitionReader:
                 return Piece(parts=tuple(parts), next_offset=offset, is_missing=offset < topic.end(partition))
             found, following = chunk.take(offset, left, must_give=must_give and not parts)
             parts += found
+            self.hits += chunk is not loaded
             left -= sum(map(len, found))
             if following < chunk.next_offset:
                 return Piece(parts=tuple(parts), next_offset=following, is_missing=False)
@@ -110,6 +116,7 @@ class PartitionReader:
 
     async def _load(self, topic: ServedTopic, partition: int, offset: int) -> Chunk | None:
         edition = topic.edition
+        self.misses += 1
         chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
         if chunk is not None and edition == topic.edition:
             self.cache.put(topic.key, partition, chunk)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -24,6 +25,8 @@ from archiver.wire.encode import Compression
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
+_HURRIED_SECONDS: Final = 0.1
+"""The least time between two looks at a table, however many ask for one."""
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
 
@@ -44,7 +47,8 @@ class ServedTopic:
     ) -> None:
         """The table is looked at again at most every `interval` seconds, and only while somebody asks.
 
-        `begins` says where the archive of each partition begins, which may be before its first record.
+        `begins` says where the archive of each partition begins, which may be before its first record. Where it fails,
+        it is asked again with the next look.
         `on_rewrite` is called with the topic's `key` when records that were given may no longer be in the table; then
         `edition` counts on. `trouble` is why the last look failed.
         """
@@ -67,7 +71,11 @@ class ServedTopic:
         self._epochs: dict[int, int] = {}
         self._lows: dict[int, tuple[int, int | None]] = {}
         self._epoch_ends: dict[tuple[int, int], int] = {}
-        self._looked_at = asyncio.get_running_loop().time()
+        self._looked_at = self._look_began = asyncio.get_running_loop().time()
+        self._hurry = asyncio.Event()
+        self._knows_begins = False
+        self._begins_failed = False
+        self._ahead: dict[int, int] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._take_in(self._seen)
@@ -91,9 +99,8 @@ class ServedTopic:
         known = self._lows.get(partition)
         if known is not None and known[1] == snapshot.snapshot_id:
             return known[0]
-        if partition not in self._begins:
-            found = await self._workers.lookup(self._ask_begins)
-            self._begins |= {**dict.fromkeys(range(self.partitions)), **found}
+        if not self._begins_failed and (not self._knows_begins or partition not in self._begins):
+            await self._learn_begins()
         low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         begin = self._begins.get(partition)
         # Where the archive began, there may be no record. Where retention moved the start, there is none before it.
@@ -105,6 +112,21 @@ class ServedTopic:
         """Look at the table again if the last look is older than the interval. An error leaves what is known."""
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
             await asyncio.shield(self.next_look())
+
+    async def caught_up(self) -> bool:
+        """Look at the table, not before this moment; whether that worked. Then nobody has seen more of the topic."""
+        asked = asyncio.get_running_loop().time()
+        while self._look_began < asked:
+            self._hurry.set()
+            await asyncio.shield(self.next_look())
+        return self.trouble is None
+
+    def note_ahead(self, partition: int, offset: int) -> None:
+        """Tell, once for each offset, that a client asks for what is beyond the end."""
+        if self._ahead.get(partition) != offset:
+            self._ahead[partition] = offset
+            end = self.end(partition)
+            _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, end, offset)
 
     def next_look(self) -> asyncio.Task[None]:
         """The next look at the table, at the interval after the last one. All who wait share it."""
@@ -160,7 +182,12 @@ class ServedTopic:
 
     async def _look(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._looked_at + self._interval - loop.time()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._looked_at + self._interval):
+                await self._hurry.wait()
+        await asyncio.sleep(max(0.0, self._looked_at + min(self._interval, _HURRIED_SECONDS) - loop.time()))
+        self._hurry.clear()
+        self._look_began = loop.time()
         try:
             snapshot = await self._workers.lookup(self._archive.refresh)
         except ContextError as error:
@@ -172,6 +199,20 @@ class ServedTopic:
             self._note(snapshot)
         finally:
             self._looked_at = loop.time()
+        if self._begins_failed:
+            await self._learn_begins()
+
+    async def _learn_begins(self) -> None:
+        try:
+            found = await self._workers.lookup(self._ask_begins)
+        except ContextError as error:
+            if not self._begins_failed:
+                _LOG.warning("topic %s is taken to begin at its first records", self.name, exc_info=error)
+            self._begins_failed = True
+            return
+        self._begins |= {**dict.fromkeys(range(self.partitions)), **found}
+        self._lows.clear()
+        self._knows_begins, self._begins_failed = True, False
 
     def _note(self, snapshot: TopicSnapshot) -> None:
         """Take in what a snapshot says, if it is another one."""

@@ -53,8 +53,8 @@ class ServedTopics:
     async def every(self) -> tuple[ServedTopic, ...]:
         """All topics. The catalog is asked for others from time to time, and nobody waits for that."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
-        if is_due and (self._listing is None or self._listing.done()):
-            self._listing = asyncio.get_running_loop().create_task(self._list_again())
+        if is_due:
+            self._list_soon()
         return self.open
 
     async def named(self, name: str) -> ServedTopic | None:
@@ -74,6 +74,16 @@ class ServedTopics:
     def with_id(self, topic_id: UUID) -> ServedTopic | None:
         """The open topic with this id; None if there is none."""
         return next((each for each in self._topics.values() if each.topic_id == topic_id), None)
+
+    async def identified(self, topic_id: UUID) -> ServedTopic | None:
+        """The topic with this id. Another node may have told of it before this one has seen it: the catalog is asked.
+
+        That is done at most once an interval.
+        """
+        found = self.with_id(topic_id)
+        if found is None and asyncio.get_running_loop().time() - self._listed_at >= self._interval:
+            await asyncio.shield(self._list_soon())
+        return found or self.with_id(topic_id)
 
     async def close(self) -> None:
         """Close all topics."""
@@ -98,6 +108,11 @@ class ServedTopics:
         if replaced is not None:
             await replaced.close()
         return topic
+
+    def _list_soon(self) -> asyncio.Task[None]:
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.get_running_loop().create_task(self._list_again())
+        return self._listing
 
     async def _list_again(self) -> None:
         try:

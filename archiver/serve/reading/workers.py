@@ -6,8 +6,10 @@ Decoding leaves the interpreter to others most of the time: the kernels and Arro
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Final, ParamSpec, Self, TypeVar
 
 _Arguments = ParamSpec("_Arguments")
@@ -23,6 +25,7 @@ class Workers:
     """
 
     def __init__(self, threads: int) -> None:
+        self.batch_seconds = 0.0
         self._batches = ThreadPoolExecutor(threads, thread_name_prefix="batches")
         self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="lookups")
         self._offsets = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="offsets")
@@ -30,8 +33,16 @@ class Workers:
     async def batches(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run what reads and encodes batches."""
-        return await asyncio.get_running_loop().run_in_executor(self._batches, lambda: function(*args, **kwargs))
+        """Run what reads and encodes batches. `batch_seconds` adds up how long that took."""
+
+        def timed() -> tuple[_Result, float]:
+            began = time.perf_counter()
+            found = function(*args, **kwargs)
+            return found, time.perf_counter() - began
+
+        found, seconds = await asyncio.get_running_loop().run_in_executor(self._batches, timed)
+        self.batch_seconds += seconds
+        return found
 
     async def lookup(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
@@ -42,8 +53,11 @@ class Workers:
     async def offsets(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run what reads or keeps offsets of groups."""
-        return await asyncio.get_running_loop().run_in_executor(self._offsets, lambda: function(*args, **kwargs))
+        """Run what reads or keeps offsets of groups, with the context of the request that asks for it."""
+        context = copy_context()
+        return await asyncio.get_running_loop().run_in_executor(
+            self._offsets, lambda: context.run(function, *args, **kwargs)
+        )
 
     def close(self) -> None:
         """End the threads when they are done with what they are at. What waits for one is given up."""

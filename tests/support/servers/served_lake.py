@@ -20,15 +20,19 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from archiver.archive.batches import OpenStreams
+from archiver.config.model import ServeSection
 from archiver.errors import ReplayError
 from archiver.serve.groups import CommittedOffsets, Coordinator
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Door, Server
-from archiver.serve.kafka.service import Identity, Service
+from archiver.serve.kafka.service import Service
+from archiver.serve.kafka.watch import Watch
+from archiver.serve.nodes import Beats, Cluster, NodeStore
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
 from archiver.serve.security import OpenDoor, Quotas
 from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
+from tests.support.servers.nodes_in_memory import NodesInMemory
 
 SECONDS = 20
 
@@ -70,6 +74,7 @@ class ServedLake:
     reader: PartitionReader
     topics: ServedTopics
     server: Server
+    cluster: Cluster
 
     def __init__(
         self,
@@ -87,10 +92,17 @@ class ServedLake:
         handshake_seconds: float = 10.0,
         door: Door | None = None,
         quotas: Quotas | None = None,
+        nodes: NodeStore | None = None,
+        offsets: OffsetsInMemory | None = None,
+        beats: Beats | None = None,
+        watch: Watch | None = None,
         **archive: Any,
     ) -> None:
         self.lake = lake
-        self.offsets = OffsetsInMemory()
+        self.offsets = offsets or OffsetsInMemory()
+        self._nodes = nodes or NodesInMemory()
+        self.watch = watch or Watch(ServeSection())
+        self._beats = beats or Beats(every=0.05, lost_after=5.0)
         self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
         self._limits = ConnectionLimits(
             most_request_bytes=most_request_bytes,
@@ -141,20 +153,41 @@ class ServedLake:
             self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4)
             coordinator = Coordinator(initial_delay=0.05)
             await self.topics.load()
+            self.cluster = Cluster(
+                "archive",
+                self._nodes,
+                host="127.0.0.1",
+                port=self.port,
+                beats=self._beats,
+                let_go=coordinator.forget,
+                is_used=coordinator.groups.__contains__,
+            )
+            await self.cluster.start()
             await self.server.start(
                 Service(
-                    identity=Identity(cluster_id="archive", node_id=1, host="127.0.0.1", port=self.port),
+                    cluster=self.cluster,
                     topics=self.topics,
                     reader=self.reader,
                     coordinator=coordinator,
                     offsets=self.offsets,
                     kept=workers.offsets,
                     quotas=self._quotas,
+                    traffic=self.watch.traffic,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )
             )
-            self._ready.set()
-            await self._stop.wait()
+            with self.watch:
+                self.watch.begin(
+                    server=self.server,
+                    workers=workers,
+                    reader=self.reader,
+                    topics=self.topics,
+                    coordinator=coordinator,
+                    cluster=self.cluster,
+                )
+                self._ready.set()
+                await self._stop.wait()
+            await self.cluster.close()
             coordinator.close()
             await self.server.close()
             await self.reader.close()

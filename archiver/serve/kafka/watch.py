@@ -1,0 +1,115 @@
+"""Metrics, health and the access log of an endpoint: opened before it, and told its parts once they are there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Final, Self
+
+from archiver.config.model import ServeSection
+from archiver.observe.listener import Listener
+from archiver.serve.groups import Coordinator
+from archiver.serve.kafka.server import Server
+from archiver.serve.nodes import Cluster
+from archiver.serve.observing import (
+    AccessLog,
+    GroupLag,
+    KnownOffsets,
+    ServeHealth,
+    ServeInstruments,
+    Sources,
+    Traffic,
+)
+from archiver.serve.reading import PartitionReader, ServedTopics, Workers
+
+_TURN_SECONDS: Final = 1.0
+
+
+class Watch:
+    """What operators see of an endpoint. Use as a context manager within its event loop."""
+
+    def __init__(self, section: ServeSection) -> None:
+        """ConfigError where the access log can't be written."""
+        self._address = section.metrics
+        self._instruments = ServeInstruments()
+        self._health = ServeHealth(self._troubles)
+        self._log = AccessLog(section.access_log, share=section.access_log_share) if section.access_log else None
+        self._open = ExitStack()
+        self._turning: asyncio.TimerHandle | None = None
+        self._cluster: Cluster | None = None
+        self._topics: ServedTopics | None = None
+        self.traffic = Traffic(self._instruments.registry, self._log)
+        self.offsets = KnownOffsets()
+
+    def __enter__(self) -> Self:
+        """Begin. ConfigError where the address can't be listened on."""
+        if self._log is not None:
+            self._open.enter_context(self._log)
+        if self._address is not None:
+            host, _, port = self._address.rpartition(":")
+            listener = Listener(
+                host.strip("[]"), int(port), instruments=self._instruments, health=self._health, key="serve.metrics"
+            )
+            self._open.enter_context(listener)
+        self._turn()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._turning is not None:
+            self._turning.cancel()
+        self._open.close()
+
+    def begin(
+        self,
+        *,
+        server: Server,
+        workers: Workers,
+        reader: PartitionReader,
+        topics: ServedTopics,
+        coordinator: Coordinator,
+        cluster: Cluster,
+    ) -> None:
+        """Read numbers from these parts. From then on the endpoint counts as ready."""
+        self._cluster, self._topics = cluster, topics
+
+        def members() -> Mapping[str, int]:
+            return {name: len(group.members) for name, group in list(coordinator.groups.items())}
+
+        def end(topic: str, partition: int) -> int | None:
+            return next((each.end(partition) for each in topics.open if each.name == topic), None)
+
+        self._instruments.read(
+            Sources(
+                connections=lambda: server.connections,
+                cache_bytes=lambda: reader.cache.bytes,
+                cache_chunks=lambda: len(reader.cache),
+                cache_hits=lambda: reader.hits,
+                cache_misses=lambda: reader.misses,
+                decode_seconds=lambda: workers.batch_seconds,
+                members=members,
+                nodes=lambda: len(cluster.members.nodes),
+                view=lambda: cluster.members.number,
+                is_leased=lambda: cluster.is_leased,
+                ends=lambda: [(one.name, each, one.end(each)) for one in topics.open for each in range(one.partitions)],
+                lag=GroupLag(self.offsets, end),
+                left_out=lambda: 0 if self._log is None else self._log.left_out,
+            )
+        )
+        self._health.ready()
+
+    def ending(self) -> None:
+        """Say that the endpoint takes no more clients."""
+        self._health.ready(is_ready=False)
+
+    def _troubles(self) -> Iterator[str]:
+        if self._cluster is not None and not self._cluster.is_leased:
+            trouble = self._cluster.trouble
+            yield f"Groups are not coordinated: {trouble or 'this node has not joined the others'}"
+        for each in self._topics.open if self._topics is not None else ():
+            if each.trouble is not None:
+                yield f"Topic {each.name} is served as it was last seen: {each.trouble}"
+
+    def _turn(self) -> None:
+        self._health.turned()
+        self._turning = asyncio.get_running_loop().call_later(_TURN_SECONDS, self._turn)

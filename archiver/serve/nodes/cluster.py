@@ -1,0 +1,147 @@
+"""The cluster as answers to requests see it: the nodes to tell of, and the groups that this one may answer for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Self, TypeVar
+
+from archiver.serve.nodes.claims import Claims, Standing
+from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes.members import Members, Node
+from archiver.serve.nodes.membership import Beats, Membership, boot_clock
+from archiver.serve.nodes.node_store import NodeStore
+from catalog.registry import GroupClaim
+from schema_mapping.errors import ContextError
+
+_Answer = TypeVar("_Answer")
+
+_LAGS_FOR: Final = 60.0
+"""For so many seconds after another node went, its clients may come with what it has seen."""
+
+
+class Cluster:
+    """This node, the others, and what each of them does. Use it from one event loop."""
+
+    def __init__(
+        self,
+        cluster_id: str,
+        store: NodeStore,
+        *,
+        host: str,
+        port: int,
+        node_id: int | None = None,
+        beats: Beats | None = None,
+        let_go: Callable[[str], None] = lambda _: None,
+        is_used: Callable[[str], bool] = lambda _: False,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        """`let_go` forgets the members of a group that moves to another node; `is_used` says that a group has some."""
+        self.cluster_id = cluster_id
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._others_seen_at = float("-inf")
+        self._membership = Membership(
+            store,
+            host=host,
+            port=port,
+            node_id=node_id,
+            beats=beats or Beats(),
+            on_change=self._changed,
+            clock=clock,
+        )
+        patience = (beats or Beats()).every
+        self._claims = Claims(self._membership, store, let_go=let_go, is_used=is_used, patience=patience)
+
+    @property
+    def own(self) -> Node:
+        """This node."""
+        return self._membership.own
+
+    @property
+    def members(self) -> Members:
+        """All nodes, as this one last heard of them."""
+        return self._membership.members
+
+    @property
+    def trouble(self) -> ContextError | None:
+        """Why the other nodes can't be asked for, if so."""
+        return self._membership.trouble
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether this node may coordinate groups."""
+        return self._membership.is_leased
+
+    @property
+    def settled_for(self) -> float:
+        """How long all nodes have agreed on who leads what, in seconds; negative infinity if they don't."""
+        return self._membership.settled_for
+
+    @property
+    def groups(self) -> int:
+        """How many groups this node coordinates."""
+        return self._claims.count
+
+    @property
+    def may_lag(self) -> bool:
+        """Whether clients may have seen more of a topic at another node than this one has."""
+        if len(self.members.nodes) > 1:
+            self._others_seen_at = self._clock()
+        return self._clock() - self._others_seen_at < _LAGS_FOR
+
+    async def start(self) -> Self:
+        """Join the other nodes. ConfigError where that can never be."""
+        await self._membership.start()
+        return self
+
+    async def ended(self) -> None:
+        """Wait until this node can't go on, and raise why."""
+        await self._membership.ended()
+
+    async def close(self) -> None:
+        """Hand over what this node coordinates, and leave."""
+        await self._membership.close()
+
+    def standing(self, group_id: str) -> Standing:
+        """What this node is to a group."""
+        return self._claims.standing(group_id)
+
+    def refused(self, group_id: str, claim: GroupClaim) -> None:
+        """The registry refused a claim. Safe to call from any thread."""
+        self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
+
+    async def coordinating(
+        self, group_id: str, work: Callable[[], Awaitable[_Answer]], *, is_kept: bool
+    ) -> _Answer | Standing:
+        """Do something as the coordinator of a group; what this node is to the group instead, if it isn't that.
+
+        Work that waits is given up when the group moves. With `is_kept`, what was done holds also if the lease ended
+        meanwhile: the registry has it.
+        """
+        claim = await self._claims.claimed(group_id)
+        ended = self._claims.ended(group_id)
+        if isinstance(claim, Standing) or ended is None:
+            return claim if isinstance(claim, Standing) else Standing.LOADING
+        token = CLAIM.set(claim)
+        try:
+            task = asyncio.ensure_future(_awaited(work))
+        finally:
+            CLAIM.reset(token)
+        try:
+            waits: set[asyncio.Future[Any]] = {task, ended}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                return Standing.OTHER
+            answer = task.result()
+        finally:
+            task.cancel()
+        standing = self.standing(group_id)
+        return answer if is_kept or standing is Standing.COORDINATOR else standing
+
+    def _changed(self) -> None:
+        self._claims.review()
+
+
+async def _awaited(work: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    return await work()

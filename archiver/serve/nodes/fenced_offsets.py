@@ -1,0 +1,62 @@
+"""Offsets of groups, committed by their coordinator only: the registry compares the epoch of its claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from typing import Final
+
+from archiver.serve.groups import CommittedOffsets, RegistryOffsets
+from catalog.errors import CoordinatorDeposed
+from catalog.registry import GroupClaim
+
+CLAIM: Final[ContextVar[GroupClaim | None]] = ContextVar("claim", default=None)
+"""The claim that the request at hand has on its group."""
+
+
+class FencedOffsets(RegistryOffsets):
+    """Offsets in the registry. Who has no claim on the group, or an old one, gets CoordinatorDeposed."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
+        saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
+    ) -> None:
+        """`on_refused` is called where a claim didn't hold, `saw` with offsets that do. Both from a worker's thread."""
+        super().__init__(dsn)
+        self._on_refused = on_refused
+        self._saw = saw
+
+    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
+        """Keep offsets."""
+        claim = self._claim(group_id)
+        try:
+            self._opened().group_offsets.commit(group_id, offsets, claim=claim)
+        except CoordinatorDeposed:
+            self._on_refused(group_id, claim)
+            raise
+        self._saw(group_id, offsets)
+
+    def load(self, group_id: str) -> CommittedOffsets:
+        """All offsets of a group."""
+        found = super().load(group_id)
+        self._saw(group_id, found)
+        return found
+
+    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
+        """Forget offsets."""
+        claim = self._claim(group_id)
+        try:
+            return self._opened().group_offsets.delete(group_id, places, claim=claim)
+        except CoordinatorDeposed:
+            self._on_refused(group_id, claim)
+            raise
+
+    @staticmethod
+    def _claim(group_id: str) -> GroupClaim:
+        claim = CLAIM.get()
+        if claim is None:
+            raise CoordinatorDeposed("this node has no claim on the group", group=group_id)
+        return claim

@@ -1,0 +1,52 @@
+"""The nodes of a view, and how partitions and groups are spread over them: the same on every node that has the view.
+
+Each key goes to the node whose hash with the key is highest (rendezvous hashing). Where a node goes, only what it had
+moves; where one comes, it takes an equal share of everybody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+from uuid import UUID
+
+_MOST_REPLICAS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Node:
+    """A node as clients see it. `host` and `port` are where they connect to."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The live nodes of a view, by id.
+
+    `is_settled` says that each of them knows the view, and has stopped to coordinate what it gives to others.
+    """
+
+    number: int
+    nodes: tuple[Node, ...]
+    is_settled: bool = False
+
+    def leaders(self, topic_id: UUID, partition: int) -> tuple[Node, ...]:
+        """The nodes that clients are sent to for a partition, the one that leads it first."""
+        return self._ranked(b"partition" + topic_id.bytes + partition.to_bytes(4, "big", signed=True))[:_MOST_REPLICAS]
+
+    def coordinator(self, group_id: str) -> Node:
+        """The node that coordinates a group."""
+        return self._ranked(b"group" + group_id.encode(errors="surrogatepass"))[0]
+
+    def _ranked(self, key: bytes) -> tuple[Node, ...]:
+        if len(self.nodes) == 1:
+            return self.nodes
+        return tuple(sorted(self.nodes, key=lambda node: _weight(node.node_id, key), reverse=True))
+
+
+def _weight(node_id: int, key: bytes) -> bytes:
+    return blake2b(key, digest_size=8, salt=node_id.to_bytes(8, "big")).digest()

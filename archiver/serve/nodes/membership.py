@@ -1,0 +1,240 @@
+"""This node among the others: its heartbeats, the lease that they give it, and the views that it takes in.
+
+A heartbeat that the registry took in is a lease: for `lost_after` seconds from before it was sent, no other node gives
+this one up. The lease is judged by this machine's own clock, the age of heartbeats by the database's: clocks need not
+agree. Who comes or goes makes another view. A node that has taken a view in says so with its next heartbeat, and
+coordinates nothing of others from then on; a view in which all nodes have said so is settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, ParamSpec, TypeVar
+from uuid import uuid4
+
+from archiver.errors import ConfigError
+from archiver.serve.nodes.members import Members, Node
+from archiver.serve.nodes.node_store import NodeStore
+from catalog.registry import ServeNode, ServeView
+from schema_mapping.errors import ContextError
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+_LOG = logging.getLogger(__name__)
+_UNSETTLED_PACE: Final = 5
+"""How many times faster heartbeats are while a view isn't settled."""
+_PATIENCE: Final = 3
+"""For how many times `lost_after` an id that another run holds is waited for."""
+_LEAVE_SECONDS: Final = 3.0
+_FIRST_ID: Final = 1
+
+
+def boot_clock() -> float:
+    """Seconds that also pass while the machine sleeps, if its system can tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beats:
+    """How often nodes give a sign of life, and after how many seconds without one a node counts as lost."""
+
+    every: float = 1.0
+    lost_after: float = 5.0
+
+
+class Membership:
+    """This node's place in the cluster. Use it from one event loop."""
+
+    def __init__(
+        self,
+        store: NodeStore,
+        *,
+        host: str,
+        port: int,
+        node_id: int | None,
+        beats: Beats,
+        on_change: Callable[[], None],
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        """Without `node_id`, the store proposes one. `on_change` is called when a view is taken in, or this node lost.
+
+        What it does must be done when it returns: the next heartbeat says that it is.
+        """
+        self._store = store
+        self._asked_id = node_id
+        self._host, self._port = host, port
+        self._beats = beats
+        self._on_change = on_change
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="heartbeats")
+        self._run: ServeNode | None = None
+        self._lease_until = float("-inf")
+        self._refused_since: tuple[ServeNode, float] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._settled_at = float("inf")
+        self.trouble: ContextError | None = None
+        self.own = Node(node_id=_FIRST_ID if node_id is None else node_id, host=host, port=port)
+        self.members = Members(number=0, nodes=(self.own,))
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the others count this node in, as far as it knows."""
+        return self._run is not None
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether no other node can have taken over what this one coordinates."""
+        return self._run is not None and self._clock() < self._lease_until
+
+    @property
+    def settled_for(self) -> float:
+        """How long all nodes have known the view, in seconds; negative infinity if not all do."""
+        return self._clock() - self._settled_at if self.is_leased and self.members.is_settled else float("-inf")
+
+    async def start(self) -> None:
+        """Join the cluster. Returns also where that has to wait for the registry, or for this address's last run.
+
+        ConfigError where another node has the id.
+        """
+        await self._step()
+        while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
+            await asyncio.sleep(self._beats.every)
+            await self._step()
+        self._task = asyncio.get_running_loop().create_task(self._keep_on())
+
+    async def ended(self) -> None:
+        """Wait until the node can't go on, and raise why."""
+        assert self._task is not None
+        await asyncio.shield(self._task)
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait for so long until all nodes know the view; whether they do."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._settled.wait()
+        return self.members.is_settled
+
+    async def close(self) -> None:
+        """Leave the cluster: stop to coordinate, then tell the others."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        run = self._run
+        self._lose()
+        if run is not None:
+            with suppress(ContextError, TimeoutError):
+                async with asyncio.timeout(_LEAVE_SECONDS):
+                    await self._call(self._store.leave, run)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.get_running_loop().run_in_executor(None, self._store.close)
+
+    async def _keep_on(self) -> None:
+        while True:
+            is_hasty = self.is_leased and not self.members.is_settled
+            await asyncio.sleep(self._beats.every / _UNSETTLED_PACE if is_hasty else self._beats.every)
+            await self._step()
+
+    async def _step(self) -> None:
+        try:
+            if self._run is None:
+                await self._join()
+            if self._run is not None and await self._beat(self._run):
+                await self._beat(self._run)  # the others wait to hear that the view was taken in
+        except ConfigError:
+            raise
+        except ContextError as error:
+            if type(error) is not type(self.trouble):
+                _LOG.warning("the nodes of the cluster can't be asked for", exc_info=error)
+            self.trouble = error
+        else:
+            self.trouble = None
+
+    async def _join(self) -> None:
+        number = self._asked_id
+        if number is None:
+            number = await self._call(self._store.propose, host=self._host, port=self._port)
+        run = ServeNode(node_id=number, host=self._host, port=self._port, incarnation=uuid4())
+        holder = await self._call(self._store.join, run, lost_after=self._beats.lost_after)
+        self._set_own(number)
+        if holder is None:
+            self._run, self._refused_since = run, None
+            _LOG.info("joined as node %d at %s:%d", number, self._host, self._port)
+            return
+        self._refused(holder)
+
+    def _refused(self, holder: ServeNode) -> None:
+        """Wait for the end of a run that isn't there any more; give up if it lives."""
+        known = self._refused_since
+        if known is None or known[0].incarnation != holder.incarnation:
+            known = holder, self._clock()
+        self._refused_since = known
+        if self._clock() - known[1] > _PATIENCE * self._beats.lost_after:
+            what = "address: give each its own `advertise`" if self._is_at_this_address(holder) else "id"
+            raise ConfigError(
+                f"another node lives with this {what}; each node needs its own `node_id`, or none, to be given one",
+                key="serve.node_id",
+                node=holder.node_id,
+                address=f"{holder.host}:{holder.port}",
+            )
+
+    async def _beat(self, run: ServeNode) -> bool:
+        """Give a sign of life. Whether another view was taken in."""
+        sent = self._clock()
+        seen = await self._call(self._store.beat, run, seen_view=self.members.number)
+        if seen is None:
+            _LOG.warning("node %d was given up by the others, and joins again", run.node_id)
+            self._lose()
+            return False
+        self._lease_until = sent + self._beats.lost_after
+        is_other = self._take_in(seen)
+        lost = [each for each in seen.nodes if each.is_lost and each.incarnation != run.incarnation]
+        is_given_up = await self._call(self._store.give_up_lost) if lost else False
+        if is_given_up:
+            _LOG.warning("lost: nodes %s give no sign of life", ", ".join(str(each.node_id) for each in lost))
+            return True
+        return is_other
+
+    def _take_in(self, seen: ServeView) -> bool:
+        nodes = tuple(Node(node_id=each.node_id, host=each.host, port=each.port) for each in seen.nodes)
+        is_settled = all(each.seen_view >= seen.number for each in seen.nodes)
+        is_other = seen.number != self.members.number
+        if is_settled and (is_other or not self.members.is_settled):
+            self._settled_at = self._clock()
+        self.members = Members(number=seen.number, nodes=nodes, is_settled=is_settled)
+        if is_settled:
+            self._settled.set()
+        else:
+            self._settled.clear()
+        if is_other:
+            self._on_change()
+        return is_other
+
+    def _lose(self) -> None:
+        self._run = None
+        self._lease_until = float("-inf")
+        self._settled.clear()
+        self.members = Members(number=self.members.number, nodes=self.members.nodes)
+        self._on_change()
+
+    def _set_own(self, number: int) -> None:
+        if self.own.node_id != number:
+            self.own = Node(node_id=number, host=self._host, port=self._port)
+            if self._run is None and self.members.number == 0:
+                self.members = Members(number=0, nodes=(self.own,))
+
+    def _is_at_this_address(self, other: ServeNode) -> bool:
+        return (other.host, other.port) == (self._host, self._port)
+
+    async def _call(
+        self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))

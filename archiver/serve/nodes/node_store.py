@@ -1,0 +1,87 @@
+"""What nodes of a cluster tell each other, through a store that all reach: the registry of their configuration."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Protocol
+
+from catalog.registry import GroupClaim, Registry, ServeNode, ServeView
+
+
+class NodeStore(Protocol):
+    """Where nodes find each other. Slow: call it in a thread. Any call may raise the registry's errors."""
+
+    def propose(self, *, host: str, port: int) -> int:
+        """The id for a node at an address."""
+
+    def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
+        """Become a live node. Where another run lives under the id, it is returned."""
+
+    def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
+        """A sign of life. None where this run was given up by others."""
+
+    def give_up_lost(self) -> bool:
+        """Give up nodes without a sign of life. Whether there were any."""
+
+    def leave(self, node: ServeNode) -> None:
+        """Go in order."""
+
+    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
+        """Take a group over. None where another node did in a later view."""
+
+    def close(self) -> None:
+        """Give up connections."""
+
+
+class RegistryNodes:
+    """A NodeStore in the registry. It is opened when it is first needed."""
+
+    def __init__(self, dsn: str, cluster_id: str, *, answers_within: float, connections: int = 3) -> None:
+        self._dsn = dsn
+        self._cluster_id = cluster_id
+        self._answers_within = answers_within
+        self._connections = connections
+        self._lock = Lock()
+        self._registry: Registry | None = None
+
+    def propose(self, *, host: str, port: int) -> int:
+        """The id for a node at an address."""
+        return self._opened().serve_nodes.propose(self._cluster_id, host=host, port=port)
+
+    def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
+        """Become a live node."""
+        registry = self._opened()
+        registry.group_offsets.forget_old_claims()
+        return registry.serve_nodes.join(self._cluster_id, node, lost_after=lost_after)
+
+    def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
+        """A sign of life."""
+        return self._opened().serve_nodes.beat(
+            self._cluster_id, node_id=node.node_id, incarnation=node.incarnation, seen_view=seen_view
+        )
+
+    def give_up_lost(self) -> bool:
+        """Give up nodes without a sign of life."""
+        return self._opened().serve_nodes.give_up_lost(self._cluster_id)
+
+    def leave(self, node: ServeNode) -> None:
+        """Go in order."""
+        self._opened().serve_nodes.leave(self._cluster_id, node_id=node.node_id, incarnation=node.incarnation)
+
+    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
+        """Take a group over."""
+        wanted = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
+        return wanted if self._opened().group_offsets.claim(group_id, wanted) else None
+
+    def close(self) -> None:
+        """Close the registry."""
+        with self._lock:
+            if self._registry is not None:
+                self._registry.close()
+            self._registry = None
+
+    def _opened(self) -> Registry:
+        with self._lock:
+            if self._registry is None:
+                self._registry = Registry(self._dsn, connections=self._connections, answers_within=self._answers_within)
+            return self._registry

@@ -1,0 +1,27 @@
+"""What operators see of a server: metrics, health, and a line for each request if they want one.
+
+- `traffic`: requests, as they are `answered`; counts them, and has them logged
+- `access_log`: one JSON object a request, in a file
+- `instruments`: the metrics, read from the parts of a server when they are asked for
+- `lag`: how far groups are behind
+- `health`: whether the server lives, and what is away
+"""
+
+from archiver.serve.observing.access_log import AccessLog
+from archiver.serve.observing.answered import Answered
+from archiver.serve.observing.health import ServeHealth
+from archiver.serve.observing.instruments import ServeInstruments, Sources
+from archiver.serve.observing.lag import GroupLag, KnownOffsets
+from archiver.serve.observing.traffic import Traffic, error_in
+
+__all__ = [
+    "AccessLog",
+    "Answered",
+    "GroupLag",
+    "KnownOffsets",
+    "ServeHealth",
+    "ServeInstruments",
+    "Sources",
+    "Traffic",
+    "error_in",
+]

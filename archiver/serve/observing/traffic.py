@@ -1,0 +1,63 @@
+"""Requests as they are answered: counted, and logged if operators want that. Payloads are never looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from archiver.serve.observing.access_log import AccessLog
+from archiver.serve.observing.answered import NONE, Answered
+
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_MOST_LOOKS: Final = 200
+"""How many structures of an answer are looked at for an error."""
+
+
+class Traffic:
+    """Counts what is answered. Use it from the event loop."""
+
+    def __init__(self, registry: CollectorRegistry | None = None, access_log: AccessLog | None = None) -> None:
+        self._log = access_log
+        registry = registry or CollectorRegistry()
+        self._requests = Counter("archiver_serve_requests", "Requests answered", ("api", "error"), registry=registry)
+        self._seconds = Histogram(
+            "archiver_serve_request_seconds",
+            "Time from a request to its answer; fetches wait as long as clients want to",
+            ("api",),
+            registry=registry,
+            buckets=_BUCKETS,
+        )
+        self._bytes = Counter("archiver_serve_sent_bytes", "Bytes of answers", ("api",), registry=registry)
+        self._refused = Counter(
+            "archiver_serve_partition_errors", "Errors of single partitions in fetches", ("error",), registry=registry
+        )
+
+    def answered(self, done: Answered) -> None:
+        """Count a request, and log it."""
+        self._requests.labels(done.api, done.error).inc()
+        self._seconds.labels(done.api).observe(done.seconds)
+        self._bytes.labels(done.api).inc(done.sent_bytes)
+        if self._log is not None:
+            self._log.write(done)
+
+    def partition_error(self, error: str) -> None:
+        """Count the error of a partition in a fetch."""
+        self._refused.labels(error).inc()
+
+
+def error_in(answer: Mapping[str, Any]) -> str:
+    """The first error in an answer, by its name; `none` without one. Of a long answer only the beginning is read."""
+    left = [answer]
+    for _ in range(_MOST_LOOKS):
+        if not left:
+            return NONE
+        found = left.pop(0)
+        error = found.get("error_code")
+        if error is not None and error.value:
+            return str(error.name)
+        for each in found.values():
+            if isinstance(each, list | tuple):
+                left += [one for one in each[:_MOST_LOOKS] if isinstance(one, Mapping)]
+    return NONE

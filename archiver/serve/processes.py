@@ -1,0 +1,163 @@
+"""Several processes that work as one server: each a node of the cluster, started again when it dies, ended together.
+
+One process serves with one core beside its threads. As nodes with ports of their own, processes share the work as
+machines do, and each group has one coordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any, Final
+
+from archiver.config import Config
+from archiver.errors import ConfigError
+
+_LOG = logging.getLogger(__name__)
+_LEAST_CACHE: Final = 1 << 20
+_FIRST_DELAY: Final = 1.0
+_MOST_DELAY: Final = 30.0
+_STEADY_SECONDS: Final = 60.0
+"""Who lived for so long starts again after the shortest delay."""
+_GRACE_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.5
+_HIGHEST_PORT: Final = 0xFFFF
+
+
+def share(config: Config, index: int, count: int) -> Mapping[str, str]:
+    """What differs for one of `count` processes, as variables of the environment that replace the configuration's keys.
+
+    Memory is divided: the sums are those of the configuration. Ports and node ids follow each other.
+    """
+    serve = config.serve
+    keys = {
+        "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
+        "ARCHIVER__SERVE__CACHE_SIZE": str(max(_LEAST_CACHE, serve.cache_size // count)),
+        "ARCHIVER__SERVE__RESPONSE_MEMORY": str(max(_LEAST_CACHE, serve.response_memory // count)),
+    }
+    if serve.advertise is not None:
+        keys["ARCHIVER__SERVE__ADVERTISE"] = shifted(serve.advertise, index, "serve.advertise")
+    if serve.node_id is not None:
+        keys["ARCHIVER__SERVE__NODE_ID"] = str(serve.node_id + index)
+    if serve.metrics is not None:
+        keys["ARCHIVER__SERVE__METRICS"] = shifted(serve.metrics, index, "serve.metrics")
+    return keys
+
+
+def shifted(address: str, by: int, key: str) -> str:
+    """HOST:PORT with a port `by` higher. Port 0 stays: it means any free one."""
+    host, _, port = address.rpartition(":")
+    if int(port) == 0:
+        return address
+    if int(port) + by > _HIGHEST_PORT:
+        raise ConfigError("there are no ports for so many processes: each takes the next one", key=key, address=address)
+    return f"{host}:{int(port) + by}"
+
+
+@dataclass(slots=True)
+class _Place:
+    """One of the processes, or the time when it is started again."""
+
+    process: BaseProcess | None = None
+    began: float = 0.0
+    delay: float = _FIRST_DELAY
+    due: float = 0.0
+    starts: int = 0
+
+
+class Processes:
+    """Keeps `count` processes running until a signal comes. Each runs `work` with its number."""
+
+    def __init__(
+        self,
+        work: Callable[..., None],
+        count: int,
+        *args: Any,
+        gives_up: int = 2,
+        first_delay: float = _FIRST_DELAY,
+        grace: float = _GRACE_SECONDS,
+    ) -> None:
+        """A first start that ends with the exit code `gives_up` ends all: what it misses, no other start would find."""
+        self._work = work
+        self._args = args
+        self._gives_up = gives_up
+        self._first_delay = first_delay
+        self._grace = grace
+        self._context = multiprocessing.get_context("spawn")
+        self._places = [_Place() for _ in range(count)]
+        self._signal = 0
+
+    def run(self) -> int:
+        """Start all, and keep them running. Return the signal that ended it, or minus the code of a start in vain."""
+        before = {each: signal.signal(each, self._asked) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            while not self._signal:
+                self._start_due()
+                running = [each.process.sentinel for each in self._places if each.process is not None]
+                wait(running, timeout=_LOOK_SECONDS)
+                if self._look():
+                    return -self._gives_up
+            return self._signal
+        finally:
+            self._end()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @property
+    def pids(self) -> tuple[int | None, ...]:
+        """The ids of the processes that run, None for those that don't."""
+        return tuple(None if each.process is None else each.process.pid for each in self._places)
+
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
+        self._signal = number
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for number, place in enumerate(self._places):
+            if place.process is None and now >= place.due:
+                place.process = self._context.Process(target=self._work, args=(number, *self._args))
+                place.process.start()
+                place.began = now
+                place.starts += 1
+
+    def _look(self) -> bool:
+        """Take note of those that ended. Whether all have to end."""
+        now = time.monotonic()
+        for number, place in enumerate(self._places):
+            process = place.process
+            if process is None or process.exitcode is None:
+                continue
+            code = process.exitcode
+            process.close()
+            place.process = None
+            if code == self._gives_up and place.starts == 1:
+                return True
+            place.delay = self._first_delay if now - place.began > _STEADY_SECONDS else place.delay
+            if place.starts == 1:
+                place.delay = self._first_delay
+            place.due = now + place.delay
+            if not self._signal:
+                how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                _LOG.warning("process %d %s, and starts again in %.0f s", number, how, place.delay)
+            place.delay = min(_MOST_DELAY, 2 * place.delay)
+        return False
+
+    def _end(self) -> None:
+        running = [each.process for each in self._places if each.process is not None]
+        for each in running:
+            each.terminate()
+        until = time.monotonic() + self._grace
+        for each in running:
+            each.join(max(0.0, until - time.monotonic()))
+            if each.exitcode is None:
+                _LOG.warning("process %s didn't end in time, and is killed", each.pid)
+                each.kill()
+                each.join()
+            each.close()

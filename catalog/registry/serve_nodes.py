@@ -1,0 +1,132 @@
+"""The nodes of `archiver serve kafka`: who is there, by this database's clock.
+
+Each call is one statement outside a transaction: a node that is paused in the middle holds no lock that others wait
+for. Whoever comes or goes makes another view, in the same statement, so a view's number stands for one set of nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from catalog.registry.postgres import Connection
+
+_REUSED_AFTER = timedelta(hours=1)
+"""How long the id of a node that went is kept for its address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeNode:
+    """A node that lives. `is_lost` says that its last heartbeat is older than it said it may be."""
+
+    node_id: int
+    host: str
+    port: int
+    incarnation: UUID
+    seen_view: int = 0
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeView:
+    """All live nodes, by id, at one moment."""
+
+    number: int
+    nodes: tuple[ServeNode, ...]
+
+
+def propose(connection: Connection, cluster_id: str, *, host: str, port: int) -> int:
+    """The id for a node at an address: the one that it had, else the lowest free one. It may be taken meanwhile."""
+    connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
+    found = connection.execute(
+        "SELECT node_id, host = %s AND port = %s, NOT is_live AND heartbeat_at < clock_timestamp() - %s::interval"
+        " FROM serve_nodes WHERE cluster_id = %s ORDER BY node_id",
+        (host, port, _REUSED_AFTER, cluster_id),
+    ).fetchall()
+    own = [node_id for node_id, is_own, _ in found if is_own]
+    if own:
+        return int(own[0])
+    taken = {node_id for node_id, _, is_free in found if not is_free}
+    return next(each for each in range(1, len(taken) + 2) if each not in taken)
+
+
+def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after: float) -> ServeNode | None:
+    """Become a live node. Where another run lives under the id, nothing is done, and that one is returned."""
+    connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
+    joined = connection.execute(
+        "WITH joined AS ("
+        " INSERT INTO serve_nodes AS old (cluster_id, node_id, host, port, incarnation, is_live, heartbeat_at,"
+        " lost_after, seen_view) VALUES (%(cluster)s, %(node)s, %(host)s, %(port)s, %(incarnation)s, true,"
+        " clock_timestamp(), %(lost)s, 0)"
+        " ON CONFLICT (cluster_id, node_id) DO UPDATE SET host = excluded.host, port = excluded.port,"
+        " incarnation = excluded.incarnation, is_live = true, heartbeat_at = clock_timestamp(),"
+        " lost_after = excluded.lost_after, seen_view = 0"
+        " WHERE NOT old.is_live OR old.heartbeat_at + old.lost_after < clock_timestamp() RETURNING 1)"
+        " UPDATE serve_clusters SET view = view + 1 WHERE cluster_id = %(cluster)s AND EXISTS (SELECT FROM joined)"
+        " RETURNING view",
+        {
+            "cluster": cluster_id,
+            "node": node.node_id,
+            "host": node.host,
+            "port": node.port,
+            "incarnation": node.incarnation,
+            "lost": timedelta(seconds=lost_after),
+        },
+    ).fetchone()
+    if joined is not None:
+        return None
+    known = {each.node_id: each for each in view(connection, cluster_id).nodes}
+    return known.get(node.node_id, node)
+
+
+def beat(
+    connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID, seen_view: int
+) -> ServeView | None:
+    """A sign of life, and that a view was taken in. None where this run was given up by the others."""
+    alive = connection.execute(
+        "UPDATE serve_nodes SET heartbeat_at = clock_timestamp(), seen_view = greatest(seen_view, %s)"
+        " WHERE cluster_id = %s AND node_id = %s AND incarnation = %s AND is_live RETURNING 1",
+        (seen_view, cluster_id, node_id, incarnation),
+    ).fetchone()
+    found = view(connection, cluster_id)
+    is_in_it = any((each.node_id, each.incarnation) == (node_id, incarnation) for each in found.nodes)
+    return found if alive is not None and is_in_it else None
+
+
+def view(connection: Connection, cluster_id: str) -> ServeView:
+    """Who is there."""
+    found = connection.execute(
+        "SELECT view, node_id, host, port, incarnation, seen_view, heartbeat_at + lost_after < clock_timestamp()"
+        " FROM serve_clusters LEFT JOIN (SELECT * FROM serve_nodes WHERE is_live) AS live USING (cluster_id)"
+        " WHERE cluster_id = %s ORDER BY node_id",
+        (cluster_id,),
+    ).fetchall()
+    nodes = tuple(
+        ServeNode(node_id=number, host=host, port=port, incarnation=run, seen_view=seen, is_lost=is_lost)
+        for _, number, host, port, run, seen, is_lost in found
+        if number is not None
+    )
+    return ServeView(number=found[0][0] if found else 0, nodes=nodes)
+
+
+def give_up_lost(connection: Connection, cluster_id: str) -> bool:
+    """Give up the nodes whose last heartbeat is too old. Whether there were any."""
+    found = connection.execute(
+        "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND is_live"
+        " AND heartbeat_at + lost_after < clock_timestamp() RETURNING 1)"
+        " UPDATE serve_clusters SET view = view + 1 WHERE cluster_id = %(cluster)s AND EXISTS (SELECT FROM gone)"
+        " RETURNING view",
+        {"cluster": cluster_id},
+    ).fetchone()
+    return found is not None
+
+
+def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID) -> None:
+    """Go in order. The node's id stays its address's for a while."""
+    connection.execute(
+        "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND node_id = %(node)s"
+        " AND incarnation = %(incarnation)s AND is_live RETURNING 1)"
+        " UPDATE serve_clusters SET view = view + 1 WHERE cluster_id = %(cluster)s AND EXISTS (SELECT FROM gone)",
+        {"cluster": cluster_id, "node": node_id, "incarnation": incarnation},
+    )

@@ -1,0 +1,237 @@
+"""Two nodes behind two sockets: what each tells, whom it answers about groups, and clients that know more than it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka import fetch as fetching
+from tests.support.archive.archived_batches import ROWS, archived
+from tests.support.archive.lake import Lake
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, request
+
+ORDERS = "orders"
+END = 203
+GROUPS = tuple(f"group {each}" for each in range(20))
+
+
+def fetch(wire: Wire, offset: int, *, version: int = 12, **changes: Any) -> Any:
+    """What a fetch of partition 0 gives."""
+    values = {
+        "topic": ORDERS,
+        "partition": 0,
+        "fetch_offset": offset,
+        "max_bytes": 1 << 20,
+        "partition_max_bytes": 1 << 20,
+        "min_bytes": 1,
+        "max_wait": timedelta(0),
+        "session_id": 0,
+        "session_epoch": -1,
+        "forgotten_topics_data": (),
+    }
+    return wire.ask(request(1, version, **values | changes)).responses[0].partitions[0]
+
+
+def commit(wire: Wire, offset: int, group: str) -> ErrorCode:
+    values = {"group_id": group, "name": ORDERS, "partition_index": 0, "committed_offset": offset}
+    nobody = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+    error: ErrorCode = wire.ask(request(8, 9, **values, **nobody)).topics[0].partitions[0].error_code
+    return error
+
+
+def more(lake: Lake) -> None:
+    """Commit one more record."""
+    (file,) = archived(lake.folder / "more", build([Record(value=b"new")], base_offset=END), end=END + 1).files()
+    table = pq.read_table(file.file_path.removeprefix("file://"))
+    lake.add(ROWS, table.combine_chunks().to_batches()[0], END, END + 1)
+
+
+class Two:
+    """Two nodes that share an archive, offsets and a registry."""
+
+    def __init__(self, lake: Lake, **options: Any) -> None:
+        self.lake = lake
+        shared = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()} | options
+        self.nodes = (ServedLake(lake, **shared), ServedLake(lake, **shared))
+
+    def __enter__(self) -> Self:
+        for each in self.nodes:
+            each.__enter__()
+        deadline = time.monotonic() + 10
+        while not all(each.cluster.settled_for >= 0 and len(each.cluster.members.nodes) == 2 for each in self.nodes):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        self.wires = tuple(Wire(each.port) for each in self.nodes)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self.wires:
+            each.socket.close()
+        for each in self.nodes:
+            each.__exit__(*error)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    batches = [build([Record(value=b"x")] * 5, base_offset=at, leader_epoch=0) for at in range(0, 200, 5)]
+    return archived(tmp_path / "lake", b"".join(batches), end=END, files=2)
+
+
+@pytest.fixture
+def two(lake: Lake) -> Iterator[Two]:
+    with Two(lake) as nodes:
+        yield nodes
+
+
+def test_all_nodes_tell_the_same(two: Two) -> None:
+    for version in (9, 12):
+        first, second = (each.ask(request(3, version, topics=None)) for each in two.wires)
+        assert first == second
+        assert [each.port for each in first.brokers] == [each.port for each in two.nodes]
+        (partition,) = first.topics[0].partitions
+        assert partition.leader_id in partition.replica_nodes == partition.isr_nodes
+        assert sorted(partition.replica_nodes) == [1, 2]
+    first, second = (each.ask(request(60, 1, endpoint_type=1)) for each in two.wires)
+    assert first == second
+    assert len(first.brokers) == 2
+    first, second = (each.ask(request(75, 0, name=ORDERS, cursor=None)) for each in two.wires)
+    assert first == second
+
+
+def test_all_nodes_send_a_group_to_the_same_one_and_only_that_answers(two: Two) -> None:
+    told = [each.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for each in two.wires]
+    assert told[0] == told[1]
+    owners = {each.key: [node.port for node in two.nodes].index(each.port) for each in told[0]}
+    assert set(owners.values()) == {0, 1}
+    for group, owner in owners.items():
+        own, other = two.wires[owner], two.wires[1 - owner]
+        assert commit(own, 5, group) == ErrorCode.none
+        assert commit(other, 5, group) == ErrorCode.not_coordinator
+        for key, version in ((11, 5), (11, 9), (12, 4), (13, 4), (14, 3), (14, 5), (9, 5), (47, 0)):
+            assert other.ask(request(key, version, group_id=group)).error_code == ErrorCode.not_coordinator, key
+        (old,) = other.ask(request(9, 1, group_id=group, name=ORDERS, partition_indexes=(0,))).topics
+        assert old.partitions[0].error_code == ErrorCode.not_coordinator
+        (new,) = other.ask(request(9, 9, group_id=group)).groups
+        assert new.error_code == ErrorCode.not_coordinator
+
+
+def test_a_request_about_several_groups_is_answered_for_the_nodes_own(two: Two) -> None:
+    for group in GROUPS:
+        assert [commit(each, 5, group) for each in two.wires].count(ErrorCode.none) == 1
+    for key, version, asked, told in ((15, 5, "groups", "groups"), (42, 2, "groups_names", "results")):
+        answers = [getattr(each.ask(request(key, version, **{asked: GROUPS})), told) for each in two.wires]
+        for group in GROUPS:
+            errors = [one.error_code for found in answers for one in found if one.group_id == group]
+            assert sorted(errors) == [ErrorCode.none, ErrorCode.not_coordinator], (key, group)
+
+
+def test_each_node_lists_its_own_groups(two: Two) -> None:
+    for group in GROUPS:
+        for each in two.wires:
+            commit(each, 5, group)
+    listed = [[one.group_id for one in each.ask(request(16, 4, states_filter=())).groups] for each in two.wires]
+    assert sorted(listed[0] + listed[1]) == sorted(GROUPS)
+    assert listed[0]
+    assert listed[1]
+
+
+def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(lake: Lake) -> None:
+    store = NodesInMemory()
+    with ServedLake(lake, nodes=store) as endpoint, Wire(endpoint.port) as wire:
+        assert commit(wire, 5, "g") == ErrorCode.none
+        store.is_away = True
+        time.sleep(0.2)
+        endpoint.cluster._membership._lease_until = float("-inf")
+        assert commit(wire, 5, "g") == ErrorCode.coordinator_not_available
+        (found,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
+        assert found.error_code == ErrorCode.coordinator_not_available
+        assert wire.ask(request(16, 4, states_filter=())).error_code == ErrorCode.coordinator_not_available
+        assert fetch(wire, 0).records
+        store.is_away = False
+        deadline = time.monotonic() + 10
+        while commit(wire, 5, "g") != ErrorCode.none:
+            assert time.monotonic() < deadline
+
+
+def end_at(wire: Wire) -> int:
+    found = wire.ask(request(2, 7, name=ORDERS, partition_index=0, timestamp=-1, replica_id=-1, isolation_level=0))
+    told = found.topics[0].partitions[0]
+    assert told.error_code == ErrorCode.none
+    return int(told.offset)
+
+
+def test_the_end_never_goes_back_at_a_node_that_has_seen_less(lake: Lake) -> None:
+    with Two(lake, interval=30.0) as two:
+        more(lake)
+        two.nodes[0].call(two.nodes[0].topics.open[0].caught_up())
+        assert end_at(two.wires[0]) == END + 1
+        assert two.nodes[1].topics.open[0].end(0) == END
+        assert end_at(two.wires[1]) == END + 1
+
+
+def test_who_is_ahead_of_a_node_has_it_look_again_and_is_never_out_of_range(lake: Lake) -> None:
+    with Two(lake, interval=30.0) as two:
+        more(lake)
+        found = fetch(two.wires[1], END + 1)
+        assert (found.error_code, found.high_watermark, found.records) == (ErrorCode.none, END + 1, b"")
+        began = time.monotonic()
+        found = fetch(two.wires[1], END + 2, max_wait=timedelta(milliseconds=100))
+        assert found.error_code == ErrorCode.offset_not_available
+        assert 0.09 < time.monotonic() - began < 5
+
+
+def test_who_is_ahead_waits_for_the_records(lake: Lake) -> None:
+    with Two(lake) as two:
+        timer = threading.Timer(0.2, lambda: more(lake))
+        timer.start()
+        found = fetch(two.wires[1], END + 1, max_wait=timedelta(milliseconds=600))
+        timer.join()
+        assert (found.error_code, found.high_watermark) == (ErrorCode.none, END + 1)
+
+
+def test_a_node_that_can_not_find_out_says_so(lake: Lake) -> None:
+    from archiver.errors import StorageUnavailable
+
+    def away(_: str) -> Any:
+        raise StorageUnavailable("the catalog is away")
+
+    with Two(lake) as two:
+        lake.load = away  # type: ignore[method-assign]
+        for version, error in ((7, ErrorCode.offset_not_available), (4, ErrorCode.leader_not_available)):
+            asked = request(2, version, name=ORDERS, partition_index=0, timestamp=-1, replica_id=-1, isolation_level=0)
+            assert two.wires[0].ask(asked).topics[0].partitions[0].error_code == error
+        asked = request(2, 7, name=ORDERS, partition_index=0, timestamp=-2, replica_id=-1, isolation_level=0)
+        assert two.wires[0].ask(asked).topics[0].partitions[0].offset == 0
+        epoch = request(23, 4, topic=ORDERS, partition=0, leader_epoch=0, replica_id=-1)
+        assert two.wires[0].ask(epoch).topics[0].partitions[0].error_code == ErrorCode.kafka_storage_error
+        assert fetch(two.wires[0], 0).records
+
+
+def test_a_topic_is_found_by_an_id_that_another_node_told(lake: Lake) -> None:
+    with Two(lake) as two:
+        topic = two.nodes[0].topics.open[0]
+        two.nodes[1].topics._topics.clear()
+        time.sleep(0.06)
+        assert fetch(two.wires[1], 0, version=13, topic_id=topic.topic_id).error_code == ErrorCode.none
+
+
+def test_clients_of_the_wrong_node_are_answered_until_all_agree_and_then_sent_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Two(lake) as two:
+        topic = two.nodes[0].topics.open[0]
+        leader = two.nodes[0].cluster.members.leaders(topic.topic_id, 0)[0].node_id - 1
+        assert fetch(two.wires[1 - leader], 0).records, "every node can read everything"
+        monkeypatch.setattr(fetching, "_MOVES_AFTER", 0.0)
+        assert fetch(two.wires[1 - leader], 0).error_code == ErrorCode.not_leader_or_follower
+        assert fetch(two.wires[leader], 0).records

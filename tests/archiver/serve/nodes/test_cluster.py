@@ -1,0 +1,298 @@
+"""Nodes of one cluster in one process, on a clock that the tests move: leases, views, and one coordinator at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from archiver.errors import ConfigError
+from archiver.serve.nodes import Beats, Cluster, Standing
+from archiver.serve.nodes.fenced_offsets import CLAIM
+from tests.support.servers.nodes_in_memory import NodesInMemory
+
+BEATS = Beats(every=0.01, lost_after=5.0)
+GROUPS = [f"group {each}" for each in range(40)]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scene:
+    """A store, its clock, and nodes that are closed at the end."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.store = NodesInMemory(self.clock)
+        self.let_go: dict[int, list[str]] = {}
+        self._open: list[Cluster] = []
+
+    def node(self, port: int, *, store: Any = None, **options: Any) -> Cluster:
+        gone = self.let_go.setdefault(port, [])
+        made = Cluster(
+            "c", store or self.store, host="h", port=port, beats=BEATS, let_go=gone.append, clock=self.clock, **options
+        )
+        self._open.append(made)
+        return made
+
+    async def close(self) -> None:
+        for each in self._open:
+            await each.close()
+
+
+def played(scene: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+    async def play() -> None:
+        made = Scene()
+        try:
+            async with asyncio.timeout(20):
+                await scene(made)
+        finally:
+            await made.close()
+
+    asyncio.run(play())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - any state of any node
+        await asyncio.sleep(0.002)
+
+
+async def both_settled(*nodes: Cluster) -> None:
+    await until(lambda: all(each.settled_for >= 0 and len(each.members.nodes) == len(nodes) for each in nodes))
+
+
+async def answer() -> str:
+    return "answer"
+
+
+async def asked(node: Cluster, group: str) -> Any:
+    return await node.coordinating(group, answer, is_kept=False)
+
+
+def test_one_node_coordinates_everything_at_once() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        assert node.own.node_id == 1
+        assert [await asked(node, each) for each in GROUPS] == ["answer"] * len(GROUPS)
+        assert not node.may_lag
+
+    played(scene)
+
+
+def test_each_group_has_one_coordinator_and_a_node_that_comes_takes_its_share() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1).start()
+        for each in GROUPS:
+            await asked(first, each)
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        assert first.members == second.members
+        answers = [(await asked(first, each), await asked(second, each)) for each in GROUPS]
+        assert set(answers) == {("answer", Standing.OTHER), (Standing.OTHER, "answer")}
+        moved = [group for group, found in zip(GROUPS, answers, strict=True) if found[1] == "answer"]
+        assert sorted(made.let_go[1]) == sorted(moved)
+        assert first.may_lag
+        assert second.may_lag
+
+    played(scene)
+
+
+def test_nothing_is_taken_over_before_the_other_has_let_go() -> None:
+    """A node that lives but hasn't heard of the view yet may still coordinate."""
+
+    class Deaf(NodesInMemory):
+        """Shares everything with a store, and tells of no other view while it is deaf."""
+
+        def __init__(self, real: NodesInMemory) -> None:
+            self.__dict__ = real.__dict__
+            self.is_deaf = False
+            self.last: Any = None
+
+        def beat(self, node: Any, *, seen_view: int) -> Any:
+            found = super().beat(node, seen_view=seen_view)
+            if not self.is_deaf:
+                self.last = found
+            return self.last
+
+    async def scene(made: Scene) -> None:
+        deaf = Deaf(made.store)
+        first = await made.node(1, store=deaf).start()
+        for each in GROUPS:
+            assert await asked(first, each) == "answer"
+        deaf.is_deaf = True
+        second = await made.node(2).start()
+        own = [each for each in GROUPS if second.standing(each) is Standing.LOADING]
+        assert own
+        await asyncio.sleep(0.1)
+        assert await asked(second, own[0]) is Standing.LOADING
+        assert await asked(first, own[0]) == "answer"
+        deaf.is_deaf = False
+        await both_settled(first, second)
+        assert await asked(first, own[0]) is Standing.OTHER
+        assert await asked(second, own[0]) == "answer"
+
+    played(scene)
+
+
+def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        assert await asked(node, "g") == "answer"
+        made.store.is_away = True
+        await until(lambda: node.trouble is not None)
+        made.clock.now += 4.9
+        assert node.standing("g") is Standing.COORDINATOR, "nobody else can have taken over yet"
+        made.clock.now += 0.2
+        assert node.standing("g") is Standing.UNKNOWN
+        assert await asked(node, "g") is Standing.UNKNOWN
+        assert made.let_go[1] == []
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert await asked(node, "g") == "answer"
+        assert made.let_go[1] == [], "members are known as before"
+
+    played(scene)
+
+
+def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
+    class Cut(NodesInMemory):
+        """Shares everything with a store, and can be cut off from it."""
+
+        def __init__(self, real: NodesInMemory) -> None:
+            self.__dict__ = dict(real.__dict__)
+            self._real = real
+
+        def beat(self, node: Any, *, seen_view: int) -> Any:
+            with self._there():
+                pass
+            return self._real.beat(node, seen_view=seen_view)
+
+        def join(self, node: Any, *, lost_after: float) -> Any:
+            return self._real.join(node, lost_after=lost_after)
+
+        def claim(self, group_id: str, *, node_id: int, epoch: int) -> Any:
+            return self._real.claim(group_id, node_id=node_id, epoch=epoch)
+
+    async def scene(made: Scene) -> None:
+        cut = Cut(made.store)
+        first = await made.node(1, store=cut).start()
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        own = [each for each in GROUPS if first.standing(each) is Standing.COORDINATOR]
+        for each in own:
+            assert await asked(first, each) == "answer"
+        epochs = {each: made.store.claims[each].epoch for each in own}
+        cut.is_away = True
+        await until(lambda: first.trouble is not None)
+        made.clock.now += 5.1
+        assert {first.standing(each) for each in GROUPS} == {Standing.UNKNOWN}
+        await until(lambda: len(second.members.nodes) == 1 and second.settled_for >= 0)
+        for each in own:
+            assert await asked(second, each) == "answer"
+            assert made.store.claims[each].epoch > epochs[each], "what the lost node commits is refused"
+        cut.is_away = False
+        await both_settled(first, second)
+        assert sorted(made.let_go[1]) == sorted(own)
+        assert first.own.node_id == 1
+
+    played(scene)
+
+
+def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1).start()
+        ended: list[str] = []
+
+        async def endless() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append("ended")
+
+        waiting = {each: asyncio.ensure_future(first.coordinating(each, endless, is_kept=False)) for each in GROUPS}
+        await until(lambda: first.groups == len(GROUPS))
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        moved = [each for each in GROUPS if second.standing(each) is Standing.COORDINATOR]
+        assert moved
+        for each in moved:
+            assert await waiting[each] is Standing.OTHER
+        await until(lambda: len(ended) == len(moved))
+        left = [each for each in waiting.values() if not each.done()]
+        assert len(left) == len(GROUPS) - len(moved)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        assert len(ended) == len(GROUPS), "a connection that ends takes its request with it"
+
+    played(scene)
+
+
+def test_requests_carry_the_claim_that_they_came_with() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+
+        async def claim() -> Any:
+            return CLAIM.get()
+
+        found = await node.coordinating("g", claim, is_kept=True)
+        assert found == made.store.claims["g"]
+        assert CLAIM.get() is None
+        node.refused("g", found)
+        await until(lambda: node.groups == 0)
+        assert made.let_go[1] == ["g"]
+        assert await asked(node, "g") == "answer", "it is claimed again"
+
+    played(scene)
+
+
+def test_two_nodes_with_one_id_are_refused() -> None:
+    async def scene(made: Scene) -> None:
+        await made.node(1, node_id=7).start()
+        second = made.node(2, node_id=7)
+        starting = asyncio.ensure_future(second.start())
+        await asyncio.sleep(0.05)
+        made.clock.now += 4.0
+        await asyncio.sleep(0.05)
+        assert not starting.done(), "the other may be a run that ended just now"
+        for _ in range(4):
+            made.clock.now += 4.0
+            await asyncio.sleep(0.05)
+        with pytest.raises(ConfigError, match="another node lives with this id"):
+            await starting
+
+    played(scene)
+
+
+def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() -> None:
+    async def scene(made: Scene) -> None:
+        real = made.node(1)
+        await real._membership._step()  # joined, and then killed: no heartbeat follows
+        again = await made.node(1).start()
+        assert again.own.node_id == 1
+        assert again.standing("g") is Standing.UNKNOWN
+        made.clock.now += 5.1
+        await until(lambda: again.is_leased)
+        assert await asked(again, "g") == "answer"
+
+    played(scene)
+
+
+def test_without_a_registry_a_node_serves_alone() -> None:
+    async def scene(made: Scene) -> None:
+        made.store.is_away = True
+        node = await made.node(1, node_id=3).start()
+        assert [each.node_id for each in node.members.nodes] == [3]
+        assert await asked(node, "g") is Standing.UNKNOWN
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert await asked(node, "g") == "answer"
+
+    played(scene)

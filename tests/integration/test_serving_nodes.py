@@ -1,0 +1,392 @@
+"""Several nodes serve one archive: they find each other, share the work, and are killed under load."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+import psycopg
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from catalog.errors import CoordinatorDeposed
+from catalog.registry import GroupClaim, GroupOffset, Registry, ServeNode
+from tests.support.archive.job_runs import archive_once
+from tests.support.kafka.java_records import java
+from tests.support.servers.free_ports import free_port
+from tests.support.servers.stack import Stack, unique
+
+_LOG = logging.getLogger(__name__)
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 4
+RECORDS = 6_000
+TIMEOUT_S = 60.0
+NODES = 2
+HEARTBEAT = "300ms"
+LOST_AFTER = "3s"
+
+
+class Nodes:
+    """Processes of one cluster, each at a port that it keeps."""
+
+    def __init__(self, config: Path, count: int) -> None:
+        self._config = config
+        self.ports = [free_port() for _ in range(count)]
+        self._running: dict[int, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Self:
+        with ThreadPoolExecutor(len(self.ports)) as pool:
+            list(pool.map(self.start, range(len(self.ports))))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._running.values():
+            each.terminate()
+        for each in self._running.values():
+            assert ended(each) == 128 + signal.SIGTERM
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def start(self, index: int) -> None:
+        command = [sys.executable, "-m", "archiver", "serve", "kafka", "--json", "--config", str(self._config)]
+        listen = ["--listen", f"127.0.0.1:{self.ports[index]}"]
+        process = subprocess.Popen([*command, *listen], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "listening"
+        self._running[index] = process
+
+    def kill(self, index: int) -> None:
+        process = self._running.pop(index)
+        process.kill()
+        ended(process)
+
+    def pause(self, index: int) -> None:
+        os.kill(self._running[index].pid, signal.SIGSTOP)
+
+    def go_on(self, index: int) -> None:
+        os.kill(self._running[index].pid, signal.SIGCONT)
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    with process:
+        return process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def archived(stack: Stack) -> tuple[Path, str]:
+    """A configuration and its topic, archived."""
+    topic = stack.topic(PARTITIONS)
+    messages = [{"value": b"%d" % at + b"x" * 200, "partition": at % PARTITIONS} for at in range(RECORDS)]
+    stack.produce(topic, *messages, batch_num_messages=20)
+    serve = {"refresh": "200ms", "heartbeat": HEARTBEAT, "lost_after": LOST_AFTER}
+    config = stack.config({topic: {}}, serve=serve)
+    archive_once(config)
+    return config, topic
+
+
+def member(bootstrap: str, group: str, **options: Any) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 500,
+            "max.partition.fetch.bytes": 4_000,
+            "fetch.queue.backoff.ms": 10,
+            "queued.min.messages": 50,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+            **options,
+        }
+    )
+
+
+class Readers:
+    """Members of a group that read slowly and commit what they have read, until all records were seen."""
+
+    def __init__(self, bootstrap: str, topic: str, count: int, *, records: int, per_second: int) -> None:
+        self.group = unique("group")
+        self.seen: set[tuple[int, int]] = set()
+        self.delivered = 0
+        self.errors: list[str] = []
+        self._bootstrap, self._topic, self._records = bootstrap, topic, records
+        self._pause = 100 / per_second
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._read) for _ in range(count)]
+
+    def __enter__(self) -> Self:
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for each in self._threads:
+            each.join(TIMEOUT_S)
+
+    def wait(self, seconds: float) -> bool:
+        return self._over.wait(seconds)
+
+    def _read(self) -> None:
+        reading = member(self._bootstrap, self.group, **{"auto.offset.reset": "earliest"})
+        reading.subscribe([self._topic])
+        while not self._over.is_set():
+            messages = reading.consume(100, 0.2)
+            good = [each for each in messages if each.error() is None]
+            self.errors += [each.error().name() for each in messages if each.error() is not None]
+            self.seen |= {(each.partition(), each.offset()) for each in good}
+            self.delivered += len(good)
+            if len(self.seen) >= self._records:
+                self._over.set()
+            if good:
+                try:
+                    reading.commit(asynchronous=False)
+                except KafkaException as error:
+                    self.errors.append(error.args[0].name())
+            self._over.wait(self._pause)
+        reading.close()
+
+
+def coordinator_of(bootstrap: str, group: str) -> str:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
+    return f"{told.host}:{told.port}"
+
+
+def kill_while_they_read(nodes: Nodes, readers: Readers, *, every: float) -> int:
+    """Kill one node after the other, each second time the group's coordinator, until all is read. Return how often."""
+    kills = index = 0
+    while not readers.wait(every):
+        index = (index + 1) % len(nodes.ports)
+        coordinator = coordinator_or_none(nodes.bootstrap, readers.group) if kills % 2 == 0 else None
+        if coordinator is not None:
+            index = nodes.ports.index(int(coordinator.rpartition(":")[2]))
+        nodes.kill(index)
+        kills += 1
+        nodes.start(index)
+        _LOG.info("%d kills, %d delivered, errors %s", kills, readers.delivered, sorted(set(readers.errors)))
+    return kills
+
+
+def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    with (
+        Nodes(config, NODES) as nodes,
+        Readers(nodes.bootstrap, topic, 2, records=RECORDS, per_second=350) as readers,
+    ):
+        assert kill_while_they_read(nodes, readers, every=3.0) >= 1
+    assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(RECORDS)}
+
+
+@pytest.mark.slow
+def test_a_node_is_killed_every_twenty_seconds_for_ten_minutes(stack: Stack) -> None:
+    topic, records = stack.topic(PARTITIONS), 200_000
+    stack.produce(topic, *({"value": b"%d" % at, "partition": at % PARTITIONS} for at in range(records)))
+    config = stack.config({topic: {}})
+    archive_once(config)
+    with (
+        Nodes(config, 3) as nodes,
+        Readers(nodes.bootstrap, topic, 4, records=records, per_second=80) as readers,
+    ):
+        assert kill_while_they_read(nodes, readers, every=20.0) >= 15
+    assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(records)}
+
+
+def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
+    """Nodes, controller, cluster and leaders."""
+    found = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
+    leaders = {each.id: each.leader for each in found.topics[topic].partitions.values()}
+    return sorted(found.brokers), found.controller_id, found.cluster_id, leaders
+
+
+def test_nodes_share_what_there_is_and_all_tell_the_same(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    with Nodes(config, 2) as nodes:
+        deadline = time.monotonic() + TIMEOUT_S
+        while (told := [told_by(port, topic) for port in nodes.ports])[0] != told[1]:
+            assert time.monotonic() < deadline
+        assert len(told[0][0]) == 2
+        assert set(told[0][3].values()) <= set(told[0][0])
+        groups = [unique("group") for _ in range(8)]
+        for each in groups:
+            committing = member(nodes.bootstrap, each)
+            committing.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+            committing.close()
+        command = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", nodes.bootstrap)
+        assert set(groups) <= set(java(*command, "--list").split())
+        owners = {coordinator_of(f"127.0.0.1:{port}", each) for each in groups for port in nodes.ports}
+        assert len(owners) == 2, "the same of both nodes, and some groups for each"
+
+
+def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    place = TopicPartition(topic, 0, 7)
+    group = unique("group")
+    with Nodes(config, 2) as nodes:
+        first = member(nodes.bootstrap, group)
+        first.commit(offsets=[place], asynchronous=False)
+        index = nodes.ports.index(int(coordinator_of(nodes.bootstrap, group).rpartition(":")[2]))
+        nodes.pause(index)
+        other = f"127.0.0.1:{nodes.ports[1 - index]}"
+        deadline = time.monotonic() + TIMEOUT_S
+        while coordinator_or_none(other, group) != other:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        second = member(other, group)
+        second.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
+        nodes.go_on(index)
+        assert [each.offset for each in second.committed([place], TIMEOUT_S)] == [9]
+        first.commit(offsets=[TopicPartition(topic, 0, 11)], asynchronous=False)  # finds its new coordinator
+        assert [each.offset for each in second.committed([place], TIMEOUT_S)] == [11]
+        first.close()
+        second.close()
+
+
+def coordinator_or_none(bootstrap: str, group: str) -> str | None:
+    try:
+        return coordinator_of(bootstrap, group)
+    except KafkaException:
+        return None
+
+
+@pytest.fixture
+def registry(stack: Stack) -> Iterator[Registry]:
+    with Registry(stack.database(), answers_within=5.0) as opened:
+        yield opened
+
+
+def node(node_id: int, port: int = 1) -> ServeNode:
+    return ServeNode(node_id=node_id, host="here", port=port, incarnation=uuid4())
+
+
+def test_nodes_come_and_go_by_the_databases_clock(registry: Registry) -> None:
+    nodes = registry.serve_nodes
+    first, second = node(1), node(2, 2)
+    assert nodes.propose("c", host="here", port=1) == 1
+    assert nodes.join("c", first, lost_after=60.0) is None
+    assert nodes.propose("c", host="here", port=2) == 2
+    assert nodes.join("c", second, lost_after=0.2) is None
+    assert nodes.propose("other", host="here", port=2) == 1
+    told = nodes.join("c", node(1, 3), lost_after=1.0)
+    assert told is not None
+    assert told.incarnation == first.incarnation, "who lives keeps its id"
+
+    def beat(one: ServeNode, seen: int = 0) -> Any:
+        return nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=seen)
+
+    seen = beat(first, 2)
+    assert [(each.node_id, each.seen_view) for each in seen.nodes] == [(1, 2), (2, 0)]
+    assert (seen.number, nodes.give_up_lost("c")) == (2, False)
+    time.sleep(0.3)
+    assert [each.is_lost for each in beat(first).nodes] == [False, True]
+    assert nodes.give_up_lost("c")
+    assert not nodes.give_up_lost("c"), "once"
+    assert beat(second) is None, "who was given up learns it"
+    seen = beat(first, 1)
+    assert (seen.number, [each.seen_view for each in seen.nodes]) == (3, [2])
+    assert nodes.propose("c", host="here", port=2) == 2, "the id stays its address's"
+    assert nodes.propose("c", host="here", port=9) == 3
+    again = node(2, 2)
+    assert nodes.join("c", again, lost_after=60.0) is None
+    nodes.leave("c", node_id=2, incarnation=second.incarnation)
+    assert len(beat(first).nodes) == 2, "a run that is over ends no other"
+    nodes.leave("c", node_id=2, incarnation=again.incarnation)
+    assert beat(first).number == 5
+
+
+def test_many_nodes_come_at_once_and_each_view_is_one_set_of_nodes(registry: Registry) -> None:
+    nodes = registry.serve_nodes
+    views: dict[int, set[tuple[int, ...]]] = {}
+
+    def come(port: int) -> int:
+        while True:
+            one = node(nodes.propose("c", host="here", port=port), port)
+            if nodes.join("c", one, lost_after=60.0) is None:
+                for _ in range(5):
+                    seen = nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=0)
+                    assert seen is not None
+                    views.setdefault(seen.number, set()).add(tuple(each.node_id for each in seen.nodes))
+                return one.node_id
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(come, range(8)))
+    assert sorted(ids) == list(range(1, 9))
+    assert all(len(each) == 1 for each in views.values())
+    assert max(views) == 8
+
+
+def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> None:
+    offsets = registry.group_offsets
+    topic_id = uuid4()
+    first = GroupClaim(cluster_id="c", node_id=1, epoch=4)
+    second = GroupClaim(cluster_id="c", node_id=2, epoch=5)
+
+    def kept(offset: int) -> dict[tuple[str, int], GroupOffset]:
+        return {("orders", 0): GroupOffset(topic_id=topic_id, offset=offset)}
+
+    assert offsets.claim("g", first)
+    assert offsets.claim("g", first), "again"
+    assert not offsets.claim("g", GroupClaim(cluster_id="c", node_id=2, epoch=4)), "one node in a view"
+    offsets.commit("g", kept(1), claim=first)
+    assert offsets.claim("g", second)
+    assert not offsets.claim("g", first)
+    with pytest.raises(CoordinatorDeposed, match="another node"):
+        offsets.commit("g", kept(2), claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.delete("g", claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.commit("h", kept(2), claim=second)
+    assert offsets.load("g") == kept(1)
+    offsets.commit("g", kept(3), claim=second)
+    offsets.commit("g", kept(4))
+    assert offsets.load("g") == kept(4), "tools of the operator carry no claim"
+
+
+def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stack) -> None:
+    """Else offsets would be loaded that a commit of the coordinator before then replaces."""
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
+        assert registry.group_offsets.claim("g", GroupClaim(cluster_id="c", node_id=1, epoch=1))
+        under_way.execute("SELECT FROM group_coordinators FOR SHARE")
+        taking = threading.Thread(
+            target=lambda: registry.group_offsets.claim("g", GroupClaim(cluster_id="c", node_id=2, epoch=2))
+        )
+        taking.start()
+        taking.join(0.3)
+        assert taking.is_alive()
+        under_way.commit()
+        taking.join(10)
+        assert not taking.is_alive()
+
+
+def test_claims_without_offsets_are_forgotten_after_a_week(stack: Stack) -> None:
+    dsn = stack.database()
+    with Registry(dsn) as registry:
+        offsets = registry.group_offsets
+        for name in ("old", "kept", "young"):
+            assert offsets.claim(name, GroupClaim(cluster_id="c", node_id=1, epoch=1))
+        offsets.commit("kept", {("orders", 0): GroupOffset(topic_id=uuid4(), offset=1)})
+        with psycopg.connect(dsn) as connection:
+            connection.execute(
+                "UPDATE group_coordinators SET claimed_at = now() - interval '8 days' WHERE group_id <> 'young'"
+            )
+        assert offsets.forget_old_claims() == 1
+        with pytest.raises(CoordinatorDeposed):
+            offsets.commit("old", {}, claim=GroupClaim(cluster_id="c", node_id=1, epoch=1))

@@ -1,0 +1,90 @@
+"""A NodeStore in this process, with a clock that tests move, and faults."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+from catalog.errors import RegistryUnreachable
+from catalog.registry import GroupClaim, ServeNode, ServeView
+
+
+class NodesInMemory:
+    """What the registry does, by the same rules. `is_away` makes every call fail."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.is_away = False
+        self.claims: dict[str, GroupClaim] = {}
+        self.view = 0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._live: dict[int, ServeNode] = {}
+        self._beats: dict[int, tuple[float, float]] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+
+    def propose(self, *, host: str, port: int) -> int:
+        with self._there():
+            return self._ids.get((host, port), len(self._ids) + 1)
+
+    def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
+        with self._there():
+            holder = self._live.get(node.node_id)
+            if holder is not None and not self._is_lost(node.node_id):
+                return holder
+            self._live[node.node_id] = node
+            self._beats[node.node_id] = self._clock(), lost_after
+            self._ids[node.host, node.port] = node.node_id
+            self.view += 1
+            return None
+
+    def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
+        with self._there():
+            known = self._live.get(node.node_id)
+            if known is None or known.incarnation != node.incarnation:
+                return None
+            self._live[node.node_id] = replace(known, seen_view=max(known.seen_view, seen_view))
+            self._beats[node.node_id] = self._clock(), self._beats[node.node_id][1]
+            nodes = tuple(replace(self._live[each], is_lost=self._is_lost(each)) for each in sorted(self._live))
+            return ServeView(number=self.view, nodes=nodes)
+
+    def give_up_lost(self) -> bool:
+        with self._there():
+            lost = [each for each in self._live if self._is_lost(each)]
+            for each in lost:
+                del self._live[each]
+            self.view += bool(lost)
+            return bool(lost)
+
+    def leave(self, node: ServeNode) -> None:
+        with self._there():
+            if self._incarnation(node.node_id) == node.incarnation:
+                del self._live[node.node_id]
+                self.view += 1
+
+    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
+        with self._there():
+            wanted = GroupClaim(cluster_id="archive", node_id=node_id, epoch=epoch)
+            held = self.claims.get(group_id)
+            if held is not None and held.epoch >= epoch and held != wanted:
+                return None
+            self.claims[group_id] = wanted
+            return wanted
+
+    def close(self) -> None:
+        pass
+
+    def _incarnation(self, node_id: int) -> UUID | None:
+        known = self._live.get(node_id)
+        return None if known is None else known.incarnation
+
+    def _is_lost(self, node_id: int) -> bool:
+        at, lost_after = self._beats[node_id]
+        return self._clock() - at > lost_after
+
+    def _there(self) -> threading.Lock:
+        if self.is_away:
+            raise RegistryUnreachable("the registry is away")
+        return self._lock
