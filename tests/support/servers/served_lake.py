@@ -102,7 +102,7 @@ class ServedLake:
         self.offsets = offsets or OffsetsInMemory()
         self._nodes = nodes or NodesInMemory()
         self.watch = watch or Watch(ServeSection())
-        self._beats = beats or Beats(every=0.05, lost_after=5.0)
+        self._beats = beats or Beats(every=0.05, lost_after=60.0)
         self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
         self._limits = ConnectionLimits(
             most_request_bytes=most_request_bytes,
