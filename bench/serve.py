@@ -1,0 +1,249 @@
+"""How fast Kafka clients read an archive through `archiver serve kafka`, compared with the broker that it came from.
+
+Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--stack DIR] [--no-java] [--json
+FILE]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4 partitions on an embedded stack, which is started
+and stopped unless one is named, archived as typed columns. Each consumer is a process of its own, has its share of the
+partitions assigned, and waits until all are there; then seconds count until the last has read everything. Sides take
+turns: the broker, ours with nothing in memory (a server just started), and ours again from its cache. CPU is user and
+system time of the server's process. `first record` is from a new consumer's assignment in the middle of a partition to
+its first record, at a server that has read nothing yet. Java is Kafka's own ConsumerPerformance, one consumer. Results
+are medians of the rounds, with the least and the most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+from data import create_topic, message_type, produce
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from rich.console import Console
+from rich.table import Table
+
+from archiver.local import Endpoints, LocalStack
+from tests.support.archive.job_runs import archive_once
+from tests.support.kafka.java_records import java
+from tests.support.servers.stack import Stack, unique
+
+PARTITIONS = 4
+FIRST_RECORDS = 5
+CACHE = "1GiB"
+READ_AT_ONCE = 10_000
+MILLION = 1_000_000
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def consumer(address: str) -> Consumer:
+    """A consumer that reads all that is committed, as confluent-kafka does by itself."""
+    options = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
+    return Consumer({**options, "isolation.level": "read_committed", "auto.offset.reset": "error"})
+
+
+def read(address: str, topic: str, ends: dict[int, int], ready: Barrier, over: Any) -> None:
+    """Read partitions up to these ends, once all readers are there."""
+    reading = consumer(address)
+    reading.list_topics(topic, 30)
+    ready.wait()
+    reading.assign([TopicPartition(topic, each, 0) for each in ends])
+    left = sum(ends.values())
+    while left > 0:
+        messages = reading.consume(READ_AT_ONCE, 1.0)
+        for each in messages:
+            if each.error() is not None:
+                raise RuntimeError(each.error())
+        left -= len(messages)
+    over.put(time.monotonic())
+    reading.close()
+
+
+def all_read(address: str, topic: str, ends: dict[int, int], readers: int) -> float:
+    """Seconds until so many readers together have read everything."""
+    ready, over = SPAWN.Barrier(readers + 1), SPAWN.Queue()
+    shares = [{each: end for each, end in ends.items() if each % readers == number} for number in range(readers)]
+    running = [SPAWN.Process(target=read, args=(address, topic, share, ready, over)) for share in shares]
+    for each in running:
+        each.start()
+    ready.wait()
+    began = time.monotonic()
+    ended = max(over.get(timeout=600) for _ in running)
+    for each in running:
+        each.join()
+    return ended - began
+
+
+def read_by_java(address: str, topic: str, count: int) -> float:
+    """Seconds that Kafka's ConsumerPerformance took, without its rebalance."""
+    told = java(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        *("--bootstrap-server", address, "--topic", topic, "--num-records", str(count), "--group", unique("perf")),
+        *("--timeout", "60000"),
+    )
+    head, row = (line.split(", ") for line in told.strip().splitlines()[-2:])
+    found = dict(zip(head, row, strict=True))
+    name = next(each for each in found if each.startswith("fetch.time"))
+    return float(found[name]) / 1000
+
+
+def first_record(address: str, topic: str, offset: int) -> float:
+    """Seconds from an assignment to its first record."""
+    reading = consumer(address)
+    reading.list_topics(topic, 30)
+    began = time.monotonic()
+    reading.assign([TopicPartition(topic, 0, offset)])
+    message = reading.poll(30.0)
+    took = time.monotonic() - began
+    if message is None or message.error() is not None or message.offset() != offset:
+        raise RuntimeError(message)
+    reading.close()
+    return took
+
+
+@contextmanager
+def server(config: Path, log: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """A server just started: its address and its process."""
+    command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, stderr=errors, text=True) as run,  # noqa: S603
+    ):
+        assert run.stdout is not None
+        yield json.loads(run.stdout.readline())["advertise"], psutil.Process(run.pid)
+        run.terminate()
+
+
+def cpu(process: psutil.Process) -> float:
+    """CPU seconds of a process so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def measured(
+    found: dict[tuple[str, str], list[tuple[float, float]]], name: tuple[str, str], process: psutil.Process, turn: Any
+) -> None:
+    """Note the seconds that a turn says, and the CPU that the server spent meanwhile."""
+    before = cpu(process)
+    seconds = turn()
+    found.setdefault(name, []).append((seconds, cpu(process) - before))
+
+
+def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
+    """Fill a topic, archive it, and let the sides take turns."""
+    topic, broker = unique("orders"), endpoints.bootstrap_servers
+    create_topic(broker, topic, PARTITIONS)
+    produce(broker, topic, options.records)
+    descriptors = folder / "shop.binpb"
+    files = FileDescriptorSet()
+    message_type().file.CopyToProto(files.file.add())
+    descriptors.write_bytes(files.SerializeToString())
+    value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(descriptors)}
+    config = Stack(endpoints, folder).config({topic: {"value": value}}, serve={"cache_size": CACHE})
+    archive_once(config)
+    asking = consumer(broker)
+    ends = {each: asking.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)}
+    asking.close()
+    status = LocalStack(endpoints.directory).status()
+    brokers = psutil.Process(next(each.pid for each in status.parts if each.name == "kafka"))
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    log = folder / "server.log"
+    count = sum(ends.values())
+    for _ in range(options.rounds):
+        for readers in options.consumers:
+            name = f"{readers} x confluent-kafka"
+
+            def turn(address: str, readers: int = readers) -> float:
+                return all_read(address, topic, ends, readers)
+
+            measured(found, (name, "broker"), brokers, lambda turn=turn: turn(broker))
+            with server(config, log) as (address, process):
+                measured(found, (name, "ours, cold"), process, lambda turn=turn, address=address: turn(address))
+                measured(found, (name, "ours, cached"), process, lambda turn=turn, address=address: turn(address))
+        if options.java:
+            measured(found, ("Java", "broker"), brokers, lambda: read_by_java(broker, topic, count))
+            with server(config, log) as (address, process):
+                for side in ("ours, cold", "ours, cached"):
+                    by_java = lambda address=address: read_by_java(address, topic, count)  # noqa: E731
+                    measured(found, ("Java", side), process, by_java)
+    firsts: dict[str, list[float]] = {"broker": [], "ours": []}
+    with server(config, log) as (address, _):
+        for number in range(FIRST_RECORDS):
+            offset = ends[0] * (2 * number + 1) // (2 * FIRST_RECORDS)
+            firsts["broker"].append(first_record(broker, topic, offset))
+            firsts["ours"].append(first_record(address, topic, offset))
+    return {
+        "records": count,
+        "turns": [
+            {"clients": name, "side": side, "seconds": [a for a, _ in turns], "cpu": [b for _, b in turns]}
+            for (name, side), turns in found.items()
+        ],
+        "first_record": firsts,
+    }
+
+
+def shown(results: dict[str, Any], console: Console) -> None:
+    """Print the medians."""
+    count = results["records"]
+    table = Table(title=f"{count:,} records")
+    for heading in ("clients", "side", "records/s", "least to most", "of the broker's", "server CPU s a million"):
+        table.add_column(heading, justify="left" if heading in {"clients", "side"} else "right")
+    broker: dict[str, float] = {}
+    for each in results["turns"]:
+        rates = [count / seconds for seconds in each["seconds"]]
+        rate = statistics.median(rates)
+        if each["side"] == "broker":
+            broker[each["clients"]] = rate
+        spent = statistics.median(each["cpu"]) / count * MILLION
+        spread = f"{min(rates):,.0f} to {max(rates):,.0f}"
+        ratio = f"{rate / broker[each['clients']]:.2f}"
+        table.add_row(each["clients"], each["side"], f"{rate:,.0f}", spread, ratio, f"{spent:.2f}")
+    console.print(table)
+    for side, seconds in results["first_record"].items():
+        took = f"{statistics.median(seconds) * 1000:.0f} ms ({min(seconds) * 1000:.0f} to {max(seconds) * 1000:.0f})"
+        console.print(f"first record from the middle, {side}: {took}")
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description="Kafka clients at the archive, and at the broker")
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--consumers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--stack", type=Path, help="the folder of a running stack")
+    parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
+    return parser.parse_args(given)
+
+
+def main() -> None:
+    """Measure, print, and write the numbers down."""
+    options = arguments()
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="serve-")))
+        if options.stack is None:
+            local = LocalStack(folder / "stack")
+            ending.callback(local.down)
+            endpoints = local.up()
+        else:
+            endpoints = LocalStack(options.stack).endpoints
+        results = play(options, endpoints, folder)
+    shown(results, Console())
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()
