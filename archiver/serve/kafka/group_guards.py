@@ -137,7 +137,7 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
         if not _may(request, body.group_id, Operation.DESCRIBE):
             topics = body.topics if request.version < _WITH_ERROR else ()
             return {"error_code": _DENIED, "topics": [_unfetched(each, _DENIED) for each in topics]}
-        asked, refused = _fetchable(service, request, body.topics)
+        asked, refused = await _fetchable(service, request, body.topics)
         found = values(await handler(service, with_body(request, topics=asked)))
         return {**found, "topics": _told(request, found["topics"], refused)}
     allowed = [each for each in body.groups if _may(request, each.group_id, Operation.DESCRIBE)]
@@ -145,7 +145,7 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
         {"group_id": each.group_id, "error_code": _DENIED, "topics": []} for each in body.groups if each not in allowed
     ]
     for each in allowed:
-        asked, refused = _fetchable(service, request, each.topics)
+        asked, refused = await _fetchable(service, request, each.topics)
         one = values(await handler(service, with_body(request, groups=(_with_topics(each, asked),))))["groups"][0]
         told.append({**one, "topics": _told(request, one["topics"], refused)})
     return {"groups": told}
@@ -212,9 +212,9 @@ def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_fail
     )
 
 
-def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
+async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
     """The topics to ask for; None, which means all, stays None."""
-    return (None, []) if topics is None else split(service, request, topics, Operation.DESCRIBE)
+    return (None, []) if topics is None else await split(service, request, topics, Operation.DESCRIBE)
 
 
 def _told(request: Request, topics: Iterable[Values], refused: Iterable[Any]) -> list[Values]:

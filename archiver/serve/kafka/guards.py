@@ -46,7 +46,7 @@ async def fetching(handler: Handler, service: Service, request: Request) -> Answ
 async def metadata(handler: Handler, service: Service, request: Request) -> Answer:
     """Metadata needs DESCRIBE of each topic."""
     wanted = request.body.topics
-    allowed, refused = split(service, request, wanted or (), Operation.DESCRIBE)
+    allowed, refused = await split(service, request, wanted or (), Operation.DESCRIBE)
     found = values(await handler(service, with_body(request, topics=wanted and allowed)))
     told = [each for each in found["topics"] if _is_told(request, each)]
     return {**found, "topics": [*told, *(_undescribed(request, each) for each in refused)]}
@@ -56,7 +56,7 @@ async def topic_partitions(handler: Handler, service: Service, request: Request)
     """DescribeTopicPartitions needs DESCRIBE of each topic."""
     wanted = request.body.topics
     named = wanted or [TopicRequest(name=TopicName(each.name)) for each in await service.topics.every()]
-    allowed, refused = split(service, request, named, Operation.DESCRIBE)
+    allowed, refused = await split(service, request, named, Operation.DESCRIBE)
     told = [_undescribed(request, each) for each in refused] if wanted else []
     if not allowed:  # none at all would mean all of them
         return {"topics": told, "next_cursor": None}
@@ -97,7 +97,7 @@ async def by_topics(
     handler: Handler, service: Service, request: Request, operation: Operation, refusal: Callable[[Any], Values]
 ) -> Mapping[str, Any]:
     """Ask a handler for the topics that the principal has this right to; the others are answered with a refusal."""
-    allowed, refused = split(service, request, request.body.topics, operation)
+    allowed, refused = await split(service, request, request.body.topics, operation)
     found = values(await handler(service, with_body(request, topics=allowed)))
     return {**found, "topics": [*found["topics"], *map(refusal, refused)]}
 
@@ -108,14 +108,14 @@ def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
     return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": told}
 
 
-def split(
+async def split(
     service: Service, request: Request, topics: Iterable[Any], operation: Operation
 ) -> tuple[tuple[Any, ...], list[Any]]:
     """Split topics of a request, by name or id, into those that the principal has this right to, and the others."""
     allowed: list[Any] = []
     refused: list[Any] = []
     for each in topics:
-        name = _name(service, each)
+        name = await _name(service, each)
         is_allowed = name is None or request.access.topic(name, operation)
         (allowed if is_allowed else refused).append(each)
     return tuple(allowed), refused
@@ -132,11 +132,11 @@ def values(found: Answer) -> dict[str, Any]:
     return dict(found)
 
 
-def _name(service: Service, topic: Any) -> str | None:
+async def _name(service: Service, topic: Any) -> str | None:
     """The name of a topic of a request; None for an id that nobody knows, which tells nothing."""
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
-        known = service.topics.with_id(topic_id)
+        known = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
         return known.name if known else None
     named = getattr(topic, "name", None) or getattr(topic, "topic", None)
     return str(named) if named else None
