@@ -37,7 +37,7 @@ MISSING: Final = {
     "spark": ("times", "by time", "group", "new group"),
 }
 """What clients don't have. Spark's source has no groups, and timestamps of microseconds."""
-NONE: Final = "has none"
+NONE: Final = "-"
 _START: Final = "<!-- clients: written by make interop RECORD=1 -->"
 _END: Final = "<!-- end of clients -->"
 
