@@ -22,6 +22,7 @@ from kafka import KafkaConsumer
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
+from archiver.config import load_config
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
 from tests.support.kafka.secured_broker import make_certificates, openssl
@@ -302,6 +303,7 @@ def test_users_come_and_go_while_the_server_runs(guarded: Guarded) -> None:
 def test_mutual_tls_knows_clients_by_their_certificates(stack: Stack, guarded: Guarded, tmp_path: Path) -> None:
     files = guarded.folder
     before, _, _ = guarded.config.read_text().partition("\n[serve]\n")
+    before = before.replace(load_config(guarded.config).registry.dsn, stack.database())  # else both are one cluster
     config = tmp_path / "archiver.toml"
     config.write_text(
         f'{before}\n[serve.tls]\ncertificate = "{files / "server.crt"}"\nkey = "{files / "server.key"}"\n'
