@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,11 +32,13 @@ def add(
     config: ConfigPath = DEFAULT_CONFIG,
     password_file: _PasswordFile = None,
     iterations: _Iterations = _DEFAULT_ITERATIONS,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Add a user. Only salted keys of the password are kept, for SCRAM-SHA-256, SCRAM-SHA-512 and PLAIN."""
-    _set(name, config, password_file, iterations, is_new=True)
-    typer.echo(f"{name} is added; servers know it within seconds.")
+    with reported(as_json=as_json):
+        _set(name, config, password_file, iterations, is_new=True)
+        _tell(name, "added", f"{name} is added; servers know it within seconds.", as_json=as_json)
 
 
 @users_app.command()
@@ -44,31 +47,33 @@ def password(
     config: ConfigPath = DEFAULT_CONFIG,
     password_file: _PasswordFile = None,
     iterations: _Iterations = _DEFAULT_ITERATIONS,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Give a user another password. Connections that are open stay open."""
-    _set(name, config, password_file, iterations, is_new=False)
-    typer.echo(f"{name} has another password; servers know it within seconds.")
+    with reported(as_json=as_json):
+        _set(name, config, password_file, iterations, is_new=False)
+        _tell(name, "changed", f"{name} has another password; servers know it within seconds.", as_json=as_json)
 
 
 @users_app.command()
-def remove(name: _Name, config: ConfigPath = DEFAULT_CONFIG, _verbose: Verbose = False) -> None:
+def remove(
+    name: _Name, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False
+) -> None:
     """Remove a user. Connections that are open stay open, for `serve.sasl.session_lifetime` at most."""
     from archiver.config import load_config
 
-    with reported():
+    with reported(as_json=as_json):
         dsn = load_config(config).registry.dsn
         from archiver.serve.security import UserAccounts
 
         UserAccounts(dsn).remove(name)
-    typer.echo(f"{name} is removed.")
+        _tell(name, "removed", f"{name} is removed.", as_json=as_json)
 
 
 @users_app.command(name="list")
 def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
     """List the users, with their mechanisms and when each got its password."""
-    import json
-
     from archiver.config import load_config
 
     with reported(as_json=as_json):
@@ -98,12 +103,16 @@ def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbos
 def _set(name: str, config: Path, password_file: Path | None, iterations: int, *, is_new: bool) -> None:
     from archiver.config import load_config
 
-    with reported():
-        dsn = load_config(config).registry.dsn
-        from archiver.serve.security import UserAccounts
+    dsn = load_config(config).registry.dsn
+    from archiver.serve.security import UserAccounts
 
-        secret = _password(password_file)
-        UserAccounts(dsn).set_password(name, secret, is_new=is_new, iterations=iterations)
+    secret = _password(password_file)
+    UserAccounts(dsn).set_password(name, secret, is_new=is_new, iterations=iterations)
+
+
+def _tell(name: str, done: str, text: str, *, as_json: bool) -> None:
+    """Say what was done to a user."""
+    typer.echo(json.dumps({"user": name, "done": done}, ensure_ascii=False) if as_json else text)
 
 
 def _password(file: Path | None) -> str:

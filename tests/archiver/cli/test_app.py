@@ -73,16 +73,22 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 SPEAK_TEXT = {("demo",)}
 WRITES_RECORDS = ("replay",)
 """Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
-ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy"}
-MUST_SAY = {("erase",): ("--where", "key = 'jane'")}
+ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
+MUST_SAY = {
+    ("erase",): ("--where", "key = 'jane'"),
+    ("groups", "describe"): ("readers",),
+    ("groups", "delete"): ("readers",),
+    ("groups", "reset"): ("--to-earliest",),
+}
 """Options without which a command can't tell what is asked of it."""
 
 
 def invocation(words: tuple[str, ...], config: Path) -> list[str]:
     """The command with what it needs to find its configuration."""
     command = COMMANDS[words]
-    topics = [ARGUMENTS[each.name] for each in command.params if each.name in ARGUMENTS and each.nargs == 1]
-    return [*words, *topics, *MUST_SAY.get(words, ()), "--config", str(config)]
+    asked = [each.name for each in command.params if each.param_type_name == "argument" and each.nargs == 1]
+    given = [ARGUMENTS[each] for each in asked if each in ARGUMENTS]
+    return [*words, *given, *MUST_SAY.get(words, ()), "--config", str(config)]
 
 
 CONFIGURED = [words for words, command in COMMANDS.items() if any("--config" in each.opts for each in command.params)]
@@ -96,7 +102,8 @@ def test_every_command_exits_with_2_without_a_configuration(tmp_path: Path, word
 
 
 NEED_A_JOURNAL = {("audit", each) for each in ("show", "check", "checkpoint", "export")}
-STOPPED_BEFORE_SERVERS = {("init",), ("check",), ("reprocess",), ("hold",), *NEED_A_JOURNAL}
+NEED_A_PASSWORD = {("users", "add"), ("users", "password")}
+STOPPED_BEFORE_SERVERS = {("init",), ("check",), ("reprocess",), ("hold",), *NEED_A_JOURNAL, *NEED_A_PASSWORD}
 """Three need other arguments; a topic without a schema can't be decoded again; without a journal there is no trail."""
 
 
