@@ -195,14 +195,16 @@ def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
 def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) -> int | None:
     """The offset after the last record that is older than the time: one from the future may lie before it.
 
-    None where the newest records are older: what comes until then is held, too. All records are read for this.
+    None where the newest record is older, or there is none: what comes until then is held, too. All records are read
+    for this. The archive's end says nothing here: offsets without a record may lie before it.
     """
-    end = 0
+    end, is_newest_older = 0, True
     for records in archive.records(partition):
         is_older = records.column("timestamp").to_numpy() < time_ms
         if is_older.any():
             end = int(records.column("offset").to_numpy()[is_older][-1]) + 1
-    return None if end == archive.end(partition) else end
+        is_newest_older = bool(is_older[-1])
+    return None if is_newest_older else end
 
 
 def _point(text: str | None, option: str) -> Point:
