@@ -87,13 +87,14 @@ def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | No
 def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
     """The files that may still be in the store with records below first offsets, each as a range of its own.
 
-    Whatever took them out of the table: a file that was put together with others is retired with these.
+    Of a file with several ranges of a partition it reaches from the first to the last of them. Whatever took them out
+    of the table: a file that was put together with others is retired with these.
     """
     found = connection.execute(
-        "SELECT DISTINCT ON (path, partition) id, files.partition, start_offset, end_offset, path FROM files"
+        "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"
-        " AND state = 'replaced' AND path IS NOT NULL AND start_offset < first.first_offset"
-        " ORDER BY path, partition, start_offset",
+        " AND state = 'replaced' AND path IS NOT NULL GROUP BY path, files.partition, first.first_offset"
+        " HAVING min(start_offset) < first.first_offset ORDER BY path, files.partition",
         (topic.id,),
     )
     return tuple(

@@ -19,9 +19,12 @@ from archiver.ingest.stopping import StopSignal
 from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
 from archiver.replay.selection import Selection
+from archiver.replay.where import Where
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.erase.job import Erase, EraseOptions
+from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
@@ -77,6 +80,12 @@ def expire(config: Path, topic: str, *, day: float = 0.0, **options: Any) -> Top
         .topics
     )
     return done
+
+
+def erase_dry(config: Path, topic: str, where: str) -> EraseReport:
+    return Erase(
+        load_config(config), topic, Where.parse(where), options=EraseOptions(dry_run=True), engine=InlineEngine()
+    ).run()
 
 
 def ranges_of(config: Path) -> list[tuple[Any, ...]]:
@@ -294,11 +303,17 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
         made = NewFile(file=shop.written(paths, 0, 30), spans=tuple(spans))
         assert isinstance(shop.put(RewriteGroup(paths=paths, files=(made,))), Rewritten)
     assert [row[1:4] for row in ranges_of(config)] == [(n, n + 10, made.file.path) for n in (0, 10, 20)]
+    tag(stack, config, topic, "kept")
     done = expire(config, topic, limits=Limits(offset=10), rows=rows)
     assert done.succeeded, done
     begin = 10 if rows else 0
     assert (done.first_offsets, done.files, done.rewritten) == ({0: 10} if rows else {}, 0, int(rows))
     check(config, topic, from_kafka(stack, topic, 1)[begin:])
+    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    with Workshop.of(config) as shop:
+        kept = {each.paths: each for each in shop.registry.retention.retired_files(shop.topic)}
+    assert (kept[made.file.path,].start_offset, kept[made.file.path,].end_offset) == (0, 30)
+    assert erase_dry(config, topic, "partition = 0 and offset = 25").offsets == {0: 1}, "only the store has it"
 
 
 def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
