@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from catalog.errors import RecordsHeld, RegistryError
 from catalog.model import TopicRow
 from catalog.ranges.legal_holds import Hold, in_the_way
-from catalog.ranges.rewrite import Rewrite
+from catalog.ranges.rewrite import RecordSpan, Rewrite
 from catalog.registry import first_offsets, topics
 from catalog.registry.postgres import Connection
 
@@ -70,18 +70,25 @@ def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, 
 def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:
     """The spans (partition, start, end) of records that a rewrite leaves out on purpose.
 
-    Erased offsets are told one by one. Retired records are those below the first offset that the rewrite sets.
+    Erased offsets are told one by one. Of a range around the first offset that the rewrite sets, what lies below goes;
+    a retired range above it goes whole.
     """
     left_out = [span for group in rewrite.groups for span in group.all_spans]
     first = rewrite.first_offsets
     found = [
-        (each.partition, each.start_offset, min(each.end_offset, first.get(each.partition, each.end_offset)))
+        (each.partition, each.start_offset, _retired_end(each, first.get(each.partition)))
         for each in left_out
         if each.retired
     ]
     if not rewrite.erased:
         found += [(each.partition, each.start_offset, each.end_offset) for each in left_out if each.erased]
     return [*found, *rewrite.erased]
+
+
+def _retired_end(span: RecordSpan, first_offset: int | None) -> int:
+    if first_offset is None or first_offset <= span.start_offset:
+        return span.end_offset
+    return min(span.end_offset, first_offset)
 
 
 def refuse_held(topic: TopicRow, holds: Iterable[Hold], spans: Iterable[tuple[int, int, int]], *, command: str) -> None:

@@ -28,11 +28,11 @@ from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
-from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import never, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
+from archiver.upkeep.retire.batches import in_batches, reached_before
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
@@ -59,8 +59,6 @@ from schema_mapping.errors import ContextError
 REASON: Final = "expire"
 ROUNDS: Final = 5
 """How often a topic is planned again because others changed its files meanwhile."""
-BATCH: Final = 500
-"""How many components one commit takes out."""
 MOST_APART_SECONDS: Final = 3_600.0
 """How far this machine's clock may be from Postgres'."""
 
@@ -263,17 +261,19 @@ class TopicExpiry:
         """Commit batch by batch, the oldest first. False where others changed a file meanwhile."""
         table = self.catalog.reload(self.archived.table)
         edges, first_offsets = self._edges(planned, table, report, claims)
-        going = sorted(planned.going, key=_place)
-        batches = [going[start : start + BATCH] for start in range(0, len(going), BATCH)] or ([[]] if edges else [])
-        for number, batch in enumerate(batches):
+        batches = in_batches(
+            planned.going,
+            planned.edges if edges else (),
+            first_offsets=first_offsets,
+            known=table.first_offsets,
+        )
+        for batch in batches:
             if self.is_over():
                 report.stopped = True
                 return True
-            is_last = number == len(batches) - 1
-            later = [each for those in batches[number + 1 :] for each in those]
-            reached = first_offsets if is_last else _reached(first_offsets, (*later, *planned.edges))
-            written = [each.group for each in edges if each.group] if is_last else []
-            groups = (*groups_of(batch, _why(reached)), *written)
+            reached, going = batch.first_offsets, batch.going
+            written = [each.group for each in edges if each.group] if batch.with_edges else []
+            groups = (*groups_of(going, _why(reached)), *written)
             moved = {each: offset for each, offset in reached.items() if offset > table.first_offsets.get(each, 0)}
             if not groups and not moved:
                 continue
@@ -281,8 +281,8 @@ class TopicExpiry:
                 return False
             table = self.catalog.reload(table)
             report.first_offsets |= moved
-            report.files += sum(len(each.files) for each in batch)
-            report.size_bytes += sum(each.size_bytes for each in batch)
+            report.files += sum(len(each.files) for each in going)
+            report.size_bytes += sum(each.size_bytes for each in going)
             report.rows += sum(span.retired for group in groups for span in group.all_spans)
             report.rewritten += sum(len(each.paths) for each in written)
             self.observer(FilesRetired(topic=report.topic, files=sum(len(group.paths) for group in groups)))
@@ -345,9 +345,9 @@ class TopicExpiry:
             path = next((file.path for file in component.files), "")
             report.failures[path] = outcome.error
             self.observer(ExpireFailed(topic=report.topic, path=path, error=outcome.error))
-            first_offsets = _reached(first_offsets, (component,))
+            first_offsets = reached_before(first_offsets, (component,))
         if report.failures:  # what was written is below other first offsets by now
-            return [], _reached(first_offsets, planned.edges)
+            return [], reached_before(first_offsets, planned.edges)
         return made, first_offsets
 
 
@@ -355,20 +355,6 @@ def _tell(report: TopicRetired, planned: Retirement) -> None:
     report.first_offsets = dict(planned.first_offsets)
     report.rows, report.files, report.size_bytes = planned.rows, planned.files, planned.size_bytes
     report.rewritten = sum(len(each.files) for each in planned.edges)
-
-
-def _reached(first_offsets: Mapping[int, int], later: Sequence[Component]) -> dict[int, int]:
-    """The first offsets as long as these components are in the table."""
-    found = dict(first_offsets)
-    for each in later:
-        for one in each.ranges:
-            if one.start_offset < found.get(one.partition, 0):
-                found[one.partition] = one.start_offset
-    return found
-
-
-def _place(each: Component) -> tuple[int, int]:
-    return min((one.start_offset, one.partition) for one in each.ranges)
 
 
 def _why(first_offsets: Mapping[int, int]) -> str:

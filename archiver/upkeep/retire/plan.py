@@ -72,11 +72,11 @@ def retirement(
         _keep(first_offsets, kept, file)
     going, staying = list(found.all), list[Component]()
     while True:
-        sides = [(_is_below(each, first_offsets), each) for each in going]
-        stuck = [each for is_below, each in sides if not is_below]
+        sides = [(is_below(each, first_offsets), each) for each in going]
+        stuck = [each for goes, each in sides if not goes]
         if not stuck:
             break
-        going = [each for is_below, each in sides if is_below]
+        going = [each for goes, each in sides if goes]
         staying += stuck
         for each in stuck:
             if not rows or _is_unbounded(each):
@@ -150,7 +150,7 @@ def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
     return any(low < offset for each, offset in wanted.items() if at is None or at.low <= each <= at.high)
 
 
-def _is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
+def is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
     """Whether all of a component lies below the first offsets."""
     return all(one.end_offset <= first_offsets.get(one.partition, 0) for one in each.ranges) and not (
         each.has_foreign and any(_reaches_above(file, first_offsets) for file in each.files)

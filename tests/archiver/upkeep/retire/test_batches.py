@@ -1,0 +1,87 @@
+"""In which commits components go: none leaves a gap above the first offsets that it sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.retire import batches
+from archiver.upkeep.retire.batches import Batch, in_batches
+from catalog.registry.removable import RemovableRange
+
+
+def component(*spans: tuple[int, int, int]) -> Component:
+    ranges = tuple(
+        RemovableRange(
+            id=f"{partition}-{start}",
+            partition=partition,
+            start_offset=start,
+            end_offset=end,
+            paths=(),
+            rows=end - start,
+            expected=end - start,
+        )
+        for partition, start, end in spans
+    )
+    return Component(ranges=ranges, files=(), recorded=(), has_foreign=False)
+
+
+def batched(
+    monkeypatch: pytest.MonkeyPatch,
+    going: Sequence[Component],
+    first_offsets: Mapping[int, int],
+    *,
+    edges: Sequence[Component] = (),
+    known: Mapping[int, int] | None = None,
+) -> list[Batch]:
+    monkeypatch.setattr(batches, "BATCH", 1)
+    found = list(in_batches(going, edges, first_offsets=first_offsets, known=known or {}))
+    for number, batch in enumerate(found):
+        left = [one for those in found[number + 1 :] for each in those.going for one in each.ranges]
+        begin = dict(known or {}) | {
+            each: offset for each, offset in batch.first_offsets.items() if offset > (known or {}).get(each, 0)
+        }
+        assert all(one.end_offset <= begin[one.partition] for each in batch.going for one in each.ranges), "a gap"
+        assert all(one.start_offset >= begin.get(one.partition, 0) for one in left), "first offsets pass records"
+    return found
+
+
+def test_the_oldest_go_first_and_partitions_begin_at_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, young = component((0, 0, 10)), component((0, 10, 20))
+    first, second = batched(monkeypatch, [young, old], {0: 20})
+    assert (first.going, first.first_offsets, first.with_edges) == ((old,), {0: 10}, False)
+    assert (second.going, second.first_offsets, second.with_edges) == ((young,), {0: 20}, True)
+
+
+def test_a_file_of_two_partitions_waits_for_what_lies_below_it_in_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, below, above = component((0, 0, 10), (1, 90, 100)), component((1, 50, 90)), component((0, 10, 20))
+    first, second, third = batched(monkeypatch, [both, below, above], {0: 20, 1: 100})
+    assert (first.going, first.first_offsets) == ((), {0: 0, 1: 50})
+    assert set(second.going) | set(third.going) == {both, below, above}
+    assert third.first_offsets == {0: 20, 1: 100}
+
+
+def test_what_lies_above_a_file_that_could_not_be_written_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file has partition 0 begin at 10; so does partition 1, at what stays with that."""
+    below, above, other = component((0, 0, 10)), component((0, 20, 30), (1, 0, 10)), component((1, 10, 20))
+    found = batched(monkeypatch, [below, above, other], {0: 10, 1: 20})
+    assert [each.going for each in found if each.going] == [(below,)]
+    assert found[-1].first_offsets == {0: 10, 1: 0}
+
+
+def test_what_is_above_an_edge_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    edge = component((0, 10, 20), (0, 40, 60))
+    below, above = component((0, 0, 10)), component((0, 20, 40))
+    first, second = batched(monkeypatch, [below, above], {0: 50}, edges=[edge])
+    assert (first.going, first.first_offsets, first.with_edges) == ((below,), {0: 10}, False)
+    assert (second.going, second.first_offsets, second.with_edges) == ((above,), {0: 50}, True)
+    (alone,) = batched(monkeypatch, [], {0: 50}, edges=[edge])
+    assert (alone.going, alone.first_offsets, alone.with_edges) == ((), {0: 50}, True)
+
+
+def test_what_lies_below_the_first_offsets_so_far_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = component((0, 0, 10), (1, 0, 10))
+    (only,) = batched(monkeypatch, [again], {1: 10}, known={0: 30})
+    assert only.going == (again,)
