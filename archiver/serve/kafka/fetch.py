@@ -29,6 +29,8 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _READ_COMMITTED: Final = 1
+_AT_ONCE: Final = 1000
+"""How many partitions are looked up before other clients have their turn."""
 _MOST_LOADS: Final = 4
 """How many chunks are decoded at a time for one request."""
 _PATIENCE_SECONDS: Final = 10.0
@@ -88,7 +90,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     )
     if not isinstance(begun, Begun):
         return fetch_response.packed(request.version, (), error=begun)
-    sources = [await _source(service, request.access, place, each) for place, each in begun.partitions.items()]
+    sources = await _sources(service, request.access, begun)
     found = await _gathered(service, request, sources)
     for source in sources:
         if source.is_ahead and source.topic is not None:
@@ -123,6 +125,16 @@ def _named(topic: Any) -> str | UUID | None:
         return topic.topic_id or UUID(int=0)
     name: str = topic.topic
     return name
+
+
+async def _sources(service: Service, access: Access, begun: Begun) -> list[_Source]:
+    """What was found out about all partitions of a request. Other clients have their turn between many of them."""
+    sources: list[_Source] = []
+    for place, each in begun.partitions.items():
+        sources.append(await _source(service, access, place, each))
+        if len(sources) % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return sources
 
 
 async def _source(service: Service, access: Access, place: Place, wanted: Wanted) -> _Source:

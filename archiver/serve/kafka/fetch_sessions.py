@@ -1,6 +1,7 @@
 """Fetch sessions (KIP-227): what a client fetches, remembered, so that it sends only what changes.
 
 A session lives as long as its connection: a client that connects again begins a new one, as it does after any error.
+Partitions beyond a bound are fetched without a session, so that a small request never asks for work without end.
 No I/O.
 """
 
@@ -22,6 +23,8 @@ INITIAL: Final = 0
 FINAL: Final = -1
 _MOST_EPOCH: Final = 2**31 - 1
 _MOST_SESSIONS: Final = 2
+_MOST_PARTITIONS: Final = 20_000
+"""Of one session. A client that fetches more of a node names them all in each request."""
 _NO_SESSION: Final = 0
 
 
@@ -90,16 +93,12 @@ class FetchSessions:
         """Take in a request; say what to fetch for it, or which error to answer with."""
         if epoch in (INITIAL, FINAL):
             self._sessions.pop(session_id, None)
-            if epoch == FINAL or not wanted:
+            if epoch == FINAL or not wanted or len(wanted) > _MOST_PARTITIONS:
                 return Begun(partitions=wanted)
             return self._opened(by_id=by_id, wanted=wanted)
-        session = self._sessions.get(session_id)
-        if session is None:
-            return ErrorCode.fetch_session_id_not_found
-        if session.by_id != by_id:
-            return ErrorCode.fetch_session_topic_id_error
-        if session.epoch != epoch:
-            return ErrorCode.invalid_fetch_session_epoch
+        session = self._known(session_id, epoch, by_id=by_id)
+        if not isinstance(session, FetchSession):
+            return session
         session.epoch = epoch + 1 if epoch < _MOST_EPOCH else 1
         for place, each in wanted.items():
             known = session.partitions.get(place)
@@ -109,7 +108,18 @@ class FetchSessions:
                 known.offset, known.max_bytes = each.offset, each.max_bytes
         for place in forgotten:
             session.partitions.pop(place, None)
+        if len(session.partitions) > _MOST_PARTITIONS:
+            del self._sessions[session_id]
+            return ErrorCode.fetch_session_id_not_found  # its client sends all of them next
         return Begun(partitions=session.partitions, session=session, is_incremental=True)
+
+    def _known(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession | ErrorCode:
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.fetch_session_id_not_found
+        if session.by_id != by_id:
+            return ErrorCode.fetch_session_topic_id_error
+        return session if session.epoch == epoch else ErrorCode.invalid_fetch_session_epoch
 
     def _opened(self, *, by_id: bool, wanted: Mapping[Place, Wanted]) -> Begun:
         number = secrets.randbelow(_MOST_EPOCH) + 1

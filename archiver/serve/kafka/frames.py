@@ -11,13 +11,15 @@ from typing import Final
 from kio.index import load_request_schema, load_response_schema
 
 from archiver.errors import BadRequest
-from archiver.serve.kafka.request_reader import Bytes, reader_of
+from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
 from archiver.serve.kafka.service import Client, Request
 
 _LENGTH: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhi")
 _CLIENT: Final = struct.Struct(">h")
 _MOST_CLIENT_ID: Final = 256
+_MOST_ELEMENTS_OF_STRANGERS: Final = 64
+"""What a client may ask for before it has shown who it is has no arrays: this leaves room for tagged fields."""
 _SLICE_BYTES: Final = 256 << 10
 API_VERSIONS: Final = 18
 LEAST_BYTES: Final = _HEAD.size
@@ -71,14 +73,14 @@ def head_of(frame: bytes) -> Head:
 def request_of(head: Head, frame: bytes, client: Client) -> Request:
     """Read a request of a version that is known. BadRequest where the bytes aren't one."""
     kind = load_request_schema(head.api_key, head.version)
-    data = Bytes(frame)
+    data = Bytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
     size = data.number(_CLIENT)  # also in flexible versions
     client_id = data.take(size).decode(errors="replace") if size > 0 else ""
     if kind.__header_schema__.__flexible__:
-        for _ in range(data.varint()):
+        for _ in data.elements(data.varint()):
             data.varint()
-            data.take(data.varint())
+            data.tag(None)
     return Request(
         api_key=head.api_key,
         version=head.version,

@@ -2,6 +2,7 @@
 
 kio's own reader allocates what a frame claims to hold: an array of 2^31 elements in a frame of 15 bytes ends the
 process. This reader takes the fields of a message from kio's classes too, and refuses what the frame has no room for.
+It also refuses more elements than a request needs: each takes microseconds, in which no other client is answered.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from archiver.errors import BadRequest
 
 _Read: TypeAlias = Callable[["Bytes"], Any]
 
+MOST_ELEMENTS: Final = 100_000
+"""How many elements all arrays of a request have in all, tagged fields counted with them."""
 _MOST_VARINT_BITS: Final = 35
 _NUMBERS: Final = {
     "int8": struct.Struct(">b"),
@@ -39,12 +42,14 @@ _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "i
 class Bytes:
     """The bytes of a frame, read from front to back. Every read raises BadRequest where they end too early."""
 
-    __slots__ = ("_data", "_end", "_place")
+    __slots__ = ("_data", "_end", "_place", "_room")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most_elements: int = MOST_ELEMENTS) -> None:
+        """`most_elements` is how many elements may be read of all arrays."""
         self._data = data
         self._place = 0
         self._end = len(data)
+        self._room = most_elements
 
     @property
     def left(self) -> int:
@@ -63,6 +68,24 @@ class Bytes:
         self._need(size)
         start, self._place = self._place, self._place + size
         return self._data[start : self._place]
+
+    def elements(self, count: int) -> range:
+        """Begin an array of so many elements, each of at least one byte. BadRequest where it has too many."""
+        if count > self.left:
+            raise BadRequest("an array of the frame is longer than the frame", elements=count, left=self.left)
+        if count > self._room:
+            raise BadRequest("the arrays of the frame have too many elements", elements=count, left=self._room)
+        self._room -= count
+        return range(count)
+
+    def tag(self, read: _Read | None) -> Any:
+        """Read the value of a tagged field, whose elements count with all others; skip it where nothing reads it."""
+        inside = Bytes(self.take(self.varint()), self._room)
+        if read is None:
+            return None
+        found = read(inside)
+        self._room = inside._room
+        return found
 
     def varint(self) -> int:
         """Read an unsigned varint of at most 32 bits."""
@@ -102,12 +125,11 @@ def reader_of(kind: type[Any]) -> _Read:
         for name, each in plain:
             values[name] = each(data)
         if is_flexible:
-            for _ in range(_count(data, data.varint())):
-                tag, size = data.varint(), data.varint()
-                inside = Bytes(data.take(size))
-                if tag in tagged:
-                    name, each = tagged[tag]
-                    values[name] = each(inside)
+            for _ in data.elements(data.varint()):
+                name, known = tagged.get(data.varint(), ("", None))
+                value = data.tag(known)
+                if known is not None:
+                    values[name] = value
         return kind(**values)
 
     return read
@@ -142,16 +164,9 @@ def _array(one: _Read, *, is_flexible: bool, may_be_null: bool) -> _Read:
             if not may_be_null:
                 raise BadRequest("an array of the frame is null, and may not be")
             return None
-        return tuple(one(data) for _ in range(_count(data, count)))
+        return tuple(one(data) for _ in data.elements(count))
 
     return read
-
-
-def _count(data: Bytes, count: int) -> int:
-    """The number of elements, each of at least one byte."""
-    if count > data.left:
-        raise BadRequest("an array of the frame is longer than the frame", elements=count, left=data.left)
-    return count
 
 
 def _primitive(kind: str, *, is_flexible: bool, may_be_null: bool) -> _Read:

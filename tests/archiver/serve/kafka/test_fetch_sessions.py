@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.kafka.fetch_sessions import FINAL, INITIAL, Begun, FetchSessions, Place, Wanted
+from archiver.serve.kafka.fetch_sessions import _MOST_PARTITIONS, FINAL, INITIAL, Begun, FetchSessions, Place, Wanted
 
 A, B, C = ("orders", 0), ("orders", 1), ("users", 0)
 
@@ -84,3 +84,22 @@ def test_epochs_begin_again_after_the_last_one() -> None:
     sessions._sessions[number].epoch = 2**31 - 1
     begun(sessions.begin(number, 2**31 - 1, by_id=False, wanted=wanted()))
     begun(sessions.begin(number, 1, by_id=False, wanted=wanted()))
+
+
+MANY: list[Place] = [("orders", each) for each in range(_MOST_PARTITIONS)]
+
+
+def test_more_partitions_than_a_session_holds_are_fetched_without_one() -> None:
+    sessions = FetchSessions()
+    found = begun(sessions.begin(0, INITIAL, by_id=False, wanted=wanted(*MANY, C)))
+    assert (found.session_id, found.is_incremental) == (0, False)
+    assert list(found.partitions) == [*MANY, C]
+
+
+def test_a_session_that_grows_too_large_ends() -> None:
+    sessions, number = opened(*MANY)
+    found = begun(sessions.begin(number, 1, by_id=False, wanted=wanted(C), forgotten=[A]))
+    assert list(found.partitions) == [*MANY[1:], C], "one comes, one goes"
+    again = sessions.begin(number, 2, by_id=False, wanted=wanted(A))
+    assert again == ErrorCode.fetch_session_id_not_found, "its client sends everything next"
+    assert sessions.begin(number, 3, by_id=False, wanted=wanted()) == ErrorCode.fetch_session_id_not_found

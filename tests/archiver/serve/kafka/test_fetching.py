@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +18,10 @@ import pyarrow.compute as pc
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.kafka.fetch import fetch as answer_to
+from archiver.serve.kafka.service import Client, Request
+from archiver.serve.observing import Traffic
+from archiver.serve.security import ANONYMOUS, Access, Rule, Session
 from tests.support.archive.archived_batches import ROWS, archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
@@ -308,3 +315,37 @@ def test_who_takes_no_answer_is_let_go(lake: Lake) -> None:
         while endpoint.server.connections > 1:
             assert time.monotonic() < deadline, "the connection stays"
             fetch(other, END, max_wait=timedelta(milliseconds=100))
+
+
+def test_a_fetch_of_thousands_of_partitions_lets_others_have_their_turn() -> None:
+    asked = request(1, 12, **wanted(0))
+    rules = (Rule.parse("User:another", "allow", ("read",), ("*",), ()),)
+    session = Session(mechanisms=None, access_of=lambda one: Access(one, rules), principal=ANONYMOUS)
+    (topic,) = asked.topics
+    partitions = tuple(replace(topic.partitions[0], partition=each) for each in range(5000))
+    service: Any = SimpleNamespace(traffic=Traffic(), most_response_bytes=lambda: 1 << 20)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def run() -> int:
+        counting = asyncio.create_task(count())
+        await answer_to(
+            service,
+            Request(
+                api_key=1,
+                version=12,
+                correlation_id=1,
+                client_id="",
+                body=replace(asked, topics=(replace(topic, partitions=partitions),)),
+                client=Client(address="here", login=session),
+            ),
+        )
+        counting.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,10 @@ from kio.serial import entity_reader
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import APIS
-from archiver.serve.kafka.request_reader import Bytes, reader_of
+from archiver.serve.kafka.frames import head_of, request_of
+from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
+from archiver.serve.kafka.service import Client
+from archiver.serve.security import OpenDoor, Session
 from tests.support.servers.served_lake import request, written
 
 VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.least, api.most + 1)]
@@ -69,3 +73,45 @@ def test_unknown_tags_are_skipped() -> None:
     data = written(request(3, 12))
     assert data.endswith(b"\0")
     assert reader_of(kind)(Bytes(data[:-1] + b"\x01\x63\x02hi")) == request(3, 12)
+
+
+def metadata(topics: int) -> bytes:
+    """A request for the metadata of so many topics, each with an empty name."""
+    return struct.pack(">i", topics) + b"\0\0" * topics + b"\0"
+
+
+def test_a_request_has_only_so_many_elements() -> None:
+    read = reader_of(load_request_schema(3, 4))
+    assert len(read(Bytes(metadata(MOST_ELEMENTS))).topics) == MOST_ELEMENTS, "clients may ask for as many"
+    with pytest.raises(BadRequest, match="too many elements"):
+        read(Bytes(metadata(MOST_ELEMENTS + 1)))
+
+
+def test_elements_of_nested_arrays_and_tags_count_together() -> None:
+    read = reader_of(load_request_schema(2, 7))
+    data = written(request(2, 7))
+    size = next(each for each in range(100) if fits(read, data, each))
+    assert size >= 2, "a topic and a partition of it, at least"
+    tags = b"\x03" + b"\x63\x02hi" * 3
+    assert data.endswith(b"\0")
+    assert fits(read, data[:-1] + tags, size + 3)
+    assert not fits(read, data[:-1] + tags, size + 2)
+
+
+def fits(read: Any, data: bytes, most_elements: int) -> bool:
+    try:
+        read(Bytes(data, most_elements))
+    except BadRequest:
+        return False
+    return True
+
+
+def test_who_is_not_known_yet_may_send_few_tags() -> None:
+    def asked(tags: int, session: Session) -> Any:
+        frame = struct.pack(">hhih", 18, 3, 1, -1) + bytes([tags]) + b"\x05\0" * tags + b"\x02a\x02b\0"
+        return request_of(head_of(frame), frame, Client(address="here", login=session))
+
+    stranger = Session(mechanisms=None, access_of=lambda _: pytest.fail("nobody is known"), principal=None)
+    assert asked(64, stranger).body == asked(100, OpenDoor().session(None)).body
+    with pytest.raises(BadRequest, match="too many elements"):
+        asked(65, stranger)
