@@ -115,6 +115,9 @@ class Claims:
     async def _claim(self, group_id: str) -> Standing:
         try:
             async with self._slots:
+                standing = self.standing(group_id)
+                if standing is not Standing.COORDINATOR:  # in the view of this moment, which the claim would be of
+                    return standing
                 node_id, epoch = self._membership.own.node_id, self._membership.members.number
                 claim = await asyncio.get_running_loop().run_in_executor(
                     None, lambda: self._store.claim(group_id, node_id=node_id, epoch=epoch)

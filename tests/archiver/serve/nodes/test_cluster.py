@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -231,6 +232,39 @@ def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         assert len(ended) == len(GROUPS), "a connection that ends takes its request with it"
+
+    played(scene)
+
+
+def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordinator_of_that_view() -> None:
+    class Slow(NodesInMemory):
+        """Shares everything with a store, and lets claims wait."""
+
+        def __init__(self, real: NodesInMemory) -> None:
+            self.__dict__ = real.__dict__
+            self.gate = threading.Event()
+            self.waiting = threading.Semaphore(0)
+
+        def claim(self, group_id: str, *, node_id: int, epoch: int) -> Any:
+            self.waiting.release()
+            assert self.gate.wait(10)
+            return super().claim(group_id, node_id=node_id, epoch=epoch)
+
+    async def scene(made: Scene) -> None:
+        slow = Slow(made.store)
+        first = await made.node(1, store=slow).start()
+        asking = [asyncio.ensure_future(asked(first, each)) for each in GROUPS]
+        await asyncio.get_running_loop().run_in_executor(None, slow.waiting.acquire)
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        moved = [each for each in GROUPS if second.standing(each) is Standing.COORDINATOR]
+        assert len(moved) > 2, "some are still in the queue"
+        slow.gate.set()
+        told = await asyncio.gather(*asking)
+        assert [each for each, answer in zip(GROUPS, told, strict=True) if answer is Standing.OTHER] == moved
+        assert [await asked(second, each) for each in moved] == ["answer"] * len(moved)
+        for group, claim in made.store.claims.items():
+            assert claim.node_id == second.members.coordinator(group).node_id
 
     played(scene)
 
