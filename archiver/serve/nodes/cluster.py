@@ -40,6 +40,7 @@ class Cluster:
         self.cluster_id = cluster_id
         self._clock = clock
         self._loop = asyncio.get_running_loop()
+        self._has_others = False
         self._others_seen_at = float("-inf")
         self._membership = Membership(
             store,
@@ -85,10 +86,12 @@ class Cluster:
 
     @property
     def may_lag(self) -> bool:
-        """Whether clients may have seen more of a topic at another node than this one has."""
-        if len(self.members.nodes) > 1:
-            self._others_seen_at = self._clock()
-        return self._clock() - self._others_seen_at < _LAGS_FOR
+        """Whether clients may have seen more of a topic at another node than this one has.
+
+        A node without a lease may know of no others though there are some.
+        """
+        is_recent = self._clock() - self._others_seen_at < _LAGS_FOR
+        return self._has_others or is_recent or not self.is_leased
 
     async def start(self) -> Self:
         """Join the other nodes. ConfigError where that can never be."""
@@ -140,6 +143,9 @@ class Cluster:
         return answer if is_kept or standing is Standing.COORDINATOR else standing
 
     def _changed(self) -> None:
+        had_others, self._has_others = self._has_others, len(self.members.nodes) > 1
+        if had_others:
+            self._others_seen_at = self._clock()
         self._claims.review()
 
 

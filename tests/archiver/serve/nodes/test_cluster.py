@@ -269,6 +269,39 @@ def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordin
     played(scene)
 
 
+def test_clients_of_a_node_that_left_may_know_more_for_a_while_though_nobody_asked_before() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1).start()
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        for _ in range(20):
+            made.clock.now += 4.0
+            await until(lambda: all(each._membership._lease_until > made.clock.now + 4 for each in (first, second)))
+        await second.close()
+        await until(lambda: len(first.members.nodes) == 1 and first.is_leased)
+        assert first.may_lag
+        made.clock.now += 61.0
+        await until(lambda: first.is_leased)
+        assert not first.may_lag
+
+    played(scene)
+
+
+def test_a_node_without_its_lease_may_lag_behind_nodes_that_it_does_not_know() -> None:
+    async def scene(made: Scene) -> None:
+        made.store.is_away = True
+        node = await made.node(1).start()
+        assert node.may_lag
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert not node.may_lag
+        made.store.is_away = True
+        made.clock.now += 5.1
+        assert node.may_lag
+
+    played(scene)
+
+
 def test_requests_carry_the_claim_that_they_came_with() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
