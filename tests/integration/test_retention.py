@@ -30,6 +30,7 @@ from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.idle import IdleRetirement
 from archiver.upkeep.retire.job import Expire
@@ -157,13 +158,30 @@ def test_old_files_are_retired_and_everybody_is_told(stack: Stack) -> None:
     check(config, topic, from_kafka(stack, topic, 1)[30:])
 
 
-def test_the_oldest_files_beyond_a_size_go(stack: Stack) -> None:
+def test_the_oldest_files_beyond_a_size_go_but_not_from_under_a_tag_that_is_set_meanwhile(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, topic = archived(stack)
     with Workshop.of(config) as shop:
         sizes = [file.size_bytes for file in shop.files()]
+        paths = [file.path for file in shop.files()]
+    tagged: list[int] = []
+
+    def found_slowly(*args: Any, **options: Any) -> HoldingSnapshots:
+        found = holding_snapshots(*args, **options)
+        if found.going and not tagged:
+            tagged.append(found.going[-1].snapshot_id)
+            tag(stack, config, topic, "kept", tagged[0])
+        return found
+
+    monkeypatch.setattr("archiver.upkeep.removal.purge.holding_snapshots", found_slowly)
     most = sizes[1] + sizes[2] + 1
     assert expire(config, topic, limits=Limits(size_bytes=most)).files == 0, "without the first, less would be left"
-    assert expire(config, topic, limits=Limits(size_bytes=most - 1)).first_offsets == {0: 10}
+    done = expire(config, topic, limits=Limits(size_bytes=most - 1))
+    assert (done.first_offsets, done.purged.deleted) == ({0: 10}, 0)
+    assert done.purged.snapshots.named == {"kept": tagged[0]}
+    assert table_of(stack, config, topic).metadata.refs["kept"].snapshot_id == tagged[0]
+    assert objects_left(config, paths) == paths
     check(config, topic, from_kafka(stack, topic, 1)[10:])
 
 

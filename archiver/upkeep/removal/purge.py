@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from pyiceberg.table.refs import MAIN_BRANCH
+
 from archiver.errors import ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
@@ -126,13 +128,23 @@ def _registry_id(path: str) -> str:
 def _expired(
     table: ArchiveTable, names: set[str], catalog: TableCatalog, *, grace_seconds: float, with_others: bool
 ) -> tuple[ArchiveTable, HoldingSnapshots]:
-    """Expire what may be expired; return the table and what was found before. Others may commit meanwhile."""
+    """Expire what may be expired; return the table and what was found before. Others may commit meanwhile.
+
+    The search reads manifests for minutes. A catalog drops a tag together with its snapshot, so those that were set
+    meanwhile are looked at before.
+    """
     for left in reversed(range(EXPIRY_TRIES)):
         table = catalog.reload(table)
         older_than_ms = time.time_ns() // 1_000_000 + 1 - int(grace_seconds * 1_000)
         found = holding_snapshots(table, names, older_than_ms=older_than_ms, with_others=with_others)
         if not found.going:
             break
+        if _named(catalog.reload(table)) != _named(table):
+            if left:
+                continue
+            raise CatalogUnreachable(
+                "others set tags or branches while snapshots were looked at; look again", table=table.topic.table
+            )
         try:
             catalog.expire(table, found.going)
         except CatalogUnreachable:
@@ -141,6 +153,12 @@ def _expired(
         else:
             break
     return table, found
+
+
+def _named(table: ArchiveTable) -> dict[str, int]:
+    """The snapshots that tags and branches name. That the main branch is where it was, the catalog checks."""
+    refs = table.iceberg.metadata.refs
+    return {name: ref.snapshot_id for name, ref in refs.items() if name != MAIN_BRANCH}
 
 
 def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> list[Orphan]:

@@ -130,8 +130,10 @@ def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
     return file
 
 
-def tag(stack: Stack, config: Path, topic: str, name: str) -> None:
-    """Name the current snapshot."""
+def tag(stack: Stack, config: Path, topic: str, name: str, snapshot_id: int | None = None) -> None:
+    """Name a snapshot, by default the current one."""
     table = table_of(stack, config, topic)
-    update = SetSnapshotRefUpdate(ref_name=name, type="tag", snapshot_id=table.metadata.current_snapshot_id)
+    update = SetSnapshotRefUpdate(
+        ref_name=name, type="tag", snapshot_id=snapshot_id or table.metadata.current_snapshot_id
+    )
     stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
