@@ -66,7 +66,8 @@ class Postgres:
         """
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
         self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
-        self._connect().close()
+        with self.in_our_words():
+            self._connect().close()
         self._pool = ConnectionPool(
             self._conninfo,
             min_size=0,

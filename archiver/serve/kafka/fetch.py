@@ -169,7 +169,11 @@ async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> E
     except ContextError as error:
         _log(source, error)
         return error_of(error)
-    return ErrorCode.offset_out_of_range if offset < source.log_start else ErrorCode.none
+    if offset >= source.log_start:
+        return ErrorCode.none
+    # A client whose offset is out of range may go on at the end: never say so where the begin isn't known.
+    may_be_there = topic.may_begin_before(partition, offset)
+    return ErrorCode.kafka_storage_error if may_be_there else ErrorCode.offset_out_of_range
 
 
 def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:

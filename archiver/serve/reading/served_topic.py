@@ -108,6 +108,10 @@ class ServedTopic:
         self._lows[partition] = low, snapshot.snapshot_id
         return low
 
+    def may_begin_before(self, partition: int, offset: int) -> bool:
+        """Whether the log may begin at an offset or before, though its first record is later: the registry is away."""
+        return self._begins_failed and offset >= self._archive.first_offset(partition)
+
     async def fresh(self) -> None:
         """Look at the table again if the last look is older than the interval. An error leaves what is known."""
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:

@@ -127,6 +127,7 @@ class Rounds:
     def run(self, table: ArchiveTable) -> None:
         """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
         with UploadClaims.of_run(self._upkeep.registry, table.topic) as claims:
+            table = self._upkeep.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
                 groups = self.plan(table, settles=True)
                 if not self._report.planned:

@@ -66,7 +66,8 @@ class Rounds:
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
         """Read, write and commit; return the commit id. None where there is nothing to commit."""
         with UploadClaims.of_run(self._registry, table.topic) as claims:
-            return self._run(table, change, claims)
+            # an erasure waits for runs only that began before it
+            return self._run(self._catalog.reload(table), change, claims)
 
     def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         for _ in range(ROUNDS):

@@ -28,9 +28,16 @@ class IdleRetirement:
     """What an archive job does while it is idle: `retention` and `retention_size` of its topics are applied."""
 
     def __init__(
-        self, config: Config, observer: ExpireObserver = ignore, *, clock: Callable[[], float] = time.monotonic
+        self,
+        config: Config,
+        observer: ExpireObserver = ignore,
+        *,
+        latest: Callable[[], Config] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`latest` loads the configuration again: a `hold` that was set meanwhile keeps records from going."""
         self._config = config
+        self._latest = latest
         self._observer = observer
         self._clock = clock
         self._rests_until: dict[str, float] = {}
@@ -45,7 +52,8 @@ class IdleRetirement:
 
     def _expire(self, name: str, idle: IdleTime) -> None:
         try:
-            (done,) = Expire(self._config, (name,), self._observer, is_over=idle.is_over).run().topics
+            config = self._latest() if self._latest else self._config
+            (done,) = Expire(config, (name,), self._observer, is_over=idle.is_over).run().topics
         except Exception as error:  # noqa: BLE001 - archiving goes on, whatever is wrong here
             told = error if isinstance(error, ContextError) else None
             _LOG.warning("%s was not retired, archiving goes on: %s", name, error, exc_info=None if told else error)

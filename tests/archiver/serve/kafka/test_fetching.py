@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from archiver.serve.kafka.fetch import fetch as answer_to
 from archiver.serve.kafka.service import Client, Request
 from archiver.serve.observing import Traffic
 from archiver.serve.security import ANONYMOUS, Access, Rule, Session
+from catalog.errors import RegistryUnreachable
 from tests.support.archive.archived_batches import ROWS, archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
@@ -150,6 +151,19 @@ def test_offsets_before_the_first_record(tmp_path: Path) -> None:
     with served(late) as (_, wire):
         found = fetch(wire, 3)
         assert (found.error_code, found.log_start_offset) == (ErrorCode.offset_out_of_range, 100)
+
+
+def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> None:
+    """Else a client with auto.offset.reset=latest goes on at the end."""
+    late = archived(tmp_path / "lake", BATCHES[20], end=110)
+
+    def away() -> NoReturn:
+        raise RegistryUnreachable("nobody answers")
+
+    with served(late) as (endpoint, wire):
+        endpoint.topics.open[0]._ask_begins = away
+        assert fetch(wire, 3).error_code == ErrorCode.kafka_storage_error
+        assert fetch(wire, 100).error_code == ErrorCode.none
 
 
 def test_unknown_topics_partitions_and_sessions_are_told(lake: Lake) -> None:

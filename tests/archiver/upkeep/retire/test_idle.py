@@ -69,6 +69,24 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
     assert runs == [False, False, True], "the run gets the pause's own end"
 
 
+def test_a_hold_that_is_set_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holds = list[bool]()
+
+    def run(self: Expire) -> ExpireReport:
+        holds.append(self._config.topic("orders").hold)
+        return ExpireReport(topics=(TopicRetired(topic="orders", table="t", stopped=True),), dry_run=False, seconds=0.0)
+
+    monkeypatch.setattr(Expire, "run", run)
+    path = written(tmp_path)
+    retirement = IdleRetirement(load_config(path, {}), latest=lambda: load_config(path, {}))
+    retirement(idle())
+    path.write_text(CONFIG.replace('expire = "auto"', 'expire = "auto"\nhold = true'))
+    retirement(idle())
+    path.write_text("no configuration")
+    retirement(idle())
+    assert holds == [False, True], "and nothing goes while the configuration can't be read"
+
+
 def test_works_take_their_turns_as_long_as_there_is_time() -> None:
     done: list[str] = []
     work = in_turn(lambda _: done.append("first"), lambda _: done.append("second"))
