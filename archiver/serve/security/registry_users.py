@@ -22,6 +22,8 @@ from catalog.registry import Registry, ScramKeys
 
 _MOST_NAME = 256
 _LEAST_PASSWORD = 8
+_ANSWERS_WITHIN = 5.0
+"""Seconds after which a registry that says nothing is away: a connection that was cut silently is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class RegistryUsers:
         """All users. Raises the registry's errors."""
         with self._lock:
             if self._registry is None:
-                self._registry = Registry(self._dsn, connections=1)
+                self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
             found = self._registry.users.every()
         return KnownUsers.of(
             {name: {each.mechanism: each for each in map(_stored, keys)} for name, keys in found.keys.items()},

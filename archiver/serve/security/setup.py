@@ -26,7 +26,9 @@ from archiver.serve.security.users import KnownUsers, Users
 from schema_mapping.errors import ContextError
 
 _THREADS: Final = 2
-"""Threads that hash passwords and ask for users and keys: guessing passwords takes no more of the machine than this."""
+"""Threads that hash passwords: guessing them takes no more of the machine than this."""
+_LOADING_THREADS: Final = 3
+"""Threads that ask for users, keys and certificates, one each: none waits for another, nor for passwords."""
 
 
 class Security:
@@ -55,6 +57,7 @@ class Security:
         self.certificates = ServerCertificates(_files(tls)) if tls else None
         self._look_seconds = tls.reload if tls else 0.0
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="security")
+        self._loading = ThreadPoolExecutor(_LOADING_THREADS, thread_name_prefix="security-loading")
         self._users = Users(self._load) if sasl and set(sasl.mechanisms) != {"OAUTHBEARER"} else None
         self._keys = self._token_keys(section.oauth) if section.oauth else None
         self._mechanisms: Mechanisms | None = None
@@ -101,6 +104,7 @@ class Security:
             if each is not None:
                 await each.close()
         self._threads.shutdown(cancel_futures=True)
+        self._loading.shutdown(cancel_futures=True)
         self._registry.close()
 
     def session(self, certificate: bytes | None) -> Session:
@@ -116,7 +120,7 @@ class Security:
         )
 
     async def _load(self) -> KnownUsers:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._registry.load)
+        return await asyncio.get_running_loop().run_in_executor(self._loading, self._registry.load)
 
     def _token_keys(self, section: OauthSection) -> TokenKeys:
         def look() -> Sequence[PyJWK]:
@@ -125,14 +129,14 @@ class Security:
             return keys_at(section.jwks_url or "", section.ca_file)
 
         async def load() -> Sequence[PyJWK]:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+            return await asyncio.get_running_loop().run_in_executor(self._loading, look)
 
         return TokenKeys(load, kept_seconds=section.keys_ttl)
 
     async def _look(self, certificates: ServerCertificates) -> None:
         while True:
             await asyncio.sleep(self._look_seconds)
-            await asyncio.get_running_loop().run_in_executor(self._threads, certificates.look)
+            await asyncio.get_running_loop().run_in_executor(self._loading, certificates.look)
 
     @staticmethod
     def _check(config: Config, *, is_loopback: bool) -> None:

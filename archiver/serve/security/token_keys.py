@@ -21,6 +21,9 @@ from archiver.errors import AuthenticationFailed, ConfigError, ServeError
 _LOG = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 20
 _TIMEOUT: Final = 10.0
+_PATIENCE: Final = 1.0
+"""How long a token with a known key waits for keys that are being loaded. Then those that were known last count."""
+_PIECE_BYTES: Final = 64 << 10
 _LEAST_SECONDS: Final = 10.0
 _KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
@@ -55,7 +58,7 @@ class TokenKeys:
         if age > self._kept_seconds or (not found and age > self._least_seconds):
             if self._loading is None or self._loading.done():
                 self._loading = asyncio.get_running_loop().create_task(self._load_again())
-            await asyncio.shield(self._loading)
+            await asyncio.wait({self._loading}, timeout=_PATIENCE if found else _TIMEOUT)
             found = self._found(kid, algorithm)
         if not found:
             raise AuthenticationFailed("the token is signed with a key that its issuer doesn't have")
@@ -79,7 +82,7 @@ class TokenKeys:
     async def _load_again(self) -> None:
         try:
             self._keys = await self._load()
-        except ServeError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the keys that were known last are used
             _LOG.warning("keys of tokens can't be loaded; those that were known last are used", exc_info=error)
         self._tried_at = asyncio.get_running_loop().time()
 
@@ -94,7 +97,11 @@ def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
                 raise ServeError(
                     "the address of the keys doesn't answer with keys", url=url, status=response.status_code
                 )
-            text = response.raw.read(_MOST_BYTES + 1, decode_content=True)
+            text = b""
+            for piece in response.iter_content(_PIECE_BYTES):  # its errors are those of requests
+                text += piece
+                if len(text) > _MOST_BYTES:
+                    break
     except (requests.RequestException, OSError) as error:
         raise ServeError(f"the address of the keys doesn't answer: {error}", url=url) from error
     return parsed(text, url=url)

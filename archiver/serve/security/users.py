@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.serve.security.scram import DEFAULT_ITERATIONS, MECHANISMS, Mechanism, StoredKeys
-from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _KNOWN_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 0.5
+"""How long a client waits for users that are being looked up. Then those that were known last count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,11 @@ class Users:
         self._asked_at = asyncio.get_running_loop().time()
 
     async def known(self) -> KnownUsers:
-        """The users, not older than a few seconds as long as the registry answers."""
+        """The users, not older than a few seconds as long as the registry answers at once."""
         if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())
-            await asyncio.shield(self._asking)
+            await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
         assert self._known is not None
         return self._known
 
@@ -87,7 +88,7 @@ class Users:
         try:
             self._known = await self._load()
             self._is_away = False
-        except ContextError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, those that were known last may come in
             if not self._is_away:
                 _LOG.warning("users can't be looked up; those that were known last may come in", exc_info=error)
             self._is_away = True

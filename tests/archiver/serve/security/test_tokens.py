@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from archiver.errors import AuthenticationFailed, ServeError
-from archiver.serve.security.token_keys import TokenKeys, parsed
+from archiver.serve.security.token_keys import TokenKeys, keys_at, parsed
 from archiver.serve.security.tokens import Bearer, TokenRules, Tokens
 from tests.support.servers.guarded_door import bearer
 from tests.support.servers.tokens import AUDIENCE, ISSUER, TokenIssuer
@@ -23,7 +26,7 @@ class Provider:
     def __init__(self, issuer: TokenIssuer) -> None:
         self.issuer = issuer
         self.asked = 0
-        self.error: ServeError | None = None
+        self.error: Exception | None = None
 
     async def load(self) -> Any:
         self.asked += 1
@@ -137,6 +140,64 @@ def test_while_keys_are_away_the_last_ones_count() -> None:
         assert len(await keys.fitting("one", "RS256")) == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [ServeError("away"), ValueError("nobody expects this")])
+def test_keys_that_can_not_be_loaded_are_not_asked_for_on_and_on(error: Exception) -> None:
+    provider = Provider(ISSUER_OF_ALL)
+
+    async def run() -> None:
+        keys = TokenKeys(provider.load, least_seconds=60.0)
+        provider.error = error
+        for _ in range(5):
+            with pytest.raises(AuthenticationFailed, match="issuer doesn't have"):
+                await keys.fitting("one", "RS256")
+        assert provider.asked == 1
+
+    asyncio.run(run())
+
+
+def test_an_address_that_says_nothing_keeps_no_known_key_out() -> None:
+    async def run() -> None:
+        provider = Provider(ISSUER_OF_ALL)
+        keys = TokenKeys(provider.load, kept_seconds=0.0)
+        await keys.begin()
+        keys._load = asyncio.Event().wait  # type: ignore[assignment]
+        assert len(await keys.fitting("one", "RS256")) == 1
+        await keys.close()
+
+    asyncio.run(asyncio.wait_for(run(), 5))
+
+
+LENGTH = b"Content-Length: 1000\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (LENGTH, b'{"keys": ['),
+        (LENGTH + b"Content-Encoding: gzip\r\n", b"x" * 1000),
+        (b"Transfer-Encoding: chunked\r\n", b"zz\r\n"),
+        (b"", b"[" * (2 << 20)),
+    ],
+    ids=["cut off", "not gzip", "no chunks", "without end"],
+)
+def test_a_broken_answer_says_which_address(head: bytes, body: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + b"\r\n" + body)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/keys"
+        with pytest.raises(ServeError) as told:
+            keys_at(url, None)
+        thread.join()
+    assert told.value.context["url"] == url
 
 
 @pytest.mark.parametrize(
