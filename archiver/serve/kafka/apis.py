@@ -36,6 +36,9 @@ from archiver.serve.kafka.service import Request, Service
 from archiver.serve.observing import Answered, error_in
 
 SASL: Final = frozenset({17, 36})
+_FETCH: Final = 1
+_IN_TIME: Final = SASL | {API_VERSIONS, 8, 11, 12, 13, 14, 68}
+"""What is answered at once whatever its client owes: a group's members are lost, or go back, where these are late."""
 BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS}) | SASL
 """What a client may ask for before it has shown who it is."""
 
@@ -110,12 +113,7 @@ def api_of(head: Head) -> Api | None:
 async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
     began = time.perf_counter()
-    access = request.client.login.access
-    handler = partial(coordination.answered, api.handler)
-    if access is None or access.is_open:
-        found = await handler(service, request)
-    else:
-        found = await api.guard(handler, service, request)
+    found = await _found(service, api, request)
     if not isinstance(found, list):
         body: list[bytes | memoryview] = [encoded(answer(head.api_key, head.version, found))]
     else:
@@ -130,6 +128,20 @@ async def answered(service: Service, api: Api, head: Head, request: Request) -> 
     parts = [response_head(head), *body]
     service.traffic.answered(_summary(api, request, found, parts, time.perf_counter() - began))
     return parts, wait
+
+
+async def _found(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:
+    access = request.client.login.access
+    if access is not None and api.key not in _IN_TIME:
+        requests, octets = service.quotas.owed(access.principal, asyncio.get_running_loop().time())
+        if api.key == _FETCH and (requests or octets):  # also from another connection: as Kafka, with nothing
+            return fetch_response.packed(request.version, ())
+        if requests:
+            await asyncio.sleep(requests)
+    handler = partial(coordination.answered, api.handler)
+    if access is None or access.is_open:
+        return await handler(service, request)
+    return await api.guard(handler, service, request)
 
 
 def _wait(service: Service, request: Request, size: int) -> float:

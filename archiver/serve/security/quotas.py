@@ -14,6 +14,7 @@ from archiver.serve.security.principals import Principal
 
 MOST_WAIT: Final = 10.0
 """The longest wait that one answer asks for. What a principal still owes is asked for with the next."""
+_LEAST_WAIT: Final = 0.001
 _BURST_SECONDS: Final = 1.0
 _MOST_BUCKETS: Final = 10_000
 
@@ -43,6 +44,11 @@ class Bucket:
         self._at = now
         return max(0.0, -self._level / self._rate)
 
+    def owed(self, now: float) -> float:
+        """The seconds to wait for what was taken. Less than a clock shows is nothing."""
+        owed = -self._level / self._rate - (now - self._at)
+        return owed if owed > _LEAST_WAIT else 0.0
+
     def is_full(self, now: float) -> bool:
         """Whether nothing is owed or used."""
         return self._level + (now - self._at) * self._rate >= self._rate * _BURST_SECONDS
@@ -64,6 +70,13 @@ class Quotas:
             if bucket is not None:
                 waits.append(bucket.take(amount, now))
         return min(MOST_WAIT, max(waits))
+
+    def owed(self, principal: Principal, now: float) -> tuple[float, float]:
+        """The seconds that a principal has to wait for its requests and for its bytes, on whichever connection."""
+        if not self._quotas:
+            return 0.0, 0.0
+        requests, octets = (0.0 if each is None else each.owed(now) for each in self._of(principal, now))
+        return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def _of(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
         found = self._buckets.get(principal)

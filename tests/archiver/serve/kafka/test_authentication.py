@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from kio.index import load_response_schema
@@ -300,28 +301,63 @@ def test_who_is_over_a_quota_is_told_and_has_to_wait(lake: Lake) -> None:
 def test_fetches_are_slowed_by_their_bytes(lake: Lake, version: int) -> None:
     quotas = Quotas([Quota(principal="User:*", bytes_per_second=200.0)])
     with ServedLake(lake, quotas=quotas) as served, Wire(served.port) as wire:
-        topic_id = wire.ask(request(3, 12, topics=None)).topics[0].topic_id
-        asked = request(
-            1,
-            version,
-            topic="orders",
-            topic_id=topic_id,
-            partition=0,
-            fetch_offset=0,
-            partition_max_bytes=1 << 20,
-            max_bytes=1 << 20,
-            session_id=0,
-            session_epoch=-1,
-            forgotten_topics_data=(),
-            isolation_level=0,
-            current_leader_epoch=-1,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-        )
+        asked = a_fetch(wire, version)
         told = [wire.ask(asked) for _ in range(2)][1]
         assert told.throttle_time.total_seconds() > 0
         (topic,) = getattr(told, "responses", ())
         assert topic.partitions[0].records
+
+
+def a_fetch(wire: Wire, version: int) -> Any:
+    """A request for all records, without a session."""
+    topic_id = wire.ask(request(3, 12, topics=None)).topics[0].topic_id
+    return request(
+        1,
+        version,
+        topic="orders",
+        topic_id=topic_id,
+        partition=0,
+        fetch_offset=0,
+        partition_max_bytes=1 << 20,
+        max_bytes=1 << 20,
+        session_id=0,
+        session_epoch=-1,
+        forgotten_topics_data=(),
+        isolation_level=0,
+        current_leader_epoch=-1,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+    )
+
+
+@pytest.mark.parametrize("version", [4, 18])
+def test_who_connects_again_is_not_free_of_what_it_owes(lake: Lake, version: int) -> None:
+    quotas = Quotas([Quota(principal="User:*", bytes_per_second=100.0)])
+    with ServedLake(lake, quotas=quotas) as served:
+        with Wire(served.port) as wire:
+            asked = a_fetch(wire, version)
+            while not wire.ask(asked).responses:
+                pass
+        for _ in range(2):
+            with Wire(served.port) as wire:
+                again = wire.ask(asked)
+                assert not again.responses
+                assert again.throttle_time.total_seconds() > 0, "an empty answer without a wait is none"
+                assert getattr(again, "session_id", 0) == 0
+        deadline = time.monotonic() + SECONDS
+        with Wire(served.port) as wire:
+            while not wire.ask(asked).responses:
+                assert time.monotonic() < deadline, "what is owed is never paid"
+
+
+def test_requests_are_waited_for_on_any_connection(lake: Lake) -> None:
+    quotas = Quotas([Quota(principal="User:*", requests_per_second=5.0)])
+    with ServedLake(lake, quotas=quotas) as served:
+        began = time.monotonic()
+        for _ in range(12):
+            with Wire(served.port) as wire:
+                wire.ask(request(3, 12, topics=None))
+        assert time.monotonic() - began >= 1.0, "12 requests, 5 of them at once, 5 a second"
 
 
 def test_a_refusal_is_read_in_the_form_of_its_version(endpoint: ServedLake) -> None:

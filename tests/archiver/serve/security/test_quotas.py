@@ -41,3 +41,15 @@ def test_the_nearest_quota_speaks_for_a_principal() -> None:
     other = Principal("carol")
     assert [quotas.wait(other, 1, 0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
     assert quotas.wait(Principal("dave"), 1, 0.0) == 0.0, "each has its own"
+
+
+def test_what_is_owed_is_known_before_more_is_asked_for() -> None:
+    quotas = Quotas([Quota(principal="User:*", requests_per_second=2.0, bytes_per_second=1000.0)])
+    assert quotas.owed(ALICE, 0.0) == (0.0, 0.0)
+    for _ in range(4):
+        quotas.wait(ALICE, 5000, 0.0)
+    assert quotas.owed(ALICE, 0.0) == (1.0, MOST_WAIT)
+    assert quotas.owed(ALICE, 10.0) == (0.0, 9.0), "asking costs nothing"
+    assert quotas.owed(ALICE, 18.9999) == (0.0, 0.0)
+    assert quotas.owed(BOB, 0.0) == (0.0, 0.0)
+    assert Quotas().owed(ALICE, 0.0) == (0.0, 0.0)
