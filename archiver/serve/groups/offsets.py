@@ -31,8 +31,10 @@ class OffsetStore(Protocol):
 class RegistryOffsets:
     """Offsets in the registry of a configuration. It is opened when it is first needed."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, answers_within: float) -> None:
+        """A call fails after `answers_within` seconds without an answer, also if the network says nothing."""
         self._dsn = dsn
+        self._answers_within = answers_within
         self._lock = Lock()
         self._registry: Registry | None = None
 
@@ -62,5 +64,5 @@ class RegistryOffsets:
     def _opened(self) -> Registry:
         with self._lock:
             if self._registry is None:
-                self._registry = Registry(self._dsn)
+                self._registry = Registry(self._dsn, answers_within=self._answers_within)
             return self._registry

@@ -137,7 +137,12 @@ class Endpoint:
             ending.callback(coordinator.close)
             host, port = advertised.host, advertised.port or bound.port
             cluster = self._cluster(host, port, coordinator, watch)
-            offsets = FencedOffsets(self._config.registry.dsn, on_refused=cluster.refused, saw=watch.offsets.saw)
+            offsets = FencedOffsets(
+                self._config.registry.dsn,
+                answers_within=section.lost_after,
+                on_refused=cluster.refused,
+                saw=watch.offsets.saw,
+            )
             ending.push_async_callback(workers.offsets, offsets.close)
             await topics.load()
             ending.push_async_callback(cluster.close)

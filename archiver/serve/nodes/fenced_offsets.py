@@ -21,11 +21,12 @@ class FencedOffsets(RegistryOffsets):
         self,
         dsn: str,
         *,
+        answers_within: float,
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
         """`on_refused` is called where a claim didn't hold, `saw` with offsets that do. Both from a worker's thread."""
-        super().__init__(dsn)
+        super().__init__(dsn, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw
 

@@ -1,0 +1,35 @@
+"""Offsets behind a registry that says nothing."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from archiver.serve.nodes import FencedOffsets
+from catalog.errors import RegistryUnreachable
+
+
+def test_a_registry_that_says_nothing_holds_up_offsets_no_longer_than_it_may() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        offsets = FencedOffsets(f"postgresql://someone@127.0.0.1:{port}/registry", answers_within=1.0)
+        began = time.monotonic()
+        with pytest.raises(RegistryUnreachable):
+            offsets.load("group")
+        assert time.monotonic() - began < 6.0, "libpq waits for two seconds at least"
+
+
+def test_each_connection_ends_when_the_network_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[dict[str, float]] = []
+
+    class Opened:
+        def __init__(self, _: str, **options: float) -> None:
+            opened.append(options)
+            raise RegistryUnreachable("the registry is away")
+
+    monkeypatch.setattr("archiver.serve.groups.offsets.Registry", Opened)
+    with pytest.raises(RegistryUnreachable):
+        FencedOffsets("postgresql://someone@host/registry", answers_within=7.0).groups()
+    assert opened == [{"answers_within": 7.0}]
