@@ -19,6 +19,7 @@ _TRANSACTION: Final = 1
 
 async def metadata(service: Service, request: Request) -> Values:
     """Metadata: the nodes, and topics with their partitions, each led by one of the nodes."""
+    service.topics.look_around()
     members = service.cluster.members
     wanted = request.body.topics
     if wanted is None or (not wanted and request.version == 0):
@@ -53,6 +54,7 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
     """DescribeTopicPartitions: as Metadata, in pages of at most so many partitions."""
+    service.topics.look_around()
     names = sorted({each.name for each in request.body.topics}) or [each.name for each in await service.topics.every()]
     cursor = request.body.cursor
     left = max(1, min(request.body.response_partition_limit, _MOST_PARTITIONS))

@@ -31,6 +31,7 @@ class GroupTopics:
         for each in unopened:
             await served.named(each)
         self._looked_at = now
+        served.look_around()
         found = {}
         for topic in await served.every():
             found[topic.name] = KnownTopic(topic.topic_id, topic.partitions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,6 +29,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
     """OffsetCommit. It is answered when the offsets are safe."""
     body = request.body
     asked = [(each, await _topic(service, request, each)) for each in body.topics]
+    await _look_for_partitions(service, asked)
     refused = service.coordinator.commit_error(
         body.group_id,
         getattr(body, "member_id", ""),
@@ -163,6 +165,18 @@ async def _topic(service: Service, request: Request, named: Any) -> ServedTopic 
 
 def _named(topic: Any) -> dict[str, Any]:
     return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None)}
+
+
+async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, ServedTopic | None]]) -> None:
+    """Look at tables that may have got the partitions of a commit: their leader may know them before this node does."""
+    if not service.cluster.may_lag:
+        return
+    behind = {
+        topic.topic_id: topic
+        for each, topic in asked
+        if topic is not None and any(one.partition_index >= topic.partitions for one in each.partitions)
+    }
+    await asyncio.gather(*(each.caught_up() for each in behind.values()))
 
 
 def _commit_error(request: Request, topic: ServedTopic | None, wanted: Any) -> ErrorCode:

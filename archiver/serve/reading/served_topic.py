@@ -27,6 +27,8 @@ from schema_mapping.errors import ContextError
 _LOG = logging.getLogger(__name__)
 _HURRIED_SECONDS: Final = 0.1
 """The least time between two looks at a table, however many ask for one."""
+_UNSEEN_SECONDS: Final = 30.0
+"""How old a look at a table gets while clients ask about the topic, and fetch from other nodes only."""
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
 
@@ -79,6 +81,12 @@ class ServedTopic:
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._take_in(self._seen)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nobody looked at the table for a while, so that it may have got partitions since."""
+        age = asyncio.get_running_loop().time() - self._looked_at
+        return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
     def partitions(self) -> int:

@@ -38,6 +38,7 @@ class ServedTopics:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
+        self._round: asyncio.Task[None] | None = None
 
     @property
     def open(self) -> tuple[ServedTopic, ...]:
@@ -56,6 +57,14 @@ class ServedTopics:
         if is_due:
             self._list_soon()
         return self.open
+
+    def look_around(self) -> None:
+        """Look at tables that nobody looked at for a while, one after the other. Nobody waits for that.
+
+        Clients fetch from the leader of a partition. A node that leads none of a topic hears of it in other requests.
+        """
+        if self._round is None or self._round.done():
+            self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
 
     async def named(self, name: str) -> ServedTopic | None:
         """The topic of this name; None if it has no archive, or none that can be read."""
@@ -87,7 +96,7 @@ class ServedTopics:
 
     async def close(self) -> None:
         """Close all topics."""
-        tasks = [*self._opening.values(), *([self._listing] if self._listing else [])]
+        tasks = [*self._opening.values(), *(each for each in (self._listing, self._round) if each is not None)]
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -113,6 +122,11 @@ class ServedTopics:
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing
+
+    async def _look_at_unseen(self) -> None:
+        for each in self.open:
+            if each.is_unseen:
+                await asyncio.wait({each.next_look()})
 
     async def _list_again(self) -> None:
         try:

@@ -14,6 +14,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka import fetch as fetching
+from archiver.serve.reading import served_topic
 from tests.support.archive.archived_batches import ROWS, archived
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
@@ -42,8 +43,8 @@ def fetch(wire: Wire, offset: int, *, version: int = 12, **changes: Any) -> Any:
     return wire.ask(request(1, version, **values | changes)).responses[0].partitions[0]
 
 
-def commit(wire: Wire, offset: int, group: str) -> ErrorCode:
-    values = {"group_id": group, "name": ORDERS, "partition_index": 0, "committed_offset": offset}
+def commit(wire: Wire, offset: int, group: str, *, partition: int = 0) -> ErrorCode:
+    values = {"group_id": group, "name": ORDERS, "partition_index": partition, "committed_offset": offset}
     nobody = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
     error: ErrorCode = wire.ask(request(8, 9, **values, **nobody)).topics[0].partitions[0].error_code
     return error
@@ -197,6 +198,66 @@ def test_who_is_ahead_waits_for_the_records(lake: Lake) -> None:
         found = fetch(two.wires[1], END + 1, max_wait=timedelta(milliseconds=600))
         timer.join()
         assert (found.error_code, found.high_watermark) == (ErrorCode.none, END + 1)
+
+
+def partitions_of(wire: Wire, key: int) -> int:
+    asked = (
+        request(3, 12, topics=None)
+        if key == 3
+        else request(75, 0, name=ORDERS, cursor=None, response_partition_limit=9)
+    )
+    return len(wire.ask(asked).topics[0].partitions)
+
+
+@pytest.mark.parametrize("key", [3, 75])
+def test_who_is_asked_what_there_is_finds_partitions_that_nobody_fetches_from_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, key: int
+) -> None:
+    monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
+    with Two(lake) as two:
+        lake.add(ROWS, None, 0, 5, partition=1)
+        deadline = time.monotonic() + 10
+        while [partitions_of(each, key) for each in two.wires] != [2, 2]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_the_coordinator_of_a_group_assigns_partitions_that_came_though_nobody_fetches_from_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
+    member = {
+        "group_id": "g",
+        "member_id": "a",
+        "instance_id": None,
+        "rack_id": None,
+        "rebalance_timeout": timedelta(seconds=9),
+        "subscribed_topic_names": (ORDERS,),
+        "subscribed_topic_regex": None,
+        "server_assignor": None,
+    }
+    with ServedLake(lake) as endpoint, Wire(endpoint.port) as wire:
+        told = wire.ask(request(68, 1, **member, member_epoch=0, topic_partitions=()))
+        assert [each.partitions for each in told.assignment.topic_partitions] == [(0,)]
+        lake.add(ROWS, None, 0, 5, partition=1)
+        deadline = time.monotonic() + 10
+        while told.assignment is None or told.assignment.topic_partitions[0].partitions != (0, 1):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            told = wire.ask(request(68, 1, **member, member_epoch=told.member_epoch, topic_partitions=None))
+            assert told.error_code == ErrorCode.none
+
+
+def test_offsets_of_partitions_that_only_another_node_knows_are_kept(lake: Lake) -> None:
+    with Two(lake, interval=30.0) as two:
+        lake.add(ROWS, None, 0, 5, partition=1)
+        for group in GROUPS[:5]:
+            errors = [commit(each, 3, group, partition=1) for each in two.wires]
+            assert sorted(errors) == [ErrorCode.none, ErrorCode.not_coordinator]
+        assert {commit(each, 3, "g", partition=2) for each in two.wires} == {
+            ErrorCode.unknown_topic_or_partition,
+            ErrorCode.not_coordinator,
+        }
 
 
 def test_a_node_that_can_not_find_out_says_so(lake: Lake) -> None:
